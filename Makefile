@@ -1,0 +1,53 @@
+# Everything a fresh machine needs is made here: .venv, pinned packages, the compiled build.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-compiled test-interpreted check format bench lock clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
+
+run: .venv/.built ## show the wheel turning
+	$(BIN)/ixion wheel
+
+test: test-compiled test-interpreted ## run the tests, compiled and then interpreted
+
+test-compiled: .venv/.built
+	IXION_EXPECT=compiled $(BIN)/python -m pytest $(ARGS)
+
+test-interpreted: .venv/.built
+	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.ready ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+format: .venv/.ready ## put the sources into their one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.built ## measure side by side with Apache Kafka; tables, JSON, charts
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: .venv/.ready ## write requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+	  --generate-hashes --group dev --all-extras --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean: ## remove what was built
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+
+.venv/.ready: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("ixion needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+# The installed copy is the compiled one; the interpreted tests put src/ in front of it.
+.venv/.built: .venv/.ready $(SOURCES)
+	rm -rf build/lib* build/bdist*
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	@touch $@

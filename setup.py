@@ -1,0 +1,52 @@
+"""Builds the hot packages with mypyc when it can; without a compiler the same files run interpreted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# Packages whose modules are compiled. The rest is start-up and glue, where compiling buys nothing.
+HOT = ("timer", "purgatory")
+SOURCE = Path("src/ixion")
+
+
+def hot_modules() -> list[str]:
+    return sorted(
+        str(path) for package in HOT for path in (SOURCE / package).glob("**/*.py") if path.name != "__init__.py"
+    )
+
+
+class OptionalBuild(build_ext):
+    """A compiler that is missing or fails leaves a working, interpreted installation."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:
+            if os.environ.get("IXION_REQUIRE_COMPILED"):
+                raise
+            print(f"ixion: building interpreted, the compiler said: {error}", file=sys.stderr)
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+
+
+def extensions() -> Sequence[Extension]:
+    if os.environ.get("IXION_PURE"):
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ImportError as error:
+        print(f"ixion: building interpreted, mypyc is not there: {error}", file=sys.stderr)
+        return []
+    flags = ["--config-file=pyproject.toml", *hot_modules()]
+    built = mypycify(flags, opt_level="3", debug_level="0", group_name="ixion")
+    return [module for module in built if isinstance(module, Extension)]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})

@@ -1,0 +1,60 @@
+"""A mutex that costs next to nothing while nobody else wants it.
+
+`threading.Lock` costs 75 ns per acquire and release in compiled code, `with lock` 125 ns: twice what the wheel's own
+work costs. Taking the only element out of a list and putting it back costs 5 ns, and `list.pop` and `list.append`
+are each one indivisible step, compiled or interpreted. So the free mutex is a list with one element; whoever
+pops it holds the mutex, and whoever finds the list empty waits on an ordinary lock.
+
+Why no wake-up is lost. The waiter W announces itself, then looks again; the holder H gives back, then looks for
+waiters. Whichever way the four steps interleave, one of the two sees the other:
+
+    1. W: _waiting += 1        3. H: _free.append(None)
+    2. W: _free.pop() again    4. H: _waiting > 0 -> wake
+
+If 3 comes before 2, W gets the mutex in step 2. If 2 comes before 3, then so does 1, and H sees W in step 4.
+
+Rule for the caller: hold it for a few instructions only, never while foreign code runs. It is not reentrant.
+"""
+
+from __future__ import annotations
+
+import threading
+
+
+class Mutex:
+    __slots__ = ("_free", "_gate", "_signal", "_waiting")
+
+    def __init__(self) -> None:
+        self._free: list[None] = [None]
+        self._gate = threading.Lock()  # guards _waiting
+        self._signal = threading.Semaphore(0)
+        self._waiting = 0
+
+    def acquire(self) -> None:
+        try:
+            self._free.pop()
+        except IndexError:
+            self._wait()
+
+    def release(self) -> None:
+        self._free.append(None)
+        if self._waiting:
+            self._signal.release()
+
+    def _wait(self) -> None:
+        with self._gate:
+            self._waiting += 1
+        while True:
+            try:
+                self._free.pop()
+                break
+            except IndexError:
+                self._signal.acquire()
+        with self._gate:
+            self._waiting -= 1
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
