@@ -1,0 +1,41 @@
+"""What a test says when it needs something real.
+
+    classpath = need("kafka-3.9.1")     # a set of jars, see devtools/jars.py
+    java = need("java")                 # a JVM tool, see devtools/jvm.py
+    kcat = need("kcat")                 # any other program on the PATH
+
+At home a test whose part cannot be had is skipped and says why; with CI=true it fails, so that nothing is left
+untested unseen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from devtools import jars, jvm
+from devtools.jvm import PartMissing
+
+
+def need(part: str) -> str:
+    """The class path of a set of jars, or the path of a program."""
+    try:
+        return _bring(part)
+    except PartMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"needs {part}: {missing}", pytrace=False)
+        pytest.skip(f"needs {part}: {missing}")
+
+
+def _bring(part: str) -> str:
+    if part in jars.SETS:
+        jvm.tool("java")
+        return jars.classpath(part)
+    if part in jvm.PACKAGES:
+        return jvm.tool(part)
+    found = shutil.which(part)
+    if found is None:
+        raise PartMissing(f"{part} is not installed")
+    return found
