@@ -46,8 +46,9 @@ clean: ## remove what was built
 	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
 	@touch $@
 
-# The installed copy is the compiled one; the interpreted tests put src/ in front of it.
+# The installed copy is the compiled one; the interpreted tests put src/ in front of it. Where there is a C compiler,
+# failing to compile is an error here; anybody else's installation would go on interpreted.
 .venv/.built: .venv/.ready $(SOURCES)
 	rm -rf build/lib* build/bdist*
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
 	@touch $@

@@ -16,11 +16,12 @@ def test_many_threads_never_meet_inside() -> None:
     def work() -> None:
         nonlocal inside, met, total
         for _ in range(2_000):
-            with mutex:
-                inside += 1
-                met += inside != 1
-                total += 1
-                inside -= 1
+            mutex.acquire()
+            inside += 1
+            met += inside != 1
+            total += 1
+            inside -= 1
+            mutex.release()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -36,8 +37,9 @@ def test_a_waiter_gets_the_mutex_when_it_is_given_back() -> None:
     got = threading.Event()
 
     def wait() -> None:
-        with mutex:
-            got.set()
+        mutex.acquire()
+        got.set()
+        mutex.release()
 
     thread = threading.Thread(target=wait)
     thread.start()

@@ -8,12 +8,14 @@ pops it holds the mutex, and whoever finds the list empty waits on an ordinary l
 Why no wake-up is lost. The waiter W announces itself, then looks again; the holder H gives back, then looks for
 waiters. Whichever way the four steps interleave, one of the two sees the other:
 
-    1. W: _waiting += 1        3. H: _free.append(None)
-    2. W: _free.pop() again    4. H: _waiting > 0 -> wake
+    1. W: _waiting += 1            3. H: _free.append(None)
+    2. W: _free.pop() once more    4. H: _waiting > 0, so raise the signal
 
-If 3 comes before 2, W gets the mutex in step 2. If 2 comes before 3, then so does 1, and H sees W in step 4.
+If 3 comes before 2, W gets the mutex in step 2. If 2 comes before 3, then so does 1, and H sees W in step 4. The
+signal stays raised until one waiter takes it; a waiter that took it in vain (somebody quicker popped) waits again,
+and the quicker one will raise it anew when it gives back.
 
-Rule for the caller: hold it for a few instructions only, never while foreign code runs. It is not reentrant.
+Rule for the caller: hold it for a few instructions, never while foreign code runs. It is not reentrant.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Mutex:
     def __init__(self) -> None:
         self._free: list[None] = [None]
         self._gate = threading.Lock()  # guards _waiting
-        self._signal = threading.Semaphore(0)
+        self._signal = threading.Lock()  # raised = unlocked
+        self._signal.acquire()
         self._waiting = 0
 
     def acquire(self) -> None:
@@ -38,8 +41,14 @@ class Mutex:
 
     def release(self) -> None:
         self._free.append(None)
-        if self._waiting:
+        if self._waiting > 0:
+            self._raise_signal()
+
+    def _raise_signal(self) -> None:
+        try:
             self._signal.release()
+        except RuntimeError:
+            pass  # raised already, and not yet taken: one waiter is on its way
 
     def _wait(self) -> None:
         with self._gate:
@@ -52,9 +61,3 @@ class Mutex:
                 self._signal.acquire()
         with self._gate:
             self._waiting -= 1
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *exc: object) -> None:
-        self.release()

@@ -1,0 +1,66 @@
+"""One slot of a wheel: the tasks that fall due within the same tick of it.
+
+A bucket is a ring of tasks; the bucket itself is the ring's root, so an empty bucket is linked to itself and neither
+insertion nor removal has an edge case. Not thread-safe: the timer that owns the wheel serialises access.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion._native import i64
+from ixion.timer.task import Link, TimerTask
+
+UNSET: i64 = -1
+
+
+class Bucket(Link):
+    __slots__ = ("count", "expiration_ms")
+
+    def __init__(self) -> None:
+        self._next = self
+        self._prev = self
+        self.count: i64 = 0
+        self.expiration_ms: i64 = UNSET  # when the bucket is due; UNSET while it is in no queue
+
+    def set_expiration(self, expiration_ms: i64) -> bool:
+        """Get and set. True if it changed: only then must the bucket be queued, so it is queued exactly once."""
+        changed = self.expiration_ms != expiration_ms
+        self.expiration_ms = expiration_ms
+        return changed
+
+    def add(self, task: TimerTask) -> None:
+        last = self._prev
+        assert last is not None
+        task._prev = last
+        task._next = self
+        last._next = task
+        self._prev = task
+        task._bucket = self
+        self.count += 1
+
+    def remove(self, task: TimerTask) -> None:
+        before, after = task._prev, task._next
+        assert before is not None
+        assert after is not None
+        before._next = after
+        after._prev = before
+        task._next = None
+        task._prev = None
+        task._bucket = None
+        self.count -= 1
+
+    def empty_into(self, tasks: list[TimerTask]) -> None:
+        """Take every task out, oldest first, and forget the expiration, so that the bucket can serve again."""
+        link = self._next
+        self._next = self
+        self._prev = self
+        self.count = 0
+        self.expiration_ms = UNSET
+        while link is not self:
+            task = cast(TimerTask, link)
+            link = task._next
+            task._next = None
+            task._prev = None
+            task._bucket = None
+            tasks.append(task)

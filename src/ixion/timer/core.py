@@ -1,0 +1,123 @@
+"""The part that every timer shares: the wheel, its delay queue and the counts. No lock, no thread, no clock.
+
+`place` puts a task in, `discard` takes it out, `expire` moves the wheel up to a given moment and hands back what has
+fallen due. The caller serialises access and supplies the time.
+"""
+
+from __future__ import annotations
+
+from ixion._native import i64
+from ixion.timer.delay_queue import NEVER, DelayQueue
+from ixion.timer.snapshot import LevelSnapshot, TimerSnapshot
+from ixion.timer.task import TimerTask
+from ixion.timer.wheel import TimingWheel
+
+
+class TimerCore:
+    __slots__ = ("added", "cancelled", "expired", "failed", "fell", "queue", "size", "wheel")
+
+    def __init__(self, tick_ms: int, wheel_size: int, start_ms: int) -> None:
+        if tick_ms < 1:
+            raise ValueError(f"tick_ms must be at least 1, not {tick_ms}")
+        if wheel_size < 2:
+            raise ValueError(f"wheel_size must be at least 2, not {wheel_size}")
+        self.queue = DelayQueue()
+        self.wheel = TimingWheel(tick_ms, wheel_size, start_ms, self.queue)
+        self.size: i64 = 0
+        self.added: i64 = 0
+        self.cancelled: i64 = 0
+        self.expired: i64 = 0
+        self.fell: i64 = 0
+        self.failed: i64 = 0
+
+    def place(self, task: TimerTask) -> bool:
+        """Let the task wait until `task._due_ms`, moving it if it waits here already. False: cancelled or due now."""
+        bucket = task._bucket
+        if bucket is not None:
+            bucket.remove(task)
+            self.size -= 1
+        self.added += 1
+        if self.wheel.add(task):
+            self.size += 1
+            return True
+        if not task._cancelled:
+            self.expired += 1
+        return False
+
+    def discard(self, task: TimerTask) -> bool:
+        bucket = task._bucket
+        if bucket is None:
+            return False
+        bucket.remove(task)
+        self.size -= 1
+        self.cancelled += 1
+        return True
+
+    def expire(self, now_ms: i64) -> list[TimerTask] | None:
+        """Turn the wheel to `now_ms`, bucket by bucket. None: no bucket was due, the clock did not move.
+
+        Otherwise the tasks that are due, in the order of their buckets; the rest fell to a finer level.
+        """
+        queue = self.queue
+        if queue.head_ms > now_ms:
+            return None
+        due: list[TimerTask] = []
+        falling: list[TimerTask] = []
+        wheel = self.wheel
+        while queue.head_ms <= now_ms:
+            bucket = queue.pop()
+            wheel.advance(bucket.expiration_ms)
+            bucket.empty_into(falling)
+            for task in falling:
+                if wheel.add(task):
+                    self.fell += 1
+                else:
+                    self.size -= 1
+                    if task._cancelled:  # cancelled while it moved here from another timer
+                        self.cancelled += 1
+                    else:
+                        self.expired += 1
+                        due.append(task)
+            falling.clear()
+        return due
+
+    def clear(self) -> None:
+        """Drop every waiting task, so that nothing keeps a ring of tasks alive."""
+        wheel: TimingWheel | None = self.wheel
+        dropped: list[TimerTask] = []
+        while wheel is not None:
+            for bucket in wheel.buckets:
+                bucket.empty_into(dropped)
+            wheel = wheel.overflow
+        self.queue.clear()
+        self.size = 0
+
+    def snapshot(self, name: str, now_ms: int) -> TimerSnapshot:
+        levels: list[LevelSnapshot] = []
+        wheel: TimingWheel | None = self.wheel
+        while wheel is not None:
+            levels.append(
+                LevelSnapshot(
+                    level=len(levels) + 1,
+                    tick_ms=wheel.tick_ms,
+                    span_ms=wheel.span_ms,
+                    current_ms=wheel.current_ms,
+                    hand=(wheel.current_ms // wheel.tick_ms) % wheel.size,
+                    counts=tuple([int(bucket.count) for bucket in wheel.buckets]),
+                    arrived=wheel.arrived,
+                )
+            )
+            wheel = wheel.overflow
+        return TimerSnapshot(
+            name=name,
+            now_ms=now_ms,
+            size=self.size,
+            levels=tuple(levels),
+            next_due_ms=None if self.queue.head_ms == NEVER else self.queue.head_ms,
+            queued_buckets=len(self.queue),
+            added=self.added,
+            expired=self.expired,
+            cancelled=self.cancelled,
+            fell=self.fell,
+            failed=self.failed,
+        )

@@ -1,0 +1,154 @@
+"""The timer that one event loop owns: no thread, no lock.
+
+The loop sleeps exactly until the next bucket is due: one `loop.call_later` stands for every task that waits, and is
+armed anew only when a bucket falls due sooner than the one it was armed for. Expired tasks run on the loop, in
+slices, so that a million of them falling due at once do not shut out the sockets.
+
+Everything here is to be called on the loop's own thread. With a `ManualClock` the loop is woken by the clock's
+`advance`, not by real time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ixion._native import i64
+from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
+from ixion.timer.core import TimerCore
+from ixion.timer.delay_queue import NEVER
+from ixion.timer.snapshot import TimerSnapshot
+from ixion.timer.task import TimerTask
+from ixion.timer.timer import Timer, TimerClosedError
+
+if TYPE_CHECKING:
+    import asyncio
+
+SLICE = 500  # tasks run before the loop gets its turn: a millisecond or so of ordinary tasks
+MAX_SLEEP_NS: i64 = 3_600_000_000_000  # arm for an hour at most; loops dislike delays of years
+
+
+class LoopTimer(Timer):
+    """A hierarchical timing wheel on an asyncio event loop; by default on the running one."""
+
+    __slots__ = ("_armed_ms", "_clock", "_closed", "_core", "_due", "_handle", "_loop", "_manual", "_running_due")
+
+    def __init__(
+        self,
+        name: str = "loop",
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        tick_ms: int = 1,
+        wheel_size: int = 20,
+        clock: Clock = system_clock,
+    ) -> None:
+        super().__init__(name)
+        if loop is None:
+            from asyncio import get_running_loop  # asyncio takes 40 ms to import: only those who use it pay
+
+            loop = get_running_loop()
+        self._loop = loop
+        self._clock = clock
+        self._core = TimerCore(tick_ms, wheel_size, clock() // NS_PER_MS)
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed_ms: i64 = NEVER  # when the handle fires
+        self._due: deque[TimerTask] = deque()
+        self._running_due = False
+        self._closed = False
+        self._manual: ManualClock | None = None
+        if isinstance(clock, ManualClock):
+            self._manual = clock
+            clock.subscribe(self._on_clock_advanced)
+
+    def add(self, task: TimerTask) -> bool:
+        if self._closed:
+            raise TimerClosedError(f"timer {self.name} has been shut down")
+        now_ns: i64 = self._clock()
+        previous = task._timer
+        if previous is not self:
+            if previous is not None:
+                previous.withdraw(task, False)
+            task._timer = self
+        core = self._core
+        # rounded up: the delay counts from now, not from the start of this millisecond
+        task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
+        if core.place(task):
+            if core.queue.head_ms < self._armed_ms:
+                self._arm(now_ns)
+            return True
+        if not task._cancelled:
+            self._due.append(task)
+            self._run_soon()
+        return False
+
+    def withdraw(self, task: TimerTask, for_good: bool) -> bool:
+        if for_good:
+            task._cancelled = True
+        return task._timer is self and self._core.discard(task)
+
+    def advance_clock(self) -> bool:
+        """Turn the wheel to the present and run what is due. True if the clock was moved. The loop calls it in time."""
+        now_ns: i64 = self._clock()
+        due = self._core.expire(now_ns // NS_PER_MS)
+        if due is not None:
+            self._due.extend(due)
+            self._run_slice()
+        if not self._closed and self._core.queue.head_ms < self._armed_ms:
+            self._arm(now_ns)
+        return due is not None
+
+    @property
+    def size(self) -> int:
+        return self._core.size
+
+    def snapshot(self) -> TimerSnapshot:
+        return self._core.snapshot(self.name, self._clock() // NS_PER_MS)
+
+    def shutdown(self) -> None:
+        self._closed = True
+        self._core.clear()
+        self._due.clear()
+        self._disarm()
+        if self._manual is not None:
+            self._manual.unsubscribe(self._on_clock_advanced)
+
+    def count_failure(self) -> None:
+        self._core.failed += 1
+
+    def _arm(self, now_ns: i64) -> None:
+        self._disarm()
+        if self._manual is not None:
+            return
+        head_ms = self._core.queue.head_ms
+        self._armed_ms = head_ms
+        wait_ns = min(max(0, head_ms * NS_PER_MS - now_ns), MAX_SLEEP_NS)
+        self._handle = self._loop.call_later(float(wait_ns) / 1e9, self._on_due)
+
+    def _disarm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._armed_ms = NEVER
+
+    def _on_due(self) -> None:
+        self._handle = None
+        self._armed_ms = NEVER
+        self.advance_clock()
+
+    def _on_clock_advanced(self) -> None:
+        self._loop.call_soon_threadsafe(self._on_due)
+
+    def _run_soon(self) -> None:
+        if not self._running_due:
+            self._running_due = True
+            self._loop.call_soon(self._run_slice)
+
+    def _run_slice(self) -> None:
+        self._running_due = False
+        due = self._due
+        for _ in range(SLICE):
+            if not due:
+                return
+            self.run_task(due.popleft())
+        if due:
+            self._run_soon()

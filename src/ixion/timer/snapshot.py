@@ -1,0 +1,31 @@
+"""A timer at one moment, for terminal views, pages and metrics. Plain values: nothing in it changes afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSnapshot:
+    level: int  # 1 is the finest
+    tick_ms: int
+    span_ms: int
+    current_ms: int  # where the hand stands
+    hand: int  # index of the bucket under the hand
+    counts: tuple[int, ...]  # tasks waiting in each bucket
+    arrived: int  # tasks ever put into this level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerSnapshot:
+    name: str
+    now_ms: int
+    size: int  # tasks waiting
+    levels: tuple[LevelSnapshot, ...]
+    next_due_ms: int | None  # when the first queued bucket is due; None when none is queued
+    queued_buckets: int
+    added: int
+    expired: int  # handed to the executor
+    cancelled: int  # taken out while waiting
+    fell: int  # moves from a level to a finer one
+    failed: int  # tasks that raised

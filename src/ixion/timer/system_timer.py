@@ -1,0 +1,200 @@
+"""The timer for threads: anyone adds and cancels, one thread advances the clock, another runs what has expired.
+
+A thin shell around the core. One mutex stands where the JVM's original has a read lock for adding and a write lock
+for advancing: under the interpreter's own lock two threads never add at the same instant, so a shared lock would
+cost more and gain nothing. The mutex is held for one insertion, one removal, or the emptying of due buckets; never
+while a task runs or a thread sleeps.
+
+The thread in `advance_clock` sleeps on `_signal` until the next bucket is due. Whoever adds a task that is due
+sooner, advances a manual clock or shuts the timer down raises it (`_wake`). A rung bell is heard because `_sleeping`
+is set and tested under the mutex:
+
+    1. the sleeper, holding the mutex, finds nothing due, sets `_sleeping`, lets go and waits on the signal
+    2. the adder, holding the mutex, places a task that is due first, sees `_sleeping`, clears it, raises the signal
+    3. an adder that comes before 1 is seen by the sleeper, because its task is in the queue by then
+
+Lock order: `_advancing`, then `_mutex`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ixion._native import i64
+from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
+from ixion.timer.core import TimerCore
+from ixion.timer.delay_queue import NEVER
+from ixion.timer.mutex import Mutex
+from ixion.timer.snapshot import TimerSnapshot
+from ixion.timer.task import TimerTask
+from ixion.timer.timer import Timer, TimerClosedError
+from ixion.timer.worker import Worker
+
+log = logging.getLogger(__name__)
+
+MAX_SLEEP_NS: i64 = 3_600_000_000_000  # an hour at a time, well inside what a lock's timeout accepts
+
+
+class SystemTimer(Timer):
+    """A hierarchical timing wheel that any thread may use.
+
+    `executor` is called with each expired task and is to call it; by default one worker thread does. `clock` returns
+    nanoseconds and never goes back. No task runs before its delay has passed.
+    """
+
+    __slots__ = (
+        "_advancing",
+        "_clock",
+        "_closed",
+        "_core",
+        "_executor",
+        "_manual",
+        "_mutex",
+        "_signal",
+        "_sleeping",
+        "_sleeping_until_ms",
+        "_worker",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tick_ms: int = 1,
+        wheel_size: int = 20,
+        clock: Clock = system_clock,
+        executor: Callable[[TimerTask], object] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._clock = clock
+        self._core = TimerCore(tick_ms, wheel_size, clock() // NS_PER_MS)
+        self._mutex = Mutex()
+        self._advancing = threading.Lock()
+        self._signal = threading.Lock()  # raised = unlocked
+        self._signal.acquire()
+        self._sleeping = False
+        self._sleeping_until_ms: i64 = NEVER
+        self._closed = False
+        self._worker = Worker(name, self.run_task)
+        self._executor = executor
+        self._manual: ManualClock | None = None
+        if isinstance(clock, ManualClock):
+            self._manual = clock
+            clock.subscribe(self._on_clock_advanced)
+
+    def add(self, task: TimerTask) -> bool:
+        now_ns: i64 = self._clock()
+        previous = task._timer
+        if previous is not self:
+            if previous is not None:
+                previous.withdraw(task, False)
+            task._timer = self
+        self._mutex.acquire()
+        try:
+            if self._closed:
+                raise TimerClosedError(f"timer {self.name} has been shut down")
+            # rounded up: the delay counts from now, not from the start of this millisecond
+            task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
+            waits = self._core.place(task)
+            if self._sleeping and self._core.queue.head_ms < self._sleeping_until_ms:
+                self._wake()
+        finally:
+            self._mutex.release()
+        if not waits and not task._cancelled:
+            self._execute([task])
+        return waits
+
+    def withdraw(self, task: TimerTask, for_good: bool) -> bool:
+        self._mutex.acquire()
+        try:
+            if for_good:
+                task._cancelled = True
+            return task._timer is self and self._core.discard(task)
+        finally:
+            self._mutex.release()
+
+    def advance_clock(self, timeout_ms: int) -> bool:
+        """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""
+        give_up_ns: i64 = time.monotonic_ns() + max(0, timeout_ms) * NS_PER_MS
+        with self._advancing:
+            while True:
+                self._mutex.acquire()
+                now_ns: i64 = self._clock()
+                due = self._core.expire(now_ns // NS_PER_MS)
+                if due is not None or self._closed:
+                    self._mutex.release()
+                    if due:
+                        self._execute(due)
+                    return due is not None
+                left_ns = give_up_ns - time.monotonic_ns()
+                if left_ns <= 0:
+                    self._mutex.release()
+                    return False
+                self._sleeping = True
+                self._sleeping_until_ms = head_ms = self._core.queue.head_ms
+                self._mutex.release()
+                if self._manual is None and head_ms != NEVER:  # real time does not bring a manual clock nearer
+                    left_ns = min(left_ns, head_ms * NS_PER_MS - now_ns)
+                self._sleep(left_ns)
+
+    @property
+    def size(self) -> int:
+        return self._core.size
+
+    def snapshot(self) -> TimerSnapshot:
+        now_ms = self._clock() // NS_PER_MS
+        self._mutex.acquire()
+        try:
+            return self._core.snapshot(self.name, now_ms)
+        finally:
+            self._mutex.release()
+
+    def shutdown(self) -> None:
+        self._mutex.acquire()
+        self._closed = True
+        self._core.clear()
+        self._wake()
+        self._mutex.release()
+        if self._manual is not None:
+            self._manual.unsubscribe(self._on_clock_advanced)
+        self._worker.stop()
+
+    def count_failure(self) -> None:
+        self._mutex.acquire()
+        self._core.failed += 1
+        self._mutex.release()
+
+    def _execute(self, due: list[TimerTask]) -> None:
+        executor = self._executor
+        if executor is None:
+            self._worker.submit(due)
+            return
+        for task in due:
+            try:
+                executor(task)
+            except Exception:
+                self.count_failure()
+                log.exception("timer %s: running task %s raised", self.name, task.describe())
+
+    def _sleep(self, ns: i64) -> None:
+        """Wait for the signal. It is down again afterwards, whether it was raised in time or not."""
+        raised = self._signal.acquire(timeout=float(min(ns, MAX_SLEEP_NS)) / 1e9) if ns > 0 else False
+        self._mutex.acquire()
+        if not raised and not self._sleeping:  # raised after the wait was over
+            self._signal.acquire()
+        self._sleeping = False
+        self._mutex.release()
+
+    def _wake(self) -> None:
+        """Call with the mutex held."""
+        if self._sleeping:
+            self._sleeping = False
+            self._signal.release()
+
+    def _on_clock_advanced(self) -> None:
+        self._mutex.acquire()
+        self._wake()
+        self._mutex.release()

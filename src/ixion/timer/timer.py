@@ -1,0 +1,66 @@
+"""What every timer offers, whoever turns its wheel."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import SupportsIndex
+
+from ixion._native import mypyc_attr
+from ixion.timer.snapshot import TimerSnapshot
+from ixion.timer.task import CallTask, TimerTask
+
+log = logging.getLogger(__name__)
+
+
+@mypyc_attr(native_class=False)
+class TimerClosedError(RuntimeError):
+    """A task was added to a timer that has been shut down."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Timer:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def add(self, task: TimerTask) -> bool:
+        """Run the task after its delay. True: it waits now. False: it was due and runs at once, or it is cancelled."""
+        raise NotImplementedError
+
+    def call_later(self, delay_ms: SupportsIndex, fn: Callable[..., object], *args: object) -> TimerTask:
+        """Call `fn(*args)` after the delay; the task that is returned can cancel it."""
+        task = CallTask(delay_ms, fn, args)
+        self.add(task)
+        return task
+
+    def withdraw(self, task: TimerTask, for_good: bool) -> bool:
+        """Take a waiting task out, and cancel it if `for_good`, in one step. True if it was waiting here.
+
+        This is what `task.cancel()` and moving to another timer come down to; users call those.
+        """
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """How many tasks wait."""
+        raise NotImplementedError
+
+    def snapshot(self) -> TimerSnapshot:
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Drop what waits, end what was started. Calling it twice is fine."""
+        raise NotImplementedError
+
+    def count_failure(self) -> None:
+        raise NotImplementedError
+
+    def run_task(self, task: TimerTask) -> None:
+        """Run a due task; one that raises is logged by name and counted, and harms no other."""
+        try:
+            task.run()
+        except Exception:
+            self.count_failure()
+            log.exception("timer %s: task %s raised", self.name, task.describe())
