@@ -1,1 +1,1 @@
-"""Side by side with Apache Kafka."""
+"""ixion side by side with its peers, on the same machine in the same run. Start with README.md."""

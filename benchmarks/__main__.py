@@ -1,0 +1,62 @@
+"""python -m benchmarks [NAME ...] [--quick]: runs all benchmarks, or those named, from the checkout."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+from functools import partial
+
+from rich.console import Console
+from rich.status import Status
+
+import benchmarks
+from benchmarks.framework import report
+from benchmarks.framework.machine import facts
+from benchmarks.framework.model import Benchmark
+from benchmarks.framework.rounds import run
+from devtools.cache import CHECKOUT
+
+
+def names() -> list[str]:
+    """Every module in this directory is a benchmark, but for this one and the framework."""
+    return sorted(
+        found.name
+        for found in pkgutil.iter_modules(benchmarks.__path__)
+        if not found.ispkg and found.name != "__main__"
+    )
+
+
+def load(name: str) -> Benchmark:
+    benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
+    assert isinstance(benchmark, Benchmark)
+    assert benchmark.name == name, f"benchmarks/{name}.py calls itself {benchmark.name}"
+    return benchmark
+
+
+def _say(status: Status, name: str, text: str) -> None:
+    status.update(f"{name}: {text}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="ixion side by side with its peers")
+    parser.add_argument("name", nargs="*", help=f"of {', '.join(names())}; all of them if none is named")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see that it works; saves nothing")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.name) - set(names()):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    console = Console()
+    machine = facts()
+    console.print(" · ".join(f"{key} {value}" for key, value in machine.items()))
+    for name in arguments.name or names():
+        benchmark = load(name)
+        with console.status(name) as status:
+            outcome = run(benchmark, quick=arguments.quick, say=partial(_say, status, name))
+        report.show(outcome, console)
+        if not arguments.quick:
+            for path in report.save(outcome, machine):
+                console.print(f"wrote {path.relative_to(CHECKOUT)}")
+
+
+if __name__ == "__main__":
+    main()
