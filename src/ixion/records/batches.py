@@ -1,0 +1,60 @@
+"""Walks from batch to batch through a buffer that holds several.
+
+Two moods. *Strict* is for bytes that claim to be whole, as in a produce request: a torn or lying length is an error.
+*Lenient* is for the tail of a file or of a fetch response, which may stop anywhere: the batches that are complete come
+out, and the rest is left for the caller (`iter_complete_batches` ends there; `complete_size` says how much it was).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from librt.strings import read_i32_be
+
+from ixion._native import i64
+from ixion.records.batch import BatchView
+from ixion.records.faults import check_magic, corrupt
+from ixion.records.layout import BATCH_LENGTH, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_PREFIX, MIN_BATCH_LENGTH, Buffer
+
+
+def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
+    """Every batch; KafkaError (CORRUPT_MESSAGE) unless the buffer ends where its last batch does."""
+    end = len(buffer)
+    while position < end:
+        view = BatchView(buffer, position)
+        if not view.is_complete:
+            raise corrupt(f"a batch at byte {position} claims {view.size_in_bytes} bytes, {end - position} are left")
+        yield view
+        position += view.size_in_bytes
+
+
+def iter_complete_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
+    """The batches that are whole, up to the first that is not. A length that cannot be true is still an error."""
+    end = len(buffer)
+    while end - position >= LOG_OVERHEAD:
+        if not has_complete_batch(buffer, position):
+            return
+        view = BatchView(buffer, position)
+        yield view
+        position += view.size_in_bytes
+
+
+def complete_size(buffer: Buffer, position: int = 0) -> int:
+    """How many bytes the complete batches from `position` take, without looking into them."""
+    start = position
+    while has_complete_batch(buffer, position):
+        position += BatchView(buffer, position).size_in_bytes
+    return position - start
+
+
+def has_complete_batch(buffer: Buffer, position: int) -> bool:
+    """Whether a whole batch starts at `position`; KafkaError if what starts there can never become one."""
+    head = bytes(buffer[position : position + HEADER_SIZE])
+    if len(head) >= MAGIC_PREFIX:
+        check_magic(head[MAGIC])
+    if len(head) < LOG_OVERHEAD:
+        return False
+    length = i64(read_i32_be(head, BATCH_LENGTH))
+    if length < MIN_BATCH_LENGTH:
+        raise corrupt(f"a batch length of {length} at byte {position} is below the {MIN_BATCH_LENGTH} of a header")
+    return position + LOG_OVERHEAD + length <= len(buffer)

@@ -1,0 +1,215 @@
+"""Builds a record batch record by record, knowing its size at every moment.
+
+    builder = BatchBuilder(max_bytes=16_384, codec=Codec.LZ4)
+    while builder.append(key, value, timestamp=now_ms):
+        ...
+    data = builder.build()
+
+`size_in_bytes` is exact for an uncompressed batch and an upper estimate for a compressed one. `append` refuses (returns
+False, changes nothing) what would go beyond `max_bytes`, but always takes the first record: whether a single record is
+too large is not the builder's question. One builder makes one batch; it is not thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, final
+
+from librt.strings import BytesWriter
+
+from ixion._native import i64, mypyc_attr
+from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, TimestampType
+from ixion.records.compression import Codec, compress
+from ixion.records.crc import crc32c
+from ixion.records.layout import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    MAX_I32,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+)
+
+# Base offset, length, leader epoch, magic and CRC; then the fields that the CRC covers.
+OUTSIDE_CRC: Final = Struct(">qiibI")
+INSIDE_CRC: Final = Struct(">Hiqqqhii")
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@final
+@mypyc_attr(acyclic=True)
+class BatchBuilder:
+    """A batch in the making; see the module for an example."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int = MAX_I32,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        base_offset: int = 0,
+        leader_epoch: int = NO_LEADER_EPOCH,
+        timestamp_type: TimestampType = CREATE_TIME,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        delete_horizon: int | None = None,
+    ) -> None:
+        """`delete_horizon` (milliseconds) takes the place of the base timestamp, from which the deltas then count."""
+        self._writer = BytesWriter()
+        self.max_bytes: i64 = max_bytes
+        self.count: i64 = 0
+        self.base_offset: i64 = base_offset
+        self.last_offset: i64 = base_offset - 1
+        self.base_timestamp: i64 = NO_TIMESTAMP if delete_horizon is None else delete_horizon
+        self.max_timestamp: i64 = NO_TIMESTAMP
+        self.offset_of_max_timestamp: i64 = -1
+        self._has_base_timestamp = delete_horizon is not None
+        self._codec = codec
+        self._level = level
+        self._leader_epoch = leader_epoch
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        self._base_sequence = base_sequence
+        self._attributes: i64 = (
+            int(codec)
+            | (LOG_APPEND_TIME_BIT if timestamp_type == LOG_APPEND_TIME else 0)
+            | (TRANSACTIONAL_BIT if is_transactional else 0)
+            | (CONTROL_BIT if is_control else 0)
+            | (0 if delete_horizon is None else DELETE_HORIZON_BIT)
+        )
+
+    @property
+    def size_in_bytes(self) -> i64:
+        """Of the batch if it ended here, before compression."""
+        return HEADER_SIZE + len(self._writer)
+
+    def append(
+        self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int = NO_TIMESTAMP
+    ) -> bool:
+        """Add a record at the next offset; False if it does not fit. `timestamp` is in milliseconds, -1 for none."""
+        return self.append_at(self.last_offset + 1, key, value, headers, timestamp)
+
+    def append_at(self, offset: i64, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
+        """Add a record at an offset of its own, as compaction does, which leaves holes; offsets must rise."""
+        if offset <= self.last_offset:
+            raise ValueError(f"offset {offset} after {self.last_offset}")
+        offset_delta: i64 = offset - self.base_offset
+        if offset_delta > MAX_I32:
+            raise ValueError(f"offset {offset} is too far from the base offset {self.base_offset}")
+        base_timestamp: i64 = self.base_timestamp if self._has_base_timestamp else timestamp
+        timestamp_delta: i64 = timestamp - base_timestamp
+        key_size: i64 = -1 if key is None else len(key)
+        value_size: i64 = -1 if value is None else len(value)
+        encoded = encode_headers(headers) if headers else None
+        size: i64 = (
+            1
+            + varint_size(timestamp_delta)
+            + varint_size(offset_delta)
+            + varint_size(key_size)
+            + varint_size(value_size)
+            + (1 if encoded is None else len(encoded))
+        )
+        if key_size > 0:
+            size += key_size
+        if value_size > 0:
+            size += value_size
+        writer = self._writer
+        if HEADER_SIZE + len(writer) + size + varint_size(size) > self.max_bytes and self.count > 0:
+            return False
+        write_varint(writer, size)
+        writer.append(0)
+        write_varint(writer, timestamp_delta)
+        write_varint(writer, offset_delta)
+        write_varint(writer, key_size)
+        if key is not None:
+            writer.write(key)
+        write_varint(writer, value_size)
+        if value is not None:
+            writer.write(value)
+        if encoded is None:
+            writer.append(0)
+        else:
+            writer.write(encoded)
+        if not self._has_base_timestamp:
+            self.base_timestamp = timestamp
+            self._has_base_timestamp = True
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.offset_of_max_timestamp = offset
+        self.last_offset = offset
+        self.count += 1
+        return True
+
+    def build(self) -> bytes:
+        """The batch, ready to be sent or written."""
+        records = self._writer.getvalue()
+        if self._attributes & 7 != 0:
+            records = compress(self._codec, records, self._level)
+        inside = INSIDE_CRC.pack(
+            self._attributes,
+            self.last_offset - self.base_offset,
+            self.base_timestamp,
+            self.max_timestamp,
+            self._producer_id,
+            self._producer_epoch,
+            self._base_sequence,
+            self.count,
+        )
+        crc = crc32c(records, crc32c(inside, 0))
+        length = HEADER_SIZE - LOG_OVERHEAD + len(records)
+        return OUTSIDE_CRC.pack(self.base_offset, length, self._leader_epoch, MAGIC_V2, crc) + inside + records
+
+
+def encode_headers(headers: Headers) -> bytes:
+    """The header count and the headers."""
+    writer = BytesWriter()
+    write_varint(writer, len(headers))
+    for name, value in headers:
+        encoded = name.encode()
+        write_varint(writer, len(encoded))
+        writer.write(encoded)
+        if value is None:
+            write_varint(writer, -1)
+        else:
+            write_varint(writer, len(value))
+            writer.write(value)
+    return writer.getvalue()
+
+
+def varint_size(value: i64) -> i64:
+    """Bytes that the zigzag form of `value` takes: 1 for -64 .. 63, 2 for -8192 .. 8191, at most 10."""
+    left: i64 = ~value if value < 0 else value
+    size: i64 = 1
+    left >>= 6
+    while left != 0:
+        size += 1
+        left >>= 7
+    return size
+
+
+def write_varint(writer: BytesWriter, value: i64) -> None:
+    """The zigzag form, seven bits to a byte, lowest first."""
+    if -64 <= value < 64:
+        writer.append(((value << 1) ^ (value >> 63)) & 0x7F)
+        return
+    negative: i64 = 1 if value < 0 else 0
+    left: i64 = ~value if value < 0 else value
+    byte: i64 = ((left & 0x3F) << 1) | negative
+    left >>= 6
+    while left != 0:
+        writer.append(byte | 0x80)
+        byte = left & 0x7F
+        left >>= 7
+    writer.append(byte)

@@ -1,0 +1,68 @@
+"""Changes header fields of a batch in place, in a bytearray or a writable memoryview.
+
+The broker gives a batch its offset and leader epoch at the append; both lie before the checksum, so these patches cost
+no CRC. Timestamps and producer fields lie under it: their patches compute it anew over the whole batch, and the caller
+must have verified the old one first, or damage becomes truth.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ixion.records.batch import BatchView, TimestampType
+from ixion.records.crc import crc32c
+from ixion.records.layout import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    CRC,
+    LEADER_EPOCH,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+)
+
+I64: Final = Struct(">q")
+I32: Final = Struct(">i")
+U32: Final = Struct(">I")
+U16: Final = Struct(">H")
+PRODUCER: Final = Struct(">qhi")
+
+
+def patch_base_offset(buffer: bytearray | memoryview, position: int, base_offset: int) -> None:
+    I64.pack_into(buffer, position + BASE_OFFSET, base_offset)
+
+
+def patch_leader_epoch(buffer: bytearray | memoryview, position: int, leader_epoch: int) -> None:
+    I32.pack_into(buffer, position + LEADER_EPOCH, leader_epoch)
+
+
+def patch_max_timestamp(
+    buffer: bytearray | memoryview, position: int, timestamp_type: TimestampType, max_timestamp: int
+) -> None:
+    """Set the timestamp type and the max timestamp; with LOG_APPEND_TIME that becomes the time of every record.
+
+    Does nothing, and computes no CRC, if both are set like this already.
+    """
+    view = BatchView(buffer, position)
+    if view.timestamp_type == timestamp_type and view.max_timestamp == max_timestamp:
+        return
+    attributes = view.attributes & ~LOG_APPEND_TIME_BIT
+    if timestamp_type == TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_BIT
+    U16.pack_into(buffer, position + ATTRIBUTES, attributes)
+    I64.pack_into(buffer, position + MAX_TIMESTAMP, max_timestamp)
+    patch_crc(buffer, position)
+
+
+def patch_producer(
+    buffer: bytearray | memoryview, position: int, producer_id: int, producer_epoch: int, base_sequence: int
+) -> None:
+    PRODUCER.pack_into(buffer, position + PRODUCER_ID, producer_id, producer_epoch, base_sequence)
+    patch_crc(buffer, position)
+
+
+def patch_crc(buffer: bytearray | memoryview, position: int) -> None:
+    """Write the CRC that the batch should have as it is now."""
+    with BatchView(buffer, position).as_view() as batch:
+        U32.pack_into(buffer, position + CRC, crc32c(batch[ATTRIBUTES:], 0))

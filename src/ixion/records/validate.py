@@ -1,0 +1,259 @@
+"""Decides whether a client's batch may enter a log, in one pass over it.
+
+`validate_produce` takes the record bytes of one partition of a produce request and the rules of its topic. What it
+checks, in this order, is what Apache Kafka checks, and it answers with the same codes:
+
+A  exactly one batch, complete, magic 2                  INVALID_RECORD, CORRUPT_MESSAGE, or by name for old magics
+B  at most `max_batch_bytes`                             MESSAGE_TOO_LARGE
+C  the CRC                                               CORRUPT_MESSAGE
+D  a codec that exists, no unknown attribute bits        UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD
+E  base offset 0; count = last offset delta + 1 > 0      INVALID_RECORD
+F  no control batch; a sequence if there is a producer   INVALID_RECORD
+G  every record well-formed, nothing after the last      INVALID_RECORD
+H  offset deltas 0, 1, 2 …                               INVALID_RECORD, told per record
+I  a key where the topic is compacted                    INVALID_RECORD, told per record
+J  create times within the topic's limits                INVALID_TIMESTAMP, told per record
+
+H to J are collected, so that the producer learns which of its records were refused (KIP-467); the rest ends at once.
+Compressed records are inflated and walked piece by piece, so the memory they need is a piece (256 kB) and the largest
+record, not the batch. Differences from Kafka on purpose: a batch that already claims log append time, the bits that no
+version of Kafka defines, and offset deltas with holes are refused, where Kafka takes or rewrites some of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from ixion._native import i64, mypyc_attr
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.batch import CREATE_TIME, BatchView, TimestampType
+from ixion.records.compression import DEFAULT_LIMITS, Codec, InflateLimits, inflate_chunks
+from ixion.records.faults import corrupt, invalid, too_large
+from ixion.records.layout import (
+    DELETE_HORIZON_BIT,
+    KNOWN_ATTRIBUTES,
+    LOG_APPEND_TIME_BIT,
+    MIN_RECORD_SIZE,
+    NO_TIMESTAMP,
+    RECORDS,
+    Buffer,
+)
+from ixion.records.walker import MAX_I64, Walker
+
+# So many refused records are told apart in an answer; a batch of a million bad ones must not make a large response.
+MAX_RECORD_ERRORS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRules:
+    """What a topic demands of a batch; times in milliseconds."""
+
+    max_batch_bytes: int = 1024 * 1024 + 12
+    compacted: bool = False
+    timestamp_type: TimestampType = CREATE_TIME
+    # How far a create time may lie behind or ahead of the broker's clock.
+    timestamp_before_max_ms: int = MAX_I64
+    timestamp_after_max_ms: int = 3_600_000
+    # None keeps the producer's codec.
+    codec: Codec | None = None
+
+
+DEFAULT_RULES: Final = TopicRules()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordError:
+    """One refused record: its index in the batch, and why."""
+
+    batch_index: int
+    message: str
+
+
+class InvalidRecords(KafkaError):  # noqa: N818  named for what it carries
+    """A batch refused because of some of its records."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Validated:
+    """What a validated batch is, for the log that appends it."""
+
+    def __init__(self, batch: BatchView, rules: TopicRules) -> None:
+        self.batch = batch
+        self.count: i64 = batch.count
+        self.last_offset_delta: i64 = batch.last_offset_delta
+        # The latest create time, and which record (the first, if several) has it; -1 if no record has a time.
+        self.max_timestamp: i64 = NO_TIMESTAMP
+        self.offset_delta_of_max_timestamp: i64 = -1
+        # Bytes of the batch, and of its header and records without compression.
+        self.size_in_bytes: i64 = batch.size_in_bytes
+        self.inflated_size: i64 = RECORDS
+        # False: the topic asks for another codec, so the batch must be built anew before it is appended.
+        self.in_place = rules.codec is None or rules.codec == batch.codec
+
+    @property
+    def max_timestamp_is_true(self) -> bool:
+        """Whether the header says the same; if not, the log patches it (`patch_max_timestamp`), as Kafka does."""
+        return self.batch.max_timestamp == self.max_timestamp
+
+
+def validate_produce(
+    buffer: Buffer, rules: TopicRules, now_ms: int, limits: InflateLimits = DEFAULT_LIMITS
+) -> Validated:
+    """The one batch in `buffer` if it obeys the rules; KafkaError or InvalidRecords if not. Changes nothing."""
+    batch = only_batch(buffer)
+    if batch.size_in_bytes > rules.max_batch_bytes:
+        raise too_large(f"a batch of {batch.size_in_bytes} bytes, the topic takes {rules.max_batch_bytes}")
+    if not batch.crc_is_valid():
+        raise corrupt(f"the CRC of a batch is not {batch.crc:#010x} as it claims")
+    check_header(batch)
+    pass_over = Pass(batch, rules, now_ms)
+    if batch.codec_id == 0:
+        walker = batch.walker()
+        pass_over.result.inflated_size += walker.end - walker.position
+        pass_over.walk(walker)
+        pass_over.finish(walker.end - walker.position)
+    else:
+        walk_compressed(batch, pass_over, limits)
+    return pass_over.result
+
+
+def only_batch(buffer: Buffer) -> BatchView:
+    """Case A."""
+    if len(buffer) == 0:
+        raise invalid("a produce request must hold one record batch per partition, this one holds none")
+    batch = BatchView(buffer)
+    if not batch.is_complete:
+        raise corrupt(f"a batch claims {batch.size_in_bytes} bytes, {len(buffer)} are there")
+    if batch.size_in_bytes < len(buffer):
+        raise invalid(
+            "a produce request must hold exactly one record batch per partition,"
+            f" {len(buffer) - batch.size_in_bytes} bytes follow it"
+        )
+    return batch
+
+
+def check_header(batch: BatchView) -> None:
+    """Cases D to F: what the header alone can tell."""
+    codec = batch.codec
+    attributes = batch.attributes
+    if attributes & ~KNOWN_ATTRIBUTES or attributes & DELETE_HORIZON_BIT:
+        raise invalid(f"attributes {attributes:#06x} have bits that a producer must not set")
+    if attributes & LOG_APPEND_TIME_BIT:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type to LogAppendTime")
+    count = batch.count
+    if batch.base_offset != 0:
+        raise invalid(f"the base offset of a produced batch must be 0, not {batch.base_offset}")
+    if count <= 0:
+        raise invalid(f"a batch of {count} records")
+    if batch.last_offset_delta != count - 1:
+        raise invalid(f"a batch of {count} records must end at offset delta {count - 1}, not {batch.last_offset_delta}")
+    if codec == Codec.NONE and count > (batch.size_in_bytes - RECORDS) // MIN_RECORD_SIZE:
+        raise invalid(f"{count} records are claimed in {batch.size_in_bytes - RECORDS} bytes")
+    if batch.is_control:
+        raise invalid("clients are not allowed to write control records")
+    if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
+        raise invalid(
+            f"producer {batch.producer_id} sent the sequence {batch.base_sequence} in epoch {batch.producer_epoch}"
+        )
+    if batch.is_transactional and batch.producer_id < 0:
+        raise invalid("a transactional batch without a producer id")
+
+
+def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) -> None:
+    """Walk each inflated piece as far as it holds whole records; carry what is left over into the next."""
+    held: list[bytes] = []
+    held_size: i64 = 0
+    wanted: i64 = 0
+    rest: i64 = 0
+    for chunk in inflate_chunks(batch.codec, batch.payload(), limits):
+        held.append(chunk)
+        held_size += len(chunk)
+        pass_over.result.inflated_size += len(chunk)
+        # Joined only once the record that was cut is whole: a large one must not be copied for every piece of it.
+        if held_size < wanted:
+            continue
+        data = held[0] if len(held) == 1 else b"".join(held)
+        walker = Walker(data, 0, len(data))
+        pass_over.walk(walker)
+        rest = walker.end - walker.position
+        held = [data[walker.position :]] if rest > 0 else []
+        held_size = rest
+        wanted = rest + walker.missing()
+        if rest > 0 and pass_over.is_over:
+            break
+    pass_over.finish(held_size)
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Pass:
+    """The state of one pass over the records of a batch: cases G to J."""
+
+    def __init__(self, batch: BatchView, rules: TopicRules, now_ms: int) -> None:
+        self.result = Validated(batch, rules)
+        self._left: i64 = batch.count
+        self._index: i64 = 0
+        self._base_timestamp: i64 = batch.base_timestamp
+        self._needs_key = rules.compacted
+        self._checks_time = rules.timestamp_type == CREATE_TIME
+        self._earliest: i64 = max(now_ms - rules.timestamp_before_max_ms, NO_TIMESTAMP)
+        self._latest: i64 = min(now_ms + rules.timestamp_after_max_ms, MAX_I64)
+        self._errors: list[RecordError] = []
+        self._error_count: i64 = 0
+        self._bad_time = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._left == 0
+
+    def walk(self, walker: Walker) -> None:
+        """Step over the records that are whole in the walker's bytes."""
+        result = self.result
+        base: i64 = self._base_timestamp
+        max_timestamp: i64 = result.max_timestamp
+        while self._left > 0 and walker.missing() == 0:
+            walker.step()
+            if walker.offset_delta != self._index:
+                self._refuse(f"offset delta {walker.offset_delta} where {self._index} is due")
+            if walker.key_size < 0 and self._needs_key:
+                self._refuse("a compacted topic takes no record without a key")
+            timestamp = walker.timestamp(base)
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+                result.offset_delta_of_max_timestamp = self._index
+            if (
+                self._checks_time
+                and (timestamp < self._earliest or timestamp > self._latest)
+                and timestamp != NO_TIMESTAMP
+            ):
+                self._bad_time = True
+                self._refuse(f"timestamp {timestamp} is outside {self._earliest} .. {self._latest}")
+            self._index += 1
+            self._left -= 1
+        result.max_timestamp = max_timestamp
+
+    def finish(self, rest: i64) -> None:
+        """Close the pass with `rest` bytes not walked over."""
+        if self._left > 0:
+            raise invalid(f"a batch claims {self.result.count} records and holds {self._index}, then {rest} odd bytes")
+        if rest > 0:
+            raise invalid(f"{rest} bytes follow the last record of a batch")
+        if self._error_count > 0:
+            if self._bad_time:
+                code = ErrorCode.INVALID_TIMESTAMP
+            else:
+                code = ErrorCode.INVALID_RECORD
+            first = self._errors[0]
+            message = f"{self._error_count} records refused; the first is number {first.batch_index}: {first.message}"
+            raise InvalidRecords(code, message, tuple(self._errors))
+
+    def _refuse(self, message: str) -> None:
+        self._error_count += 1
+        if len(self._errors) < MAX_RECORD_ERRORS:
+            self._errors.append(RecordError(batch_index=self._index, message=message))
