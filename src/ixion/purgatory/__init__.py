@@ -1,1 +1,7 @@
-"""Delayed operations."""
+"""Operations that wait for a condition or a timeout, and the place where they wait. Built on `ixion.timer` only."""
+
+from ixion.purgatory.operation import DelayedOperation
+from ixion.purgatory.purgatory import DelayedOperationPurgatory
+from ixion.purgatory.snapshot import PurgatorySnapshot
+
+__all__ = ["DelayedOperation", "DelayedOperationPurgatory", "PurgatorySnapshot"]

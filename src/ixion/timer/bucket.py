@@ -1,25 +1,23 @@
 """One slot of a wheel: the tasks that fall due within the same tick of it.
 
-A bucket is a ring of tasks; the bucket itself is the ring's root, so an empty bucket is linked to itself and neither
+A bucket is a ring of tasks with a dummy task as its root: an empty ring is the root linked to itself, so neither
 insertion nor removal has an edge case. Not thread-safe: the timer that owns the wheel serialises access.
 """
 
 from __future__ import annotations
 
-from typing import cast
-
 from ixion._native import i64
-from ixion.timer.task import Link, TimerTask
+from ixion.timer.task import TimerTask
 
 UNSET: i64 = -1
 
 
-class Bucket(Link):
-    __slots__ = ("count", "expiration_ms")
+class Bucket:
+    __slots__ = ("_root", "count", "expiration_ms")
 
     def __init__(self) -> None:
-        self._next = self
-        self._prev = self
+        self._root = TimerTask(0)
+        self._root._next = self._root._prev = self._root
         self.count: i64 = 0
         self.expiration_ms: i64 = UNSET  # when the bucket is due; UNSET while it is in no queue
 
@@ -30,12 +28,13 @@ class Bucket(Link):
         return changed
 
     def add(self, task: TimerTask) -> None:
-        last = self._prev
+        root = self._root
+        last = root._prev
         assert last is not None
         task._prev = last
-        task._next = self
+        task._next = root
         last._next = task
-        self._prev = task
+        root._prev = task
         task._bucket = self
         self.count += 1
 
@@ -52,15 +51,17 @@ class Bucket(Link):
 
     def empty_into(self, tasks: list[TimerTask]) -> None:
         """Take every task out, oldest first, and forget the expiration, so that the bucket can serve again."""
-        link = self._next
-        self._next = self
-        self._prev = self
+        root = self._root
+        task = root._next
+        assert task is not None
+        root._next = root._prev = root
         self.count = 0
         self.expiration_ms = UNSET
-        while link is not self:
-            task = cast(TimerTask, link)
-            link = task._next
+        while task is not root:
+            tasks.append(task)
+            after = task._next
+            assert after is not None
             task._next = None
             task._prev = None
             task._bucket = None
-            tasks.append(task)
+            task = after

@@ -31,7 +31,7 @@ MAX_SLEEP_NS: i64 = 3_600_000_000_000  # arm for an hour at most; loops dislike 
 class LoopTimer(Timer):
     """A hierarchical timing wheel on an asyncio event loop; by default on the running one."""
 
-    __slots__ = ("_armed_ms", "_clock", "_closed", "_core", "_due", "_handle", "_loop", "_manual", "_running_due")
+    __slots__ = ("_armed_ms", "_clock", "_closed", "_core", "_due", "_handle", "_manual", "_running_due", "loop")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class LoopTimer(Timer):
             from asyncio import get_running_loop  # asyncio takes 40 ms to import: only those who use it pay
 
             loop = get_running_loop()
-        self._loop = loop
+        self.loop = loop
         self._clock = clock
         self._core = TimerCore(tick_ms, wheel_size, clock() // NS_PER_MS)
         self._handle: asyncio.TimerHandle | None = None
@@ -122,7 +122,7 @@ class LoopTimer(Timer):
         head_ms = self._core.queue.head_ms
         self._armed_ms = head_ms
         wait_ns = min(max(0, head_ms * NS_PER_MS - now_ns), MAX_SLEEP_NS)
-        self._handle = self._loop.call_later(float(wait_ns) / 1e9, self._on_due)
+        self._handle = self.loop.call_later(float(wait_ns) / 1e9, self._on_due)
 
     def _disarm(self) -> None:
         if self._handle is not None:
@@ -136,12 +136,12 @@ class LoopTimer(Timer):
         self.advance_clock()
 
     def _on_clock_advanced(self) -> None:
-        self._loop.call_soon_threadsafe(self._on_due)
+        self.loop.call_soon_threadsafe(self._on_due)
 
     def _run_soon(self) -> None:
         if not self._running_due:
             self._running_due = True
-            self._loop.call_soon(self._run_slice)
+            self.loop.call_soon(self._run_slice)
 
     def _run_slice(self) -> None:
         self._running_due = False

@@ -20,29 +20,18 @@ MAX_DELAY_MS = 2**62
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Link:
-    """One place in a bucket's ring; both links are None while it is in no ring."""
-
-    __slots__ = ("_next", "_prev")
-
-    def __init__(self) -> None:
-        self._next: Link | None = None
-        self._prev: Link | None = None
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class TimerTask(Link):
+class TimerTask:
     """Subclass it, write `run`, and give it to a timer.
 
     A task waits in one timer at a time; adding it again, there or elsewhere, moves it. It may be added again after it
     has run. Once cancelled it is refused for good.
     """
 
-    __slots__ = ("_bucket", "_cancelled", "_due_ms", "_timer", "delay_ms")
+    __slots__ = ("_bucket", "_cancelled", "_due_ms", "_next", "_prev", "_timer", "delay_ms")
 
     def __init__(self, delay_ms: SupportsIndex) -> None:
-        self._next = None
-        self._prev = None
+        self._next: TimerTask | None = None  # neighbours in the bucket's ring; None while it is in no ring
+        self._prev: TimerTask | None = None
         self.delay_ms: i64 = checked_delay(delay_ms)
         self._due_ms: i64 = 0
         self._bucket: Bucket | None = None  # set exactly while the task waits
@@ -58,7 +47,9 @@ class TimerTask(Link):
         timer = self._timer
         if timer is None:
             self._cancelled = True
-            return False
+            timer = self._timer  # read after the flag was set: an add that missed the flag has left its timer here
+            if timer is None:
+                return False
         return timer.withdraw(self, True)
 
     @property

@@ -1,0 +1,111 @@
+"""An operation that waits for a condition, but not for ever.
+
+It completes exactly once: because its condition holds (`try_complete`), because somebody insists (`force_complete`),
+or because its time is up (the timer calls `run`). Whoever gets there first runs `on_complete`; the others are told
+no. `on_expiration` follows only when it was the timer.
+
+How no wake-up is lost. Checking the condition takes a try-lock, so that a thread which finds another one already
+checking does not queue up behind it. That alone would lose wake-ups:
+
+    1. thread a holds the try-lock and finds the condition not met
+    2. thread b makes it true and comes to check, but cannot get the try-lock and leaves
+    3. thread a lets go and leaves too; nobody looks again, and the operation waits for its timeout
+
+So b leaves a note before it goes: `_pending`. Whoever lets go of the try-lock reads the note in the same step and,
+if there is one, checks once more. Rule for the caller: make the condition true first, then call
+`safe_try_complete`; either you check it or someone who started after your change does.
+
+The flags of all operations are guarded by one mutex that is held for a few instructions and never while foreign code
+runs: cheaper than a lock in each operation, in time and in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, SupportsIndex
+
+from ixion._native import mypyc_attr
+from ixion.timer.mutex import Mutex
+from ixion.timer.task import TimerTask
+
+if TYPE_CHECKING:
+    from ixion.purgatory.purgatory import DelayedOperationPurgatory
+
+FLAGS: Final = Mutex()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DelayedOperation(TimerTask):
+    """Subclass it; write `try_complete` and `on_complete`, and `on_expiration` if the timeout matters."""
+
+    __slots__ = ("_checking", "_completed", "_dropped", "_pending", "_purgatory")
+
+    def __init__(self, delay_ms: SupportsIndex) -> None:
+        super().__init__(delay_ms)
+        self._completed = False
+        self._dropped = False  # taken off its watch lists by cancel_for_key
+        self._checking = False  # the try-lock
+        self._pending = False  # somebody wanted to check while another did
+        self._purgatory: DelayedOperationPurgatory | None = None  # set while it counts as delayed there
+
+    def try_complete(self) -> bool:
+        """Check the condition; if it holds, `return self.force_complete()`. Never called by two threads at once."""
+        raise NotImplementedError(f"{type(self).__qualname__} needs a try_complete() method")
+
+    def on_complete(self) -> None:
+        """Do what the operation was waiting to do. Called exactly once, by whoever completes it."""
+        raise NotImplementedError(f"{type(self).__qualname__} needs an on_complete() method")
+
+    def on_expiration(self) -> None:
+        """Called after `on_complete` when the timeout completed the operation."""
+
+    @property
+    def completed(self) -> bool:
+        return self._completed
+
+    def force_complete(self) -> bool:
+        """Complete the operation now, whatever its condition. False if it was completed before."""
+        FLAGS.acquire()
+        first = not self._completed
+        self._completed = True
+        FLAGS.release()
+        if not first:
+            return False
+        self.cancel()
+        self.leave()
+        self.on_complete()
+        return True
+
+    def safe_try_complete(self) -> bool:
+        """`try_complete`, by one thread at a time and without losing a wake-up. True if this call completed it."""
+        while True:
+            FLAGS.acquire()
+            if self._checking:
+                self._pending = True
+                FLAGS.release()
+                return False
+            self._checking = True
+            self._pending = False
+            FLAGS.release()
+            try:
+                done = self.try_complete()
+            finally:
+                FLAGS.acquire()
+                self._checking = False
+                again = self._pending
+                FLAGS.release()
+            if done or self._completed or not again:
+                return done
+
+    def run(self) -> None:
+        """The timer's call: the time is up."""
+        if self.force_complete():
+            self.on_expiration()
+
+    def leave(self) -> None:
+        """Stop counting as delayed in the purgatory it waits in, if any."""
+        FLAGS.acquire()
+        purgatory = self._purgatory
+        if purgatory is not None:
+            purgatory._delayed -= 1
+            self._purgatory = None
+        FLAGS.release()

@@ -1,0 +1,241 @@
+"""Where delayed operations wait: under the keys they watch, and in a timer.
+
+`try_complete_else_watch` tries, watches every key, tries again and only then starts the timeout. The second try is
+what makes watching safe: an event that came after the first try and before the watching would have found nobody
+there; after the watching, every event finds the operation. So the operation either completes in the second try or
+will not miss the event that completes it.
+
+`check_and_complete(key)` is how events arrive: it tries what watches the key, and says how many it completed.
+
+Operations that are over may still sit in the lists of other keys. When more than `purge_interval` of them do, they
+are purged. (One difference from Kafka: while very many operations wait, we let a quarter as many finished ones
+gather first, so that the cost of a purge, which must walk past all that wait, stays in proportion to what it frees.)
+
+The clock is advanced by a reaper thread, or, when the timer is a `LoopTimer`, by its event loop, without a thread.
+With `reaper=False` the caller does it, by `advance_clock`.
+
+Lock order: none nests. A shard's mutex, the operations' mutex and the timer's are each taken alone, and none is held
+while an operation's methods run.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Hashable, Iterable
+
+from ixion._native import i64
+from ixion.purgatory.operation import FLAGS, DelayedOperation
+from ixion.purgatory.purge import Purge
+from ixion.purgatory.reaper import Reaper
+from ixion.purgatory.snapshot import PurgatorySnapshot
+from ixion.purgatory.watchers import Shard
+from ixion.timer.loop_timer import LoopTimer
+from ixion.timer.system_timer import SystemTimer
+from ixion.timer.timer import Timer, TimerClosedError
+
+log = logging.getLogger(__name__)
+
+REAP_MS = 200  # how long the reaper waits for a bucket before it looks whether a purge is due
+STEPS_PER_TURN = 8  # chunks purged before the event loop gets its turn
+
+
+class DelayedOperationPurgatory:
+    def __init__(
+        self,
+        name: str,
+        *,
+        timer: Timer | None = None,
+        reaper: bool = True,
+        purge_interval: int = 1000,
+        shards: int = 512,
+    ) -> None:
+        if shards < 1:
+            raise ValueError(f"shards must be at least 1, not {shards}")
+        if purge_interval < 0:
+            raise ValueError(f"purge_interval must not be negative, but is {purge_interval}")
+        self.name = name
+        self.purge_interval = purge_interval
+        self.timer: Timer = SystemTimer(name) if timer is None else timer
+        self._owns_timer = timer is None
+        self._shards = [Shard() for _ in range(shards)]
+        self._delayed: i64 = 0  # guarded by FLAGS, like the next one
+        self._estimated: i64 = 0  # operations that watch something, as far as known: counted up until the next purge
+        self._completed_at_once = 0
+        self._completed_by_check = 0
+        self._purged = 0
+        self._failed = 0
+        self._purge: Purge | None = None  # the one under way, when an event loop drives it
+        self._closed = False
+        self._loop_driven = isinstance(self.timer, LoopTimer)
+        self._reaper: Reaper | None = None
+        if reaper and not self._loop_driven:
+            self._reaper = Reaper(f"ExpirationReaper-{name}", self._reap)
+
+    def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
+        """Complete the operation now if its condition holds; otherwise let it wait for its keys and its timeout.
+
+        True if this call completed it.
+        """
+        if self._closed:
+            raise TimerClosedError(f"purgatory {self.name} has been shut down")
+        watched = [(self._shard(key), key) for key in keys]
+        if not watched:
+            raise ValueError("an operation must watch at least one key, or only its timeout could complete it")
+        if self._attempt(operation):
+            self._completed_at_once += 1
+            return True
+        for shard, key in watched:
+            if operation._completed:  # by another thread; the lists it is in will be purged
+                return False
+            shard.watch(key, operation)
+        self._count_watched()
+        if self._attempt(operation):
+            self._completed_at_once += 1
+            return True
+        self._start_timeout(operation)
+        if self._loop_driven and self._purge is None and self._purge_is_due():
+            self._start_purge_on_loop()
+        return False
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try every operation that watches the key; returns how many this call completed."""
+        shard = self._shard(key)
+        if key not in shard.by_key:  # the common case for a key that nobody watches: no lock
+            return 0
+        completed = 0
+        over = False
+        for operation in shard.operations(key):
+            if operation._completed or operation._dropped:
+                over = True
+            elif self._attempt(operation):
+                completed += 1
+                over = True
+        if over:
+            chunk = 0
+            while chunk >= 0:
+                _, chunk = shard.remove_gone(key, chunk)
+        self._completed_by_check += completed
+        return completed
+
+    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
+        """Stop waiting for what watches the key. The operations are handed back, not completed."""
+        cancelled: list[DelayedOperation] = []
+        for operation in self._shard(key).forget(key):
+            if not operation._completed and not operation._dropped:
+                operation._dropped = True
+                operation.cancel()
+                operation.leave()
+                cancelled.append(operation)
+        return cancelled
+
+    @property
+    def watched(self) -> int:
+        """Entries in all watch lists: an operation that watches three keys counts three times until it is purged."""
+        return sum([shard.count() for shard in self._shards if shard.by_key])
+
+    @property
+    def delayed(self) -> int:
+        """Operations that wait for their condition or their timeout."""
+        return self._delayed
+
+    def advance_clock(self, timeout_ms: int) -> bool:
+        """What the reaper does: advance the timer, waiting at most `timeout_ms`, then purge if it is due."""
+        timer = self.timer
+        if isinstance(timer, SystemTimer):
+            moved = timer.advance_clock(timeout_ms)
+        elif isinstance(timer, LoopTimer):
+            moved = timer.advance_clock()
+        else:
+            raise TypeError(f"purgatory {self.name}: a timer of type {type(timer).__name__} advances by itself")
+        if self._purge_is_due():
+            self.purge()
+        return moved
+
+    def purge(self) -> int:
+        """Clear the watch lists of what is over, letting others run in between. Returns how many entries went."""
+        purge = self._new_purge()
+        while purge.step():
+            time.sleep(0)  # gives the interpreter away
+        self._purged += purge.purged
+        return purge.purged
+
+    def snapshot(self) -> PurgatorySnapshot:
+        return PurgatorySnapshot(
+            name=self.name,
+            watched=self.watched,
+            delayed=self.delayed,
+            keys=sum([len(shard.by_key) for shard in self._shards]),
+            completed_at_once=self._completed_at_once,
+            completed_by_check=self._completed_by_check,
+            purged=self._purged,
+            failed=self._failed,
+            timer=self.timer.snapshot(),
+        )
+
+    def shutdown(self) -> None:
+        """Stop the reaper, and the timer if it was made here. What still waits is left as it is."""
+        self._closed = True
+        reaper = self._reaper
+        if reaper is not None:
+            reaper.stop()
+        if self._owns_timer:
+            self.timer.shutdown()  # wakes a reaper that sleeps in it
+        if reaper is not None:
+            reaper.join()
+
+    def _shard(self, key: Hashable) -> Shard:
+        return self._shards[hash(key) % len(self._shards)]
+
+    def _attempt(self, operation: DelayedOperation) -> bool:
+        try:
+            return operation.safe_try_complete()
+        except Exception:
+            self._failed += 1
+            log.exception("purgatory %s: operation %s raised", self.name, operation.describe())
+            return operation._completed
+
+    def _count_watched(self) -> None:
+        FLAGS.acquire()
+        self._estimated += 1
+        FLAGS.release()
+
+    def _start_timeout(self, operation: DelayedOperation) -> None:
+        FLAGS.acquire()
+        waits = not operation._completed and not operation._dropped
+        if waits:
+            operation._purgatory = self
+            self._delayed += 1
+        FLAGS.release()
+        if waits:
+            self.timer.add(operation)  # refuses it if it was completed, and so cancelled, a moment ago
+
+    def _purge_is_due(self) -> bool:
+        over = self._estimated - self._delayed
+        return over > self.purge_interval and over * 4 > self._delayed
+
+    def _new_purge(self) -> Purge:
+        FLAGS.acquire()
+        self._estimated = self._delayed
+        FLAGS.release()
+        return Purge(self._shards)
+
+    def _start_purge_on_loop(self) -> None:
+        self._purge = self._new_purge()
+        timer = self.timer
+        assert isinstance(timer, LoopTimer)
+        timer.loop.call_soon(self._purge_a_little)
+
+    def _purge_a_little(self) -> None:
+        purge, timer = self._purge, self.timer
+        assert purge is not None
+        assert isinstance(timer, LoopTimer)
+        for _ in range(STEPS_PER_TURN):
+            if not purge.step():
+                self._purged += purge.purged
+                self._purge = None
+                return
+        timer.loop.call_soon(self._purge_a_little)
+
+    def _reap(self) -> None:
+        self.advance_clock(REAP_MS)

@@ -1,0 +1,44 @@
+"""Clearing watch lists of operations that are over, a step at a time.
+
+An operation that watches three keys and completes through one of them stays in the lists of the other two until
+they are checked or purged. A purge walks every list; done in one go it would stop the world for as long as it takes
+to free hundreds of thousands of operations, so each `step` clears one chunk, and whoever drives the purge (a
+thread, an event loop) lets others run between two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ixion.purgatory.watchers import Shard
+
+
+class Purge:
+    __slots__ = ("_chunk", "_keys", "_next_shard", "_shard", "_shards", "purged")
+
+    def __init__(self, shards: list[Shard]) -> None:
+        self._shards = shards
+        self._next_shard = 0
+        self._shard: Shard | None = None
+        self._keys: list[Hashable] = []  # of _shard, still to be done; the last one is being done
+        self._chunk = 0
+        self.purged = 0
+
+    def step(self) -> bool:
+        """Clear one chunk. False when there is nothing left to do."""
+        while not self._keys:
+            if self._next_shard == len(self._shards):
+                return False
+            self._shard = self._shards[self._next_shard]
+            self._next_shard += 1
+            if self._shard.by_key:
+                self._keys = self._shard.keys()
+            self._chunk = 0
+        shard = self._shard
+        assert shard is not None
+        cleared, self._chunk = shard.remove_gone(self._keys[-1], self._chunk)
+        self.purged += cleared
+        if self._chunk < 0:
+            self._keys.pop()
+            self._chunk = 0
+        return True

@@ -1,0 +1,20 @@
+"""A purgatory at one moment, for metrics and views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ixion.timer.snapshot import TimerSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgatorySnapshot:
+    name: str
+    watched: int  # entries in watch lists; an operation that watches three keys counts three times
+    delayed: int  # operations waiting for their condition or their timeout
+    keys: int  # keys that have a watch list
+    completed_at_once: int  # by the first or second try, before they had to wait
+    completed_by_check: int  # by check_and_complete
+    purged: int  # entries of completed operations cleared out of watch lists
+    failed: int  # operations that raised
+    timer: TimerSnapshot
