@@ -38,8 +38,8 @@ from ixion.timer.timer import Timer, TimerClosedError
 log = logging.getLogger(__name__)
 
 HASH: Final = hash
-REAP_MS = 200  # how long the reaper waits for a bucket before it looks whether a purge is due
-STEPS_PER_TURN = 8  # chunks purged before others get their turn: some 4,000 entries, well under a millisecond
+REAP_MS: Final = 200  # how long the reaper waits for a bucket before it looks whether a purge is due
+STEPS_PER_TURN: Final = 8  # chunks purged before others get their turn: some 4,000 entries, well under a millisecond
 
 
 class DelayedOperationPurgatory:

@@ -17,11 +17,12 @@ the mutex for one chunk, and everybody else gets a turn between two steps.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from ixion.purgatory.operation import DelayedOperation
 from ixion.timer.mutex import Mutex
 
-CHUNK = 512  # operations; freeing so many takes well under 0.1 ms
+CHUNK: Final = 512  # operations; freeing so many takes well under 0.1 ms
 
 
 class Watchers:

@@ -6,10 +6,12 @@ insertion nor removal has an edge case. Not thread-safe: the timer that owns the
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion._native import i64
 from ixion.timer.task import TimerTask
 
-UNSET: i64 = -1
+UNSET: Final = -1
 
 
 class Bucket:

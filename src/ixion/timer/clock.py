@@ -8,11 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 Clock = Callable[[], int]
 
-NS_PER_MS = 1_000_000
-system_clock: Clock = time.monotonic_ns
+NS_PER_MS: Final = 1_000_000
+system_clock: Final[Clock] = time.monotonic_ns
 
 
 class ManualClock:

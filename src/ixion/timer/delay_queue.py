@@ -7,11 +7,12 @@ is the one moment at which the clock has to move next.
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 from ixion._native import i64
 from ixion.timer.bucket import Bucket
 
-NEVER: i64 = 2**63 - 1
+NEVER: Final[i64] = 2**63 - 1
 
 
 class DelayQueue:

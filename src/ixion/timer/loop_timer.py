@@ -11,7 +11,7 @@ Everything here is to be called on the loop's own thread. With a `ManualClock` t
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion._native import i64
 from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
@@ -24,8 +24,8 @@ from ixion.timer.timer import Timer, TimerClosedError
 if TYPE_CHECKING:
     import asyncio
 
-SLICE = 500  # tasks run before the loop gets its turn: a millisecond or so of ordinary tasks
-MAX_SLEEP_NS: i64 = 3_600_000_000_000  # arm for an hour at most; loops dislike delays of years
+SLICE: Final = 500  # tasks run before the loop gets its turn: a millisecond or so of ordinary tasks
+MAX_SLEEP_NS: Final = 3_600_000_000_000  # arm for an hour at most; loops dislike delays of years
 
 
 class LoopTimer(Timer):

@@ -22,6 +22,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 from ixion._native import i64
 from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
@@ -35,7 +36,7 @@ from ixion.timer.worker import Worker
 
 log = logging.getLogger(__name__)
 
-MAX_SLEEP_NS: i64 = 3_600_000_000_000  # an hour at a time, well inside what a lock's timeout accepts
+MAX_SLEEP_NS: Final = 3_600_000_000_000  # an hour at a time, well inside what a lock's timeout accepts
 
 
 class SystemTimer(Timer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from ixion._native import i64, mypyc_attr
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ixion.timer.bucket import Bucket
     from ixion.timer.timer import Timer
 
-MAX_DELAY_MS = 2**62
+MAX_DELAY_MS: Final[i64] = 2**62
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -99,6 +99,12 @@ def checked_delay(delay_ms: SupportsIndex) -> i64:
             whole = operator.index(delay_ms)
         except TypeError:
             raise ValueError(f"delay_ms must be a whole number of milliseconds, not {delay_ms!r}") from None
-    if whole > MAX_DELAY_MS:
+    if whole < 0:
+        return -1
+    try:
+        checked: i64 = whole
+    except (OverflowError, ValueError):
+        checked = MAX_DELAY_MS + 1  # beyond what a machine integer holds
+    if checked > MAX_DELAY_MS:
         raise ValueError(f"delay_ms must be at most 2**62, not {whole}")
-    return whole if whole >= 0 else -1
+    return checked
