@@ -18,7 +18,7 @@ from typing import Final, final
 
 from librt.strings import BytesWriter
 
-from ixion._native import i64, mypyc_attr
+from ixion._native import i64, mypyc_attr, u8
 from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, TimestampType
 from ixion.records.compression import Codec, compress
 from ixion.records.crc import crc32c
@@ -202,14 +202,14 @@ def varint_size(value: i64) -> i64:
 def write_varint(writer: BytesWriter, value: i64) -> None:
     """The zigzag form, seven bits to a byte, lowest first."""
     if -64 <= value < 64:
-        writer.append(((value << 1) ^ (value >> 63)) & 0x7F)
+        writer.append(u8(((value << 1) ^ (value >> 63)) & 0x7F))
         return
     negative: i64 = 1 if value < 0 else 0
     left: i64 = ~value if value < 0 else value
     byte: i64 = ((left & 0x3F) << 1) | negative
     left >>= 6
     while left != 0:
-        writer.append(byte | 0x80)
+        writer.append(u8(byte | 0x80))
         byte = left & 0x7F
         left >>= 7
-    writer.append(byte)
+    writer.append(u8(byte))

@@ -9,7 +9,7 @@ from ixion.records.walker import Walker
 
 
 @final
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Record:
     """A record as positions in the bytes of its batch.
 

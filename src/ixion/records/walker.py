@@ -22,6 +22,9 @@ from typing import Final, final
 from ixion._native import i64, mypyc_attr
 from ixion.records.faults import invalid
 
+# Two numbers within +-FAR add up within 64 bits. It is also the largest power of two that compiled code keeps in a
+# register: the two limits below are objects to it, and cost as such.
+FAR: Final = 1 << 61
 MAX_I64: Final = 0x7FFFFFFFFFFFFFFF
 MIN_I64: Final = -0x8000000000000000
 
@@ -110,6 +113,8 @@ class Walker:
     def timestamp(self, base: i64) -> i64:
         """The time of the record stepped over last, in milliseconds; the sum must not leave 64 bits."""
         delta: i64 = self.timestamp_delta
+        if -FAR < base < FAR and -FAR < delta < FAR:
+            return base + delta
         if (delta > 0 and base > MAX_I64 - delta) or (delta < 0 and base < MIN_I64 - delta):
             raise invalid(f"timestamp {base} {delta:+} is beyond 64 bits")
         return base + delta
@@ -161,5 +166,7 @@ class Walker:
                 break
             shift += 7
         self.position = at
-        # An arithmetic shift keeps the sign of the 64th bit; mask it off to halve the number as an unsigned one.
-        return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
+        half: i64 = value >> 1
+        if value < 0:
+            half &= MAX_I64  # a full 64th bit is a sign to a machine integer; halve it as an unsigned one
+        return half ^ -(value & 1)
