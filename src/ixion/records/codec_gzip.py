@@ -19,9 +19,10 @@ def chunks(data: memoryview) -> Iterator[bytes]:
     stream = zlib.decompressobj(GZIP)
     for start in range(0, len(data), INPUT_PIECE):
         if stream.eof:
-            break
+            raise invalid(f"{len(data) - start} bytes follow a gzip stream")
         rest: bytes | memoryview = data[start : start + INPUT_PIECE]
-        while len(rest) > 0:
+        more = True
+        while more:
             try:
                 piece = stream.decompress(rest, OUTPUT_PIECE)
             except zlib.error as error:
@@ -29,11 +30,12 @@ def chunks(data: memoryview) -> Iterator[bytes]:
             if piece:
                 yield piece
             rest = stream.unconsumed_tail
-            consumed = start + INPUT_PIECE - len(rest) - len(stream.unused_data)
+            # A full piece may have left output inside zlib after the last of the input.
+            more = len(rest) > 0 or len(piece) == OUTPUT_PIECE
     if not stream.eof:
         raise invalid("a gzip stream ends early")
-    if consumed < len(data):
-        raise invalid(f"{len(data) - consumed} bytes follow a gzip stream")
+    if stream.unused_data:
+        raise invalid(f"{len(stream.unused_data)} bytes follow a gzip stream")
 
 
 def compress(data: bytes, level: int) -> bytes:

@@ -53,7 +53,7 @@ def compress(data: bytes, level: int) -> bytes:
 
 def load() -> Any:
     try:
-        import lz4.frame  # type: ignore[import-untyped]
+        from lz4 import frame  # type: ignore[import-untyped]
     except ImportError as error:
         raise unsupported_codec("lz4 needs the package lz4, which is not installed") from error
-    return lz4.frame
+    return frame

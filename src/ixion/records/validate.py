@@ -14,7 +14,8 @@ H  offset deltas 0, 1, 2 …                               INVALID_RECORD, told 
 I  a key where the topic is compacted                    INVALID_RECORD, told per record
 J  create times within the topic's limits                INVALID_TIMESTAMP, told per record
 
-H to J are collected, so that the producer learns which of its records were refused (KIP-467); the rest ends at once.
+H to J are collected (up to 100), so that the producer learns which of its records were refused (KIP-467); the rest
+ends at once.
 Compressed records are inflated and walked piece by piece, so the memory they need is a piece (256 kB) and the largest
 record, not the batch. Differences from Kafka on purpose: a batch that already claims log append time, the bits that no
 version of Kafka defines, and offset deltas with holes are refused, where Kafka takes or rewrites some of them.
@@ -41,7 +42,7 @@ from ixion.records.layout import (
 )
 from ixion.records.walker import MAX_I64, Walker
 
-# So many refused records are told apart in an answer; a batch of a million bad ones must not make a large response.
+# After so many refused records the pass ends: a batch of a million bad ones must not make work, nor a large response.
 MAX_RECORD_ERRORS: Final = 100
 
 
@@ -167,6 +168,7 @@ def check_header(batch: BatchView) -> None:
 
 def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) -> None:
     """Walk each inflated piece as far as it holds whole records; carry what is left over into the next."""
+    bound: i64 = limits.bound(batch.size_in_bytes - RECORDS)
     held: list[bytes] = []
     held_size: i64 = 0
     wanted: i64 = 0
@@ -187,6 +189,8 @@ def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) ->
         wanted = rest + walker.missing()
         if rest > 0 and pass_over.is_over:
             break
+        if wanted > bound:
+            raise too_large(f"a record of more than {wanted} bytes in a batch that may inflate to {bound}")
     pass_over.finish(held_size)
 
 
@@ -202,10 +206,9 @@ class Pass:
         self._base_timestamp: i64 = batch.base_timestamp
         self._needs_key = rules.compacted
         self._checks_time = rules.timestamp_type == CREATE_TIME
-        self._earliest: i64 = max(now_ms - rules.timestamp_before_max_ms, NO_TIMESTAMP)
+        self._earliest: i64 = now_ms - rules.timestamp_before_max_ms
         self._latest: i64 = min(now_ms + rules.timestamp_after_max_ms, MAX_I64)
         self._errors: list[RecordError] = []
-        self._error_count: i64 = 0
         self._bad_time = False
 
     @property
@@ -244,16 +247,16 @@ class Pass:
             raise invalid(f"a batch claims {self.result.count} records and holds {self._index}, then {rest} odd bytes")
         if rest > 0:
             raise invalid(f"{rest} bytes follow the last record of a batch")
-        if self._error_count > 0:
-            if self._bad_time:
-                code = ErrorCode.INVALID_TIMESTAMP
-            else:
-                code = ErrorCode.INVALID_RECORD
-            first = self._errors[0]
-            message = f"{self._error_count} records refused; the first is number {first.batch_index}: {first.message}"
-            raise InvalidRecords(code, message, tuple(self._errors))
+        if self._errors:
+            raise self._refusal()
 
     def _refuse(self, message: str) -> None:
-        self._error_count += 1
-        if len(self._errors) < MAX_RECORD_ERRORS:
-            self._errors.append(RecordError(batch_index=self._index, message=message))
+        self._errors.append(RecordError(batch_index=self._index, message=message))
+        if len(self._errors) == MAX_RECORD_ERRORS:
+            raise self._refusal()
+
+    def _refusal(self) -> InvalidRecords:
+        code = ErrorCode.INVALID_TIMESTAMP if self._bad_time else ErrorCode.INVALID_RECORD
+        first = self._errors[0]
+        message = f"{len(self._errors)} records refused; the first is number {first.batch_index}: {first.message}"
+        return InvalidRecords(code, message, tuple(self._errors))

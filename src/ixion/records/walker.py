@@ -4,7 +4,7 @@ The one place that knows how a record is laid out when it is read. `step()` leav
 machine integers, so validation (which wants counts and times) and iteration (which wants keys and values) share it and
 neither makes an object it does not need: about 20 ns for a 100-byte record, compiled.
 
-Example, the record ``0c 00 02 04 02 61 01 00`` at offset base + 2: length 6, attributes 0, timestamp delta +1, offset
+Example, the record ``0e 00 02 04 02 61 01 00`` at offset base + 2: length 7, attributes 0, timestamp delta +1, offset
 delta +2, key of one byte ``61``, null value, no headers. After the step: `timestamp_delta` 1, `offset_delta` 2,
 `key_start` 5, `key_size` 1, `value_size` -1, `header_count` 0, `position` 8.
 

@@ -1,0 +1,25 @@
+"""Gives a batch another codec, for topics whose `compression.type` is not the producer's.
+
+Offsets and timestamps of records are deltas to the header, so the record bytes stay as they are: they are inflated,
+compressed anew and put behind a header with another codec, length and CRC. No record is looked at.
+"""
+
+from __future__ import annotations
+
+from ixion.records.batch import BatchView
+from ixion.records.compression import DEFAULT_LIMITS, Codec, InflateLimits, compress, inflate
+from ixion.records.layout import ATTRIBUTES, BATCH_LENGTH, CODEC_MASK, HEADER_SIZE, LOG_OVERHEAD
+from ixion.records.patch import I32, U16, patch_crc
+
+
+def recode(
+    batch: BatchView, codec: Codec, level: int | None = None, limits: InflateLimits = DEFAULT_LIMITS
+) -> bytearray:
+    """The same batch in `codec`, writable, so that offset and epoch can be patched into it."""
+    records = compress(codec, inflate(batch.codec, batch.payload(), limits), level)
+    made = bytearray(batch.as_view()[:HEADER_SIZE])
+    made += records
+    I32.pack_into(made, BATCH_LENGTH, len(made) - LOG_OVERHEAD)
+    U16.pack_into(made, ATTRIBUTES, (batch.attributes & ~CODEC_MASK) | codec)
+    patch_crc(made, 0)
+    return made
