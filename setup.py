@@ -46,7 +46,12 @@ def extensions() -> Sequence[Extension]:
         return []
     flags = ["--config-file=pyproject.toml", *hot_modules()]
     built = mypycify(flags, opt_level="3", debug_level="0", group_name="ixion")
-    return [module for module in built if isinstance(module, Extension)]
+    modules = [module for module in built if isinstance(module, Extension)]
+    if sys.platform != "win32":
+        # Functions that nobody outside can replace are inlined and called directly, not through a jump table.
+        for module in modules:
+            module.extra_compile_args.append("-fvisibility=hidden")
+    return modules
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
