@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import sys
 from functools import partial
 
 from rich.console import Console
@@ -45,7 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.name) - set(names()):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     machine = facts()
     console.print(" · ".join(f"{key} {value}" for key, value in machine.items()))
     for name in arguments.name or names():

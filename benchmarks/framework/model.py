@@ -123,7 +123,7 @@ class Outcome:
         if not isinstance(base, tuple):
             return ours.median / base
         theirs = self.cells.get(base)
-        if theirs is None or not all(theirs.values):
+        if theirs is None or min(theirs.low, ours.low) <= 0:  # a lateness can be negative; its ratio says nothing
             return None
         if len(ours.values) != len(theirs.values):
             return ours.median / theirs.median

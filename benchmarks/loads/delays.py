@@ -1,0 +1,14 @@
+"""Random delays, drawn before the clock starts and the same in every round."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+SEED = 7
+
+
+def delays(count: int, low: int, high: int) -> array[int]:
+    """COUNT whole numbers in [LOW, HIGH); an array, because ten million Python ints would weigh more than the tasks."""
+    draw = random.Random(SEED).random
+    return array("q", [low + int(draw() * (high - low)) for _ in range(count)])

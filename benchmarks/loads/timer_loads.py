@@ -1,0 +1,127 @@
+"""What is measured of a timer. Each function runs in an interpreter of its own and answers {row key: value}."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from benchmarks.framework.process import resident_bytes
+from benchmarks.loads.delays import delays
+from benchmarks.loads.timers import MS, Competitor
+
+Numbers = Mapping[str, float]
+CHUNK = 5_000  # operations between two turns of the event loop
+AGAIN = 1_000  # tasks that are moved round and round
+
+
+def measure(load: Callable[..., Coroutine[Any, Any, Numbers]], make: Callable[[], Competitor], *sizes: int) -> Numbers:
+    async def run() -> Numbers:
+        gc.collect()
+        competitor = make()
+        try:
+            return await load(competitor, *sizes)
+        finally:
+            competitor.close()
+
+    return asyncio.run(run())
+
+
+async def pending(competitor: Competitor, tasks: int, operations: int) -> Numbers:
+    """Add and cancel, and add again, while so many other tasks wait far ahead."""
+    far = delays(tasks, 60_000, 3_600_000)
+    near = delays(operations, 1_000, 30_000)
+    chunks = [near[start : start + CHUNK] for start in range(0, operations, CHUNK)]
+    before = resident_bytes()
+    watch = GcWatch()
+    start = time.perf_counter_ns()
+    competitor.fill(far)
+    fill_ns = (time.perf_counter_ns() - start) / tasks
+    watch.close()
+    used = resident_bytes() - before
+
+    await asyncio.sleep(0)
+    start = time.perf_counter_ns()
+    for chunk in chunks:
+        competitor.add_and_cancel(chunk)
+        await asyncio.sleep(0)
+    fresh_ns = (time.perf_counter_ns() - start) / operations
+
+    competitor.prepare_again(near[:AGAIN])
+    start = time.perf_counter_ns()
+    for number in range(operations // AGAIN):
+        competitor.add_again()
+        if number % (CHUNK // AGAIN) == 0:
+            await asyncio.sleep(0)
+    again_ns = (time.perf_counter_ns() - start) / operations
+    return {
+        "fill": fill_ns,
+        "bytes": used / tasks,
+        "fresh": fresh_ns,
+        "again": again_ns,
+        "gc-longest": watch.longest_ns / MS,
+        "gc-total": watch.total_ns / MS,
+    }
+
+
+async def fill_without_gc(competitor: Competitor, tasks: int) -> Numbers:
+    far = delays(tasks, 60_000, 3_600_000)
+    gc.disable()
+    start = time.perf_counter_ns()
+    competitor.fill(far)
+    return {"fill-nogc": (time.perf_counter_ns() - start) / tasks}
+
+
+async def burst(competitor: Competitor, tasks: int, span_ms: int) -> Numbers:
+    """So many tasks spread over so many milliseconds: from the first add until the last has run."""
+    spread = delays(tasks, 0, span_ms)
+    chunks = [spread[start : start + CHUNK] for start in range(0, tasks, CHUNK)]
+    start = time.perf_counter_ns()
+    for chunk in chunks:
+        competitor.count(chunk)
+        await asyncio.sleep(0)
+    while len(competitor.ran) < tasks:
+        await asyncio.sleep(0.001)
+    return {"burst": (time.perf_counter_ns() - start) / MS}
+
+
+async def lateness(competitor: Competitor, rate: int, span_ms: int) -> Numbers:
+    """Tasks of 10 to 500 ms added at a steady rate: how long after its time each one ran."""
+    per_ms = rate // 1000
+    tasks = per_ms * span_ms
+    spread = delays(tasks, 10, 500)
+    ticks = [spread[start : start + per_ms] for start in range(0, tasks, per_ms)]
+    start = time.monotonic_ns()
+    for number, tick in enumerate(ticks):
+        while (ahead := start + number * MS - time.monotonic_ns()) > 0:
+            await asyncio.sleep(ahead / 1e9)
+        competitor.note(tick)
+    while len(competitor.ran) < tasks:
+        await asyncio.sleep(0.01)
+    late = sorted(competitor.ran)
+    return {"late-p50": late[tasks // 2] / MS, "late-p99": late[int(tasks * 0.99)] / MS}
+
+
+class GcWatch:
+    """Counts the collector's runs and how long they held everything up."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.total_ns = 0
+        self.longest_ns = 0
+        self._start = 0
+        gc.callbacks.append(self._on_gc)
+
+    def _on_gc(self, phase: str, info: Mapping[str, int]) -> None:  # noqa: ARG002 - the collector's signature
+        if phase == "start":
+            self._start = time.perf_counter_ns()
+        else:
+            took = time.perf_counter_ns() - self._start
+            self.runs += 1
+            self.total_ns += took
+            self.longest_ns = max(self.longest_ns, took)
+
+    def close(self) -> None:
+        gc.callbacks.remove(self._on_gc)
