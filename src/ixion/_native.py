@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mypy_extensions import i32, i64, mypyc_attr, u8
+    from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 else:
-    i64 = i32 = u8 = int
+    i64 = i32 = i16 = u8 = int
 
     def mypyc_attr(**_options):
         return lambda cls: cls
 
 
-__all__ = ["i32", "i64", "mypyc_attr", "u8"]
+__all__ = ["i16", "i32", "i64", "mypyc_attr", "u8"]

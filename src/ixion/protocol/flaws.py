@@ -1,0 +1,65 @@
+"""What can be wrong with a message: the bytes of a stranger (`DecodeError`) or a value of our own (`EncodeError`).
+
+Both learn where they happened while they travel outwards: every structure and every array they pass adds its own step,
+so that the message names the place the way one would write it, `topics[2].partitions[0].records`.
+"""
+
+from __future__ import annotations
+
+
+class Flaw(Exception):  # noqa: N818 (the two that are raised end in Error)
+    """A reason, and the path to the field that has it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.api = ""
+        self.version = -1
+        self.path = ""
+
+    def within(self, step: str) -> None:
+        """One step further out: a field name, or an index in brackets."""
+        if self.path and not self.path.startswith("["):
+            self.path = f"{step}.{self.path}"
+        else:
+            self.path = step + self.path
+
+    def of(self, api: str, version: int) -> None:
+        """The message it happened in; the innermost one that says so is kept."""
+        if not self.api:
+            self.api = api
+            self.version = version
+
+    def place(self) -> str:
+        message = f"{self.api} v{self.version}" if self.api else "message"
+        return f"{message}, {self.path}" if self.path else message
+
+    def __str__(self) -> str:
+        return f"{self.place()}: {self.reason}"
+
+
+class DecodeError(Flaw):
+    """Bytes that are not the message they claim to be. `offset` counts from the start of the buffer."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.place()}, byte {self.offset}: {self.reason}"
+
+
+class EncodeError(Flaw):
+    """A value that the wanted version of the message cannot carry."""
+
+
+class UnsupportedVersionError(Exception):
+    """A key or version that no table describes. Kafka answers it with UNSUPPORTED_VERSION, or closes the connection."""
+
+    def __init__(self, key: int, version: int) -> None:
+        super().__init__(key, version)
+        self.key = key
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"API key {self.key} is not spoken here in version {self.version}"

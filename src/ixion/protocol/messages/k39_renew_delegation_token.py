@@ -1,0 +1,14 @@
+"""Let a delegation token live longer."""
+
+from ixion.protocol.notation import Bytes, Int16, Int32, Int64, Struct
+
+
+class RenewDelegationTokenRequest(Struct):
+    hmac: Bytes
+    renew_period_ms: Int64
+
+
+class RenewDelegationTokenResponse(Struct):
+    error_code: Int16
+    expiry_timestamp_ms: Int64
+    throttle_time_ms: Int32
