@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ixion.cli.main import build_kind
 from ixion.protocol import storage
 from ixion.protocol.codec.message import MessageCodec
 from ixion.protocol.envelope import REQUEST_HEADERS, RESPONSE_HEADERS
@@ -21,7 +20,7 @@ WITHOUT_KIO = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADAT
 VERSIONS = [(api, version) for api in ApiKey if api not in WITHOUT_KIO for version in range(api.oldest, api.newest + 1)]
 
 EXAMPLES = settings(
-    max_examples=10 if build_kind() == "compiled" else 2,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     database=None,
