@@ -1,0 +1,12 @@
+"""What a file raises that does not hold what its name promises."""
+
+from __future__ import annotations
+
+
+class CorruptFileError(Exception):
+    """A file that cannot be believed; `path` and `reason` say which and why. The loader decides what to do about it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason

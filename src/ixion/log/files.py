@@ -1,0 +1,100 @@
+"""The one door through which the log changes the disk.
+
+Everything that must survive a crash goes through a `Files` object: appends, truncations, renames, deletions, syncs.
+The real one below is a thin layer over the operating system. Tests put their own in its place: one that writes down
+every step, so that a crash can be replayed after each of them with any unsynced bytes lost; one that fails as a dying
+or a full disk does.
+
+Rule for the caller: a write is in the page cache when `write` returns and on the disk when `sync` returns; a new,
+renamed or deleted name is on the disk when `sync_dir` of its folder returns.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+from ixion._native import mypyc_attr
+
+Part = bytes | bytearray | memoryview
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Files:
+    def open(self, path: str) -> int:
+        """Opens for reading and writing; makes the file when there is none."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def open_existing(self, path: str) -> int:
+        """Opens for reading and, if the disk allows it, writing. A log on a read-only disk can still be read."""
+        try:
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def open_to_read(self, path: str) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        return os.pread(fd, size, position)
+
+    def write(self, fd: int, position: int, parts: list[Part]) -> None:
+        """Writes all of `parts`, one after the other, from `position` on."""
+        total = 0
+        for part in parts:
+            total += len(part)
+        done = os.pwritev(fd, parts, position)
+        while done < total:
+            rest = memoryview(b"".join(parts))[done:]
+            done += os.pwrite(fd, rest, position + done)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        """Deletes a file; one that is gone already is no error."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def replace_content(self, path: str, content: bytes, sync: bool) -> None:
+        """Puts `content` in place of the file in one step: a reader sees the old file or the new one, never half."""
+        fresh = path + ".tmp"
+        fd = self.open(fresh)
+        try:
+            self.truncate(fd, 0)
+            if content:
+                self.write(fd, 0, [content])
+            if sync:
+                self.sync(fd)
+        finally:
+            self.close(fd)
+        self.rename(fresh, path)
+        if sync:
+            self.sync_dir(os.path.dirname(path) or ".")

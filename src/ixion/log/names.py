@@ -1,0 +1,96 @@
+"""Names of partition folders and of the files in them, with Kafka's limits.
+
+A partition lives in `orders-0`. A folder that is about to go is renamed to `orders-0.<32 hex digits>-delete`, one that
+is being filled to replace another is `orders-0.<hex>-future`, one that belongs to nobody is `orders-0.<hex>-stray`. A
+file system takes names of 255 characters; a topic name of up to 249 leaves room for `-99999` and is cut where a
+suffix would not fit. Files are named after the first offset they can hold, in 20 digits: `00000000000000000042.log`.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+from ixion.model.errors import ErrorCode, KafkaError
+
+MAX_TOPIC_LENGTH: Final = 249
+MAX_FOLDER_LENGTH: Final = 255
+
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TXN_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+
+DELETE: Final = "delete"
+FUTURE: Final = "future"
+STRAY: Final = "stray"
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_MARKED = re.compile(r"(\S+)-([0-9]+)\.([0-9a-f]+)-(delete|future|stray)")
+_PLAIN = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+_NUMBERED = re.compile(r"([0-9]{20})(\.[a-z.]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFolder:
+    """What a folder's name says. `mark` is empty for a folder in use. A marked topic name may have been cut."""
+
+    topic: str
+    partition: int
+    mark: str = ""
+
+
+def check_topic_name(topic: str) -> None:
+    reason = ""
+    if not topic:
+        reason = "it is empty"
+    elif topic in (".", ".."):
+        reason = "it cannot be '.' or '..'"
+    elif len(topic) > MAX_TOPIC_LENGTH:
+        reason = f"it has {len(topic)} characters, {MAX_TOPIC_LENGTH} are allowed"
+    elif not _LEGAL.fullmatch(topic):
+        reason = "it may hold only ASCII letters, digits, '.', '_' and '-'"
+    if reason:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name {topic!r} is invalid: {reason}")
+
+
+def folder_name(topic: str, partition: int) -> str:
+    check_topic_name(topic)
+    if not 0 <= partition < 1 << 31:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} of topic {topic!r} cannot exist")
+    return f"{topic}-{partition}"
+
+
+def marked_folder_name(topic: str, partition: int, mark: str) -> str:
+    """A new, unique name that marks the folder as to be deleted, future or stray."""
+    suffix = f"-{partition}.{uuid.uuid4().hex}-{mark}"
+    return topic[: MAX_FOLDER_LENGTH - len(suffix)] + suffix
+
+
+def parse_folder_name(name: str) -> PartitionFolder | None:
+    """Reads a folder's name; None if it is not the name of a partition folder."""
+    marked = _MARKED.fullmatch(name)
+    if marked:
+        return PartitionFolder(topic=marked[1], partition=int(marked[2]), mark=marked[4])
+    plain = _PLAIN.fullmatch(name)
+    if plain is None or name.endswith(("-delete", "-future", "-stray")):
+        return None
+    return PartitionFolder(topic=plain[1], partition=int(plain[2]))
+
+
+def file_name(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def parse_file_name(name: str) -> tuple[int, str] | None:
+    """(offset, suffix) of `00000000000000000042.log.deleted`; None for a file that is not named after an offset."""
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is None:
+        return None
+    return int(numbered[1]), numbered[2]
