@@ -1,0 +1,102 @@
+"""A file of packed entries of one size, the body of the offset and the time index.
+
+While its segment is being written, an index lives in memory, in the very bytes the file will hold, and costs an append
+no system call. `write` brings the file up to date: at a roll, at a flush and at a clean close, always before the
+recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment is sealed
+the bytes are let go, and a lookup maps the file.
+
+Apache Kafka allocates index files at their full size and cuts them when a segment is sealed; ours are always cut, which
+its loader takes as well.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from ixion.log.files import Files
+
+
+class IndexFile:
+    __slots__ = ("_buffer", "_clean", "_map", "_on_disk", "count", "entry_size", "files", "path")
+
+    def __init__(self, files: Files, path: str, entry_size: int, size: int) -> None:
+        """`size` is the length of the file; -1 if there is none yet."""
+        self.files = files
+        self.path = path
+        self.entry_size = entry_size
+        self.count = size // entry_size if size > 0 else 0
+        self._on_disk = size
+        self._clean = self.count * entry_size  # so many bytes of the file are what memory holds
+        self._buffer: bytearray | None = None if self.count else bytearray()
+        self._map: mmap.mmap | None = None
+
+    def view(self) -> bytearray | mmap.mmap:
+        """The bytes to look entries up in."""
+        if self._buffer is not None:
+            return self._buffer
+        if self._map is None:
+            fd = self.files.open_to_read(self.path)
+            try:
+                self._map = mmap.mmap(fd, self.count * self.entry_size, access=mmap.ACCESS_READ)
+            finally:
+                os.close(fd)
+        return self._map
+
+    def append(self, entry: bytes) -> None:
+        buffer = self._load()
+        buffer += entry
+        self.count += 1
+
+    def cut(self, count: int) -> None:
+        """Keeps the first `count` entries."""
+        if count < self.count:
+            buffer = self._load()
+            size = count * self.entry_size
+            del buffer[size:]
+            self.count = count
+            self._clean = min(self._clean, size)
+
+    def write(self) -> None:
+        """Brings the file up to date with what is in memory."""
+        buffer = self._buffer
+        if buffer is None or self._clean == self._on_disk == len(buffer):
+            return
+        fd = self.files.open(self.path)
+        try:
+            if self._on_disk > self._clean:
+                self.files.truncate(fd, self._clean)
+            if len(buffer) > self._clean:
+                self.files.write(fd, self._clean, [bytes(buffer[self._clean :])])
+            self._clean = self._on_disk = len(buffer)
+        finally:
+            self.files.close(fd)
+
+    def rewrite(self) -> None:
+        """Writes the whole file anew, whatever is in it."""
+        self._clean = 0
+        self._on_disk = 1  # not known; anything but empty
+        self.write()
+
+    def release(self) -> None:
+        """Lets go of memory and map. Call it after `write`; the next lookup maps the file."""
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+        if self.count:
+            self._buffer = None
+
+    def _load(self) -> bytearray:
+        if self._buffer is None:
+            self._buffer = bytearray(self.view())
+            if self._map is not None:
+                self._map.close()
+                self._map = None
+        return self._buffer
+
+    def sync(self) -> None:
+        fd = self.files.open(self.path)
+        try:
+            self.files.sync(fd)
+        finally:
+            self.files.close(fd)

@@ -1,0 +1,106 @@
+"""`.index`: from an offset to a place in the segment, one entry for about every index.interval.bytes of log.
+
+An entry is 8 bytes, two big-endian numbers of 32 bits: the offset less the segment's base offset, and the byte at which
+the batches that end with this offset begin. In a segment with base offset 100
+
+    (19, 0)  (47, 4200)  (80, 8800)
+
+says that the batches up to 119 start at 0, those up to 147 at 4200 and those up to 180 at 8800. A search for 150 finds
+the last entry that is not greater, (47, 4200), and walks the batches from there. Entries rise strictly.
+
+Not thread-safe by itself: the log that owns it holds its lock.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ixion._native import i64
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+from ixion.log.index_file import IndexFile
+
+ENTRY_SIZE: Final = 8
+MAX_RELATIVE: Final = (1 << 31) - 1
+
+_pack = struct.Struct(">ii").pack
+_unpack_from = struct.Struct(">ii").unpack_from
+
+
+class OffsetIndex:
+    __slots__ = ("base_offset", "file", "last_offset")
+
+    def __init__(self, files: Files, path: str, base_offset: int, size: int) -> None:
+        self.base_offset = base_offset
+        self.file = IndexFile(files, path, ENTRY_SIZE, size)
+        self.last_offset = -1  # of the last entry; -1 while it is not known
+
+    @property
+    def count(self) -> int:
+        return self.file.count
+
+    def is_full(self, max_bytes: int) -> bool:
+        return (self.file.count + 1) * ENTRY_SIZE > max_bytes
+
+    def append(self, offset: int, position: int) -> None:
+        if self.file.count and offset <= self._last():
+            return  # a compacted or replayed stretch that added nothing
+        self.file.append(_pack(offset - self.base_offset, position))
+        self.last_offset = offset
+
+    def lookup(self, offset: int) -> int:
+        """The position from which to look for `offset`."""
+        slot = self._slot(offset - self.base_offset, 0)
+        if slot < 0:
+            return 0
+        return int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1])
+
+    def floor_position(self, position: int) -> int:
+        """The last indexed position that is not beyond `position`."""
+        slot = self._slot(position, 1)
+        if slot < 0:
+            return 0
+        return int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1])
+
+    def truncate(self, offset: int) -> None:
+        """Drops all entries at or after `offset`."""
+        self.file.cut(int(self._slot(offset - self.base_offset - 1, 0)) + 1)
+        self.last_offset = -1
+
+    def check(self, log_size: int) -> None:
+        """Cheap tests of the last entry; deeper lies show when a lookup lands on something that is no batch."""
+        if self.file.count:
+            relative, position = _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)
+            if relative < 0 or not 0 <= position < max(log_size, 1):
+                raise CorruptFileError(self.file.path, f"its last entry is ({relative}, {position})")
+
+    def entries(self) -> list[tuple[int, int]]:
+        view = self.file.view()
+        found = []
+        for slot in range(self.file.count):
+            relative, position = _unpack_from(view, slot * ENTRY_SIZE)
+            found.append((self.base_offset + int(relative), int(position)))
+        return found
+
+    def _last(self) -> int:
+        if self.last_offset < 0:
+            self.last_offset = self.base_offset + int(
+                _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)[0]
+            )
+        return self.last_offset
+
+    def _slot(self, wanted: int, column: int) -> i64:
+        """The last slot whose column is not above `wanted`; -1 if all are."""
+        low: i64 = 0
+        high: i64 = self.file.count
+        if not high:
+            return -1
+        view = self.file.view()
+        while low < high:
+            middle = (low + high) // 2
+            if int(_unpack_from(view, middle * ENTRY_SIZE)[column]) <= wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1

@@ -1,0 +1,228 @@
+"""Producer state of a partition: what makes a producer idempotent and a transaction atomic.
+
+Idempotence. A producer numbers its records; a batch must begin where its last one ended. A batch that is among the last
+five is a repetition and is answered with its first offset. After record 2**31 - 1 comes 0. A new epoch begins with
+sequence 0, an older one is refused. A producer that is unknown here (its records were deleted, or it was silent for
+producer.id.expiration.ms) may begin anywhere.
+
+Transactions. The first transactional batch of a producer opens a transaction, a marker ends it. The first offset of the
+earliest open one is the first unstable offset: a reader at read_committed sees nothing from there on. A transaction
+that has ended still holds it until the high watermark has passed its marker.
+
+    offset   0      10      20       30            40
+             A-1    B-1     B-2      B aborts      A commits       first unstable offset: 0 until the high watermark
+             |______________________________________|              is above 40, then none; the aborted list of B is
+                    |________________|                             written with "last stable offset 0"
+
+An append checks its batches against a `Draft`, which touches nothing, writes the bytes, and then applies the draft; so
+a refused or failed append leaves no trace. Not thread-safe by itself: the log that owns it holds its lock.
+"""
+
+from __future__ import annotations
+
+from ixion.log.producer_entry import (
+    MAX_SEQUENCE,
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_SEQUENCE,
+    BatchTrace,
+    ProducerEntry,
+)
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+class OpenTxn:
+    __slots__ = ("first_offset", "last_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: int) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = NO_OFFSET  # of its marker, once it has ended
+
+
+class EndedTxn:
+    __slots__ = ("aborted", "first_offset", "last_offset", "last_stable_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: int, last_offset: int, aborted: bool) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.aborted = aborted
+        self.last_stable_offset = NO_OFFSET
+
+
+class Draft:
+    """The state of one producer as it will be once the batches checked here are in the log."""
+
+    __slots__ = ("checked", "entry", "known_epoch", "known_sequence", "started")
+
+    def __init__(self, entry: ProducerEntry, checked: bool) -> None:
+        """`checked`: sequences come from a client and must fit; a follower takes what the leader has accepted."""
+        self.entry = entry
+        self.checked = checked
+        self.known_epoch = entry.epoch
+        self.known_sequence = entry.last_sequence
+        self.started: list[OpenTxn] = []
+
+    def add_data(
+        self,
+        epoch: int,
+        first_sequence: int,
+        last_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        transactional: bool,
+    ) -> None:
+        entry = self.entry
+        if self.checked:
+            self._check_epoch(epoch, first_offset)
+            self._check_sequence(epoch, first_sequence, first_offset)
+        if entry.txn_first_offset >= 0 and not transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {entry.producer_id} wrote at offset {first_offset} outside its transaction, which is open",
+            )
+        entry.add(epoch, BatchTrace(last_sequence, last_offset, last_offset - first_offset, timestamp))
+        if transactional and entry.txn_first_offset < 0:
+            entry.txn_first_offset = first_offset
+            self.started.append(OpenTxn(entry.producer_id, first_offset))
+
+    def add_marker(
+        self, epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
+    ) -> EndedTxn | None:
+        """A marker ends the open transaction; one that finds none only raises the epoch."""
+        entry = self.entry
+        if self.checked:
+            self._check_epoch(epoch, offset)
+            if coordinator_epoch < entry.coordinator_epoch:
+                raise KafkaError(
+                    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                    f"marker for producer {entry.producer_id} at offset {offset} is from coordinator epoch "
+                    f"{coordinator_epoch}, the current one is {entry.coordinator_epoch}",
+                )
+        ended = None
+        if entry.txn_first_offset >= 0:
+            ended = EndedTxn(entry.producer_id, entry.txn_first_offset, offset, not commit)
+        entry.move_to_epoch(epoch)
+        entry.txn_first_offset = NO_OFFSET
+        entry.coordinator_epoch = max(coordinator_epoch, entry.coordinator_epoch)
+        entry.last_timestamp = timestamp
+        return ended
+
+    def _check_epoch(self, epoch: int, offset: int) -> None:
+        if epoch < self.entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {self.entry.producer_id} wrote at offset {offset} with epoch {epoch}, "
+                f"the current one is {self.entry.epoch}",
+            )
+
+    def _check_sequence(self, epoch: int, first_sequence: int, offset: int) -> None:
+        entry = self.entry
+        if epoch != entry.epoch:
+            if first_sequence != 0 and entry.epoch != NO_EPOCH:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {entry.producer_id} began epoch {epoch} at offset {offset} with sequence "
+                    f"{first_sequence}, expected 0",
+                )
+            return
+        if entry.batches:
+            last = entry.last_sequence
+        elif epoch == self.known_epoch:
+            last = self.known_sequence
+        else:
+            last = NO_SEQUENCE
+        follows = first_sequence == last + 1 or (first_sequence == 0 and last == MAX_SEQUENCE)
+        if self.known_epoch != NO_EPOCH and not follows:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {entry.producer_id} wrote sequence {first_sequence} at offset {offset}, "
+                f"its last one was {last}",
+            )
+
+
+class ProducerState:
+    __slots__ = ("_ended", "_open", "end_offset", "producers")
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.end_offset = 0  # everything below it is in the state
+        self._open: dict[int, OpenTxn] = {}  # by first offset, rising
+        self._ended: dict[int, OpenTxn] = {}  # ended, but the marker is not below the high watermark yet
+
+    def find_duplicate(
+        self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int
+    ) -> BatchTrace | None:
+        entry = self.producers.get(producer_id)
+        return None if entry is None else entry.find(epoch, first_sequence, last_sequence)
+
+    def draft(self, producer_id: int, checked: bool) -> Draft:
+        entry = self.producers.get(producer_id)
+        return Draft(ProducerEntry(producer_id) if entry is None else entry.copy(), checked)
+
+    def apply(self, draft: Draft) -> None:
+        self.producers[draft.entry.producer_id] = draft.entry
+        for txn in draft.started:
+            self._open[txn.first_offset] = txn
+
+    def end_txn(self, ended: EndedTxn) -> None:
+        """Moves a transaction from open to ended, and notes the last stable offset that this leaves."""
+        txn = self._open.pop(ended.first_offset, None)
+        if txn is None:
+            txn = OpenTxn(ended.producer_id, ended.first_offset)
+        ended.last_stable_offset = ended.last_offset + 1
+        for first_offset in self._open:
+            ended.last_stable_offset = first_offset
+            break
+        txn.last_offset = ended.last_offset
+        self._ended[ended.first_offset] = txn
+
+    def first_unstable_offset(self) -> int:
+        """-1 if every transaction is decided and its marker replicated."""
+        first = NO_OFFSET
+        for offset in self._open:
+            first = offset
+            break
+        for offset in self._ended:
+            if first < 0 or offset < first:
+                first = offset
+        return first
+
+    def first_undecided_offset(self) -> int:
+        """The first offset of the earliest open transaction; -1 if none is open."""
+        for offset in self._open:
+            return offset
+        return NO_OFFSET
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Ended transactions whose marker is now below the high watermark are stable."""
+        if self._ended:
+            for first_offset in [key for key, txn in self._ended.items() if txn.last_offset < high_watermark]:
+                del self._ended[first_offset]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forgets producers silent for `expiration_ms`, unless a transaction is open. Says how many."""
+        silent = [entry for entry in self.producers.values() if is_expired(entry, now_ms, expiration_ms)]
+        for entry in silent:
+            del self.producers[entry.producer_id]
+        return len(silent)
+
+    def load(self, entries: list[ProducerEntry], end_offset: int) -> None:
+        """Takes the place of all that was known."""
+        self.clear(end_offset)
+        for entry in sorted(entries, key=lambda entry: entry.txn_first_offset):
+            self.producers[entry.producer_id] = entry
+            if entry.txn_first_offset >= 0:
+                self._open[entry.txn_first_offset] = OpenTxn(entry.producer_id, entry.txn_first_offset)
+
+    def clear(self, end_offset: int) -> None:
+        self.producers.clear()
+        self._open.clear()
+        self._ended.clear()
+        self.end_offset = end_offset
+
+
+def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms

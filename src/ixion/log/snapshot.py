@@ -1,0 +1,80 @@
+"""`.snapshot`: the producer state as it was at an offset, so that a start need not read the whole log.
+
+    version i16 = 1 | crc32c u32 of all that follows | count i32 | entries of 46 bytes:
+    producer id i64, epoch i16, last sequence i32, last offset i64, offset delta i32, timestamp i64,
+    coordinator epoch i32, first offset of the open transaction i64 (-1: none)
+
+Of the five batches of a producer only the last is kept. A snapshot is named after the offset up to which it is
+complete, and is taken when a segment is sealed (it then has the name of the next segment) and at a clean close.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+from ixion.log.producer_entry import BatchTrace, ProducerEntry
+from ixion.records.crc import crc32c
+
+VERSION: Final = 1
+
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+
+
+def encode_snapshot(entries: list[ProducerEntry]) -> bytes:
+    parts = [_COUNT.pack(len(entries))]
+    for entry in entries:
+        last = entry.batches[-1] if entry.batches else None
+        parts.append(
+            _ENTRY.pack(
+                entry.producer_id,
+                entry.epoch,
+                last.last_sequence if last else -1,
+                last.last_offset if last else -1,
+                last.offset_delta if last else 0,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+        )
+    body = b"".join(parts)
+    return _HEAD.pack(VERSION, crc32c(body, 0)) + body
+
+
+def decode_snapshot(path: str, data: bytes) -> list[ProducerEntry]:
+    if len(data) < _HEAD.size + _COUNT.size:
+        raise CorruptFileError(path, f"it has {len(data)} bytes, too few for a snapshot")
+    version, crc = _HEAD.unpack_from(data)
+    if version != VERSION:
+        raise CorruptFileError(path, f"version {version} is unknown")
+    body = data[_HEAD.size :]
+    if crc32c(body, 0) != crc:
+        raise CorruptFileError(path, "its checksum does not match")
+    (count,) = _COUNT.unpack_from(body)
+    if count < 0 or len(body) != _COUNT.size + count * _ENTRY.size:
+        raise CorruptFileError(path, f"{len(body)} bytes cannot hold {count} entries")
+    entries = []
+    for producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn in _ENTRY.iter_unpack(
+        body[_COUNT.size :]
+    ):
+        entry = ProducerEntry(producer_id, epoch)
+        if offset >= 0:
+            entry.batches.append(BatchTrace(sequence, offset, delta, timestamp))
+        entry.last_timestamp = timestamp
+        entry.coordinator_epoch = coordinator_epoch
+        entry.txn_first_offset = txn if txn >= 0 else -1
+        entries.append(entry)
+    return entries
+
+
+def read_snapshot(path: str) -> list[ProducerEntry]:
+    with open(path, "rb") as file:
+        return decode_snapshot(path, file.read())
+
+
+def write_snapshot(files: Files, path: str, entries: list[ProducerEntry], sync: bool) -> None:
+    files.replace_content(path, encode_snapshot(entries), sync)

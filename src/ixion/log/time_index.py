@@ -1,0 +1,107 @@
+"""`.timeindex`: from a timestamp to an offset.
+
+An entry is 12 bytes: a timestamp in milliseconds (64 bits) and an offset less the base offset (32 bits). It says that
+no record up to this offset is later than the timestamp. Timestamps rise strictly, offsets never fall. To find the
+first record at or after time t, take the last entry with a timestamp below t: everything up to its offset is earlier
+than t, so the search in the log starts there. Sealing a segment adds a last entry with the segment's largest timestamp,
+which is what retention by time and the search across segments look at.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ixion._native import i64
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+from ixion.log.index_file import IndexFile
+
+ENTRY_SIZE: Final = 12
+
+_pack = struct.Struct(">qi").pack
+_unpack_from = struct.Struct(">qi").unpack_from
+
+
+class TimeIndex:
+    __slots__ = ("_last", "base_offset", "file")
+
+    def __init__(self, files: Files, path: str, base_offset: int, size: int) -> None:
+        self.base_offset = base_offset
+        self.file = IndexFile(files, path, ENTRY_SIZE, size)
+        self._last: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        return self.file.count
+
+    def is_full(self, max_bytes: int) -> bool:
+        # One slot stays free for the entry that sealing adds.
+        return (self.file.count + 2) * ENTRY_SIZE > max_bytes
+
+    def last(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) if there is none."""
+        if self._last is None:
+            if self.file.count:
+                timestamp, relative = _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)
+                self._last = (int(timestamp), self.base_offset + int(relative))
+            else:
+                self._last = (-1, self.base_offset)
+        return self._last
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Adds an entry unless its timestamp is not later than the last one's."""
+        last_timestamp, last_offset = self.last()
+        if timestamp > last_timestamp and offset >= last_offset:
+            self.file.append(_pack(timestamp, offset - self.base_offset))
+            self._last = (timestamp, offset)
+
+    def lookup(self, timestamp: int) -> int:
+        """The offset from which to look for the first record at or after `timestamp`."""
+        low: i64 = 0
+        high: i64 = self.file.count
+        if not high:
+            return self.base_offset
+        view = self.file.view()
+        while low < high:
+            middle = (low + high) // 2
+            if int(_unpack_from(view, middle * ENTRY_SIZE)[0]) < timestamp:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return self.base_offset
+        return self.base_offset + int(_unpack_from(view, (low - 1) * ENTRY_SIZE)[1])
+
+    def truncate(self, offset: int) -> None:
+        """Drops all entries at or after `offset`."""
+        low: i64 = 0
+        high: i64 = self.file.count
+        if not high:
+            return
+        view = self.file.view()
+        relative = offset - self.base_offset
+        while low < high:
+            middle = (low + high) // 2
+            if int(_unpack_from(view, middle * ENTRY_SIZE)[1]) < relative:
+                low = middle + 1
+            else:
+                high = middle
+        self.file.cut(int(low))
+        self._last = None
+
+    def check(self) -> None:
+        if self.file.count:
+            view = self.file.view()
+            timestamp, relative = _unpack_from(view, (self.file.count - 1) * ENTRY_SIZE)
+            first_timestamp, first_relative = _unpack_from(view, 0)
+            if timestamp < first_timestamp or relative < first_relative or first_relative < 0:
+                raise CorruptFileError(self.file.path, f"its last entry is ({timestamp}, {relative})")
+
+    def entries(self) -> list[tuple[int, int]]:
+        view = self.file.view()
+        found = []
+        for slot in range(self.file.count):
+            timestamp, relative = _unpack_from(view, slot * ENTRY_SIZE)
+            found.append((int(timestamp), self.base_offset + int(relative)))
+        return found

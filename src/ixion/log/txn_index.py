@@ -1,0 +1,144 @@
+"""`.txnindex`: the aborted transactions that end in a segment.
+
+An entry is 34 bytes: version (16 bits, 0), producer id, first offset, offset of the abort marker, and the last stable
+offset at the moment the marker was written (64 bits each). Entries stand in the order of their markers. Most segments
+have none, and then there is no file.
+
+A reader at read_committed who fetched [from, to) needs every aborted transaction that overlaps it: those whose marker
+is at or after `from` and whose first record is before `to`. An entry whose last stable offset has reached `to` ends
+the search: all that was undecided below `to` had been decided by then.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Final
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+
+ENTRY_SIZE: Final = 34
+VERSION: Final = 0
+
+_ENTRY = struct.Struct(">hqqqq")
+
+
+class AbortedTxn:
+    __slots__ = ("first_offset", "last_offset", "last_stable_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
+        self.producer_id: Final = producer_id
+        self.first_offset: Final = first_offset
+        self.last_offset: Final = last_offset
+        self.last_stable_offset: Final = last_stable_offset
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbortedTxn) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        return hash(self.fields())
+
+    def __repr__(self) -> str:
+        return f"AbortedTxn{self.fields()}"
+
+    def fields(self) -> tuple[int, int, int, int]:
+        return (self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
+
+
+class TxnIndex:
+    __slots__ = ("_entries", "_size", "base_offset", "files", "path")
+
+    def __init__(self, files: Files, path: str, base_offset: int, size: int) -> None:
+        """`size` is the length of the file; -1 if there is none."""
+        self.files = files
+        self.path = path
+        self.base_offset = base_offset
+        self._size = size
+        self._entries: list[AbortedTxn] | None = None if size > 0 else []
+
+    def append(self, txn: AbortedTxn) -> None:
+        entries = self.entries()
+        if entries and entries[-1].last_offset >= txn.last_offset:
+            return
+        fd = self.files.open(self.path)
+        try:
+            position = len(entries) * ENTRY_SIZE
+            self.files.write(fd, position, [_ENTRY.pack(VERSION, *txn.fields())])
+            self._size = position + ENTRY_SIZE
+        finally:
+            self.files.close(fd)
+        entries.append(txn)
+
+    def collect(self, first: int, end: int, found: list[AbortedTxn]) -> bool:
+        """Adds what overlaps [first, end); True if no later segment can add more."""
+        for txn in self.entries():
+            if txn.last_offset >= first and txn.first_offset < end:
+                found.append(txn)
+            if txn.last_stable_offset >= end:
+                return True
+        return False
+
+    def truncate(self, offset: int) -> None:
+        """Drops the entries whose marker is at or after `offset`."""
+        entries = self.entries()
+        keep = len(entries)
+        while keep and entries[keep - 1].last_offset >= offset:
+            keep -= 1
+        if keep < len(entries):
+            del entries[keep:]
+            self._cut(keep * ENTRY_SIZE)
+
+    def reset(self) -> None:
+        """Forgets everything, whatever the file holds."""
+        self._entries = []
+        if self._size > 0:
+            self._cut(0)
+
+    def check(self) -> None:
+        self.entries()
+
+    def sync(self) -> None:
+        if self._size > 0:
+            fd = self.files.open(self.path)
+            try:
+                self.files.sync(fd)
+            finally:
+                self.files.close(fd)
+
+    def entries(self) -> list[AbortedTxn]:
+        if self._entries is None:
+            self._entries = read_aborted(self.path, self.base_offset)
+        return self._entries
+
+    def _cut(self, size: int) -> None:
+        fd = self.files.open(self.path)
+        try:
+            self.files.truncate(fd, size)
+        finally:
+            self.files.close(fd)
+        self._size = size
+
+
+def read_aborted(path: str, base_offset: int) -> list[AbortedTxn]:
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) % ENTRY_SIZE:
+        raise CorruptFileError(path, f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
+    entries: list[AbortedTxn] = []
+    last_offset = base_offset - 1
+    for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
+        if version != VERSION:
+            raise CorruptFileError(path, f"entry {len(entries)} has version {version}")
+        if producer_id < 0 or not 0 <= first <= last or last <= last_offset or not 0 <= stable <= last + 1:
+            raise CorruptFileError(path, f"entry {len(entries)} is ({producer_id}, {first}, {last}, {stable})")
+        entries.append(AbortedTxn(producer_id, first, last, stable))
+        last_offset = last
+    return entries
+
+
+def txn_index_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return -1
