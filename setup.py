@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 # Packages whose modules are compiled. The rest is start-up and glue, where compiling buys nothing.
-HOT = ("timer", "purgatory", "records", "protocol/codec")
+HOT = ("timer", "purgatory", "records", "protocol/codec", "log")
 SOURCE = Path("src/ixion")
 
 

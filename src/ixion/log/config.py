@@ -1,0 +1,75 @@
+"""The settings of one log, by Kafka's topic-level names with dots as underscores, and with Kafka's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NEVER: Final = (1 << 63) - 1
+HOUR_MS: Final = 60 * 60 * 1000
+DAY_MS: Final = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = (1 << 20) + 12
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = NEVER
+    message_timestamp_after_max_ms: int = NEVER
+    compression_type: str = "producer"
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    retention_ms: int = 7 * DAY_MS  # -1: for ever
+    retention_bytes: int = -1  # -1: without limit
+    file_delete_delay_ms: int = 60_000
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER
+    min_cleanable_dirty_ratio: float = 0.5
+    flush_messages: int = NEVER  # 1: nothing is acknowledged before it is on the disk
+    flush_ms: int = NEVER
+    producer_id_expiration_ms: int = DAY_MS
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"{name.replace('_', '.')} is {value}, the least is {least}")
+        if self.message_timestamp_type not in ("CreateTime", "LogAppendTime"):
+            raise ValueError(f"message.timestamp.type is {self.message_timestamp_type!r}")
+        if not self.cleanup_policy <= {"delete", "compact"}:
+            raise ValueError(f"cleanup.policy is {sorted(self.cleanup_policy)}")
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            raise ValueError("min.compaction.lag.ms is greater than max.compaction.lag.ms")
+
+    @property
+    def compact(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+
+_LEAST: Final = {
+    "segment_bytes": 14,
+    "segment_ms": 1,
+    "segment_jitter_ms": 0,
+    "segment_index_bytes": 4,
+    "index_interval_bytes": 0,
+    "max_message_bytes": 0,
+    "message_timestamp_before_max_ms": 0,
+    "message_timestamp_after_max_ms": 0,
+    "retention_ms": -1,
+    "file_delete_delay_ms": 0,
+    "delete_retention_ms": 0,
+    "min_compaction_lag_ms": 0,
+    "max_compaction_lag_ms": 1,
+    "min_cleanable_dirty_ratio": 0,
+    "flush_messages": 1,
+    "flush_ms": 0,
+}

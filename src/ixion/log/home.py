@@ -1,0 +1,46 @@
+"""A log directory as the logs in it see it: a path, and whether its disk can be trusted.
+
+An I/O error takes the whole directory offline: every log in it answers KAFKA_STORAGE_ERROR from then on, and whoever
+runs the broker moves the leaders elsewhere. A disk that is merely too full is guarded before it fails: appends are
+refused with the same, retriable code, reads go on, and all is well again when there is room.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ixion.model.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class Home:
+    def __init__(self, path: str, on_offline: Callable[[str, str], None] | None = None) -> None:
+        self.path = path
+        self.offline = False
+        self.full = False  # kept by the disk guard
+        self.reason = ""
+        self._on_offline = on_offline
+
+    def fail(self, doing: str, error: OSError) -> KafkaError:
+        """Takes the directory offline; gives the error to raise to the caller."""
+        reason = f"{doing} in {self.path}: {error}"
+        if not self.offline:
+            self.offline = True
+            self.reason = reason
+            logger.error("log directory %s goes offline: %s", self.path, reason)
+            if self._on_offline is not None:
+                self._on_offline(self.path, reason)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+
+    def check_readable(self) -> None:
+        if self.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory is offline: {self.reason}")
+
+    def check_writable(self) -> None:
+        self.check_readable()
+        if self.full:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self.path} is almost full; it takes reads only"
+            )

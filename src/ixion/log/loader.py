@@ -1,0 +1,227 @@
+"""Opens a partition folder, whatever state a crash has left it in.
+
+1. Files left over: `.deleted` and `.cleaned` go. A `.swap` file is the finished result of a compaction: it stays, and
+   the segments it replaces go, unless it is at or after a `.cleaned` file, which means the set is not complete.
+2. Indexes without a log go. Each log file becomes a segment; one without an index, or with one that fails its cheap
+   tests, is recovered.
+3. After an unclean stop every segment from the recovery point on is recovered. At the first damage the log is cut
+   there, and all later segments go.
+4. A log that ends below its start (files were taken away) begins anew at its start.
+5. Leader epochs beyond the end go; those that a lost or damaged checkpoint took away are read from the batches.
+6. The producer state is the latest good snapshot plus the batches since.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from uuid import UUID
+
+from ixion.log.config import LogConfig
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+from ixion.log.home import Home
+from ixion.log.log import Log
+from ixion.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, parse_file_name
+from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
+from ixion.log.partition_metadata import read_topic_id
+from ixion.log.recovery import recover_segment
+from ixion.log.replay import rebuild_producers
+from ixion.log.scan import Scan
+from ixion.log.segment import Segment
+from ixion.records.batch import BatchView
+from ixion.records.layout import HEADER_SIZE
+
+logger = logging.getLogger(__name__)
+
+_KINDS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+
+def open_log(
+    *,
+    home: Home,
+    folder: str,
+    topic: str,
+    partition: int,
+    config: LogConfig,
+    files: Files,
+    clock_ms: Callable[[], int],
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start: int = 0,
+    high_watermark: int = -1,
+) -> Log:
+    """Opens a partition, making its folder if there is none. The three offsets are those of the checkpoints."""
+    log = Log(home=home, folder=folder, topic=topic, partition=partition, config=config, files=files, clock_ms=clock_ms)
+    try:
+        if not os.path.isdir(folder):
+            files.make_dir(folder)
+        sizes, snapshots = _settle(files, folder)
+        log.snapshots.offsets = snapshots
+        log.topic_id = _topic_id(folder)
+        epochs_lost = _load_epochs(log)
+        now_ms = clock_ms()
+        _load_segments(log, sizes, now_ms, clean, recovery_point, log_start)
+        if clean:
+            recovered = True
+        else:
+            recovered = _recover(log, recovery_point, log_start)
+        _set_offsets(log, clean and recovered, recovery_point, log_start, now_ms)
+        if epochs_lost:
+            _reread_epochs(log)
+        log.epochs.truncate_end(log.end_offset)
+        log.epochs.truncate_start(log.log_start)
+        log.snapshots.drop_strays([segment.base_offset for segment in log.segments])
+        log.snapshots.drop_above(log.end_offset)
+        log.high_watermark = min(max(high_watermark, log.log_start), log.end_offset)
+        rebuild_producers(log, log.log_start, log.end_offset)
+        for segment in log.segments:
+            segment.close()
+    except OSError as error:
+        raise home.fail(f"loading {topic}-{partition}", error) from error
+    return log
+
+
+def _settle(files: Files, folder: str) -> tuple[dict[int, dict[str, int]], list[int]]:
+    """Clears away what an interrupted deletion or compaction left. Sizes by base offset and kind; snapshot offsets."""
+    found: dict[tuple[int, str], int] = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            parsed = parse_file_name(entry.name)
+            if parsed is not None:
+                found[parsed] = entry.stat().st_size
+            elif entry.name.endswith(".tmp"):
+                files.remove(entry.path)
+    if any(suffix.endswith((DELETED, CLEANED, SWAP)) for _, suffix in found):
+        _finish_swaps(files, folder, found)
+    sizes: dict[int, dict[str, int]] = {}
+    snapshots = []
+    for (offset, suffix), size in found.items():
+        if suffix == SNAPSHOT:
+            snapshots.append(offset)
+        elif suffix in _KINDS:
+            sizes.setdefault(offset, {})[suffix] = size
+    return sizes, sorted(snapshots)
+
+
+def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) -> None:
+    def path(offset: int, suffix: str) -> str:
+        return os.path.join(folder, f"{offset:020d}{suffix}")
+
+    def drop(offset: int, suffix: str) -> None:
+        files.remove(path(offset, suffix))
+        del found[offset, suffix]
+
+    first_cleaned = min((offset for offset, suffix in found if suffix.endswith(CLEANED)), default=1 << 63)
+    for offset, suffix in list(found):
+        half_swapped = suffix.endswith(SWAP) and offset >= first_cleaned
+        if suffix.endswith((DELETED, CLEANED)) or half_swapped:
+            drop(offset, suffix)
+    swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
+    for base in swapped:
+        segment = Segment(files, folder, base, {LOG: found[base, LOG + SWAP]}, 0, SWAP)
+        end = segment.next_offset()
+        segment.close()
+        for offset, suffix in list(found):
+            if suffix in _KINDS and base <= offset < max(end, base + 1):
+                drop(offset, suffix)
+    for offset, suffix in list(found):
+        if suffix.endswith(SWAP):
+            plain = suffix.removesuffix(SWAP)
+            files.rename(path(offset, suffix), path(offset, plain))
+            found[offset, plain] = found.pop((offset, suffix))
+
+
+def _topic_id(folder: str) -> UUID | None:
+    return read_topic_id(os.path.join(folder, PARTITION_METADATA))
+
+
+def _load_epochs(log: Log) -> bool:
+    """True if the checkpoint was lost or cannot be believed."""
+    try:
+        log.epochs.load()
+    except CorruptFileError as error:
+        logger.warning("the leader epochs are read from the log: %s", error)
+        return True
+    return False
+
+
+def _load_segments(
+    log: Log, sizes: dict[int, dict[str, int]], now_ms: int, clean: bool, recovery_point: int, log_start: int
+) -> None:
+    for base in sorted(sizes):
+        kinds = sizes[base]
+        if LOG not in kinds:
+            for kind in kinds:
+                logger.warning("%s has no log file; it is deleted", f"{base:020d}{kind}")
+                log.files.remove(os.path.join(log.folder, f"{base:020d}{kind}"))
+            continue
+        segment = Segment(log.files, log.folder, base, kinds, now_ms)
+        will_be_recovered = not clean and base >= recovery_point
+        if not will_be_recovered and not _is_sound(segment, kinds):
+            _recover_one(log, segment, log_start)
+        log.segments.add(segment)
+
+
+def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
+    if segment.size and (INDEX not in kinds or TIME_INDEX not in kinds):
+        logger.warning("%s has no index; it is made anew", segment.path(LOG))
+        return False
+    try:
+        segment.index.check(segment.size)
+        segment.time_index.check()
+        segment.txn_index.check()
+    except CorruptFileError as error:
+        logger.warning("an index is made anew: %s", error)
+        return False
+    return True
+
+
+def _recover_one(log: Log, segment: Segment, log_start: int) -> int:
+    """Recovers a segment with the producer state as it was where the segment begins."""
+    rebuild_producers(log, log_start, segment.base_offset)
+    cut = recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
+    # So that the next segment need not read this one again.
+    log.snapshots.take(log.producers, False)
+    return cut
+
+
+def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
+    """False if the log was cut."""
+    unflushed = list(log.segments.from_offset(recovery_point))
+    for number, segment in enumerate(unflushed):
+        log.snapshots.drop_above(segment.base_offset)
+        if _recover_one(log, segment, log_start) or (number + 1 < len(unflushed) and segment.size == 0):
+            for later in unflushed[number + 1 :]:
+                logger.warning("%s comes after the damage; it is deleted", later.path(LOG))
+                log.segments.remove(later)
+                later.delete()
+            return False
+    return True
+
+
+def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, now_ms: int) -> None:
+    if len(log.segments) and log.segments.active.next_offset() < log_start:
+        logger.warning("%s ends before its start %d; it begins anew there", log.name, log_start)
+        for segment in log.segments:
+            log.segments.remove(segment)
+            segment.delete()
+        log.epochs.clear()
+        log.snapshots.drop_all()
+    if not len(log.segments):
+        log._start_segment(log_start, now_ms)
+    log.end_offset = log.segments.active.next_offset()
+    log.log_start = max(log_start, log.segments.first.base_offset)
+    log.recovery_point = log.end_offset if trusted else min(recovery_point, log.end_offset)
+
+
+def _reread_epochs(log: Log) -> None:
+    log.epochs.clear()
+    for segment in log.segments:
+        scan = Scan(log.files, segment.handle.fd, 0, segment.size)
+        while scan.step():
+            head = BatchView(log.files.read(segment.handle.fd, HEADER_SIZE, scan.position), 0)
+            if head.leader_epoch > log.epochs.latest:
+                log.epochs.assign(int(head.leader_epoch), int(head.base_offset))
+    log.epochs.write(False)

@@ -1,0 +1,293 @@
+"""All logs of a broker, over its log directories: load, create, delete, look after, close.
+
+A directory that fails goes offline by itself, named; its logs leave the manager and the others go on. A partition whose
+folder cannot be understood is set aside in `unreadable`, with the reason, and does not stop its neighbours.
+
+Threads. `load`, `look_after`, `flush_due` and `close` block and belong to worker threads; `get` and `create` are quick.
+The map of logs is guarded by a lock; each log has its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+from ixion.log import checkpoint
+from ixion.log.checkpoint import Offsets
+from ixion.log.config import LogConfig
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory import LogDirectory
+from ixion.log.files import Files
+from ixion.log.loader import open_log
+from ixion.log.log import Log
+from ixion.log.names import DELETE, FUTURE, PartitionFolder, folder_name, marked_folder_name
+from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
+from ixion.log.partition_metadata import write_topic_id
+from ixion.log.retention import delete_doomed, retain
+from ixion.model.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, int]
+
+
+class LogManager:
+    def __init__(
+        self,
+        paths: list[str],
+        *,
+        clock_ms: Callable[[], int],
+        config_of: Callable[[str], LogConfig] = lambda _topic: LogConfig(),
+        files: Files | None = None,
+        recovery_threads: int = 1,
+        on_offline: Callable[[str], None] | None = None,
+    ) -> None:
+        """Locks every directory; `load` opens the logs. `config_of` gives the settings of a topic."""
+        self.files = files if files is not None else Files()
+        self.clock_ms = clock_ms
+        self.config_of = config_of
+        self.recovery_threads = recovery_threads
+        self.logs: dict[Key, Log] = {}
+        self.future_logs: dict[Key, Log] = {}
+        self.unreadable: dict[Key, str] = {}
+        self._on_offline = on_offline
+        self._lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
+        self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
+        self.directories: list[LogDirectory] = []
+        try:
+            for path in paths:
+                self.directories.append(LogDirectory(path, self.files, self._went_offline))
+        except BaseException:
+            for directory in self.directories:
+                directory.release()
+            raise
+
+    # Loading.
+
+    def load(self) -> None:
+        """Opens every partition of every directory."""
+        for directory in self.directories:
+            try:
+                directory.begin()
+                folders = directory.folders()
+                for path in directory.folders_to_delete():
+                    self._doomed_folders.append((self.clock_ms(), path))
+            except OSError as error:
+                directory.home.fail("reading the directory", error)
+                continue
+            if self.recovery_threads > 1 and not directory.was_clean and len(folders) > 1:
+                with ThreadPoolExecutor(self.recovery_threads, "log-recovery") as pool:
+                    list(pool.map(lambda found, where=directory: self._load_one(where, *found), folders))
+            else:
+                for path, parsed in folders:
+                    self._load_one(directory, path, parsed)
+
+    def _load_one(self, directory: LogDirectory, path: str, parsed: PartitionFolder) -> None:
+        key = (parsed.topic, parsed.partition)
+        if directory.home.offline:
+            return
+        try:
+            log = open_log(
+                home=directory.home,
+                folder=path,
+                topic=parsed.topic,
+                partition=parsed.partition,
+                config=self.config_of(parsed.topic),
+                files=self.files,
+                clock_ms=self.clock_ms,
+                clean=directory.was_clean,
+                recovery_point=directory.recovery_points.get(key, 0),
+                log_start=directory.log_starts.get(key, 0),
+                high_watermark=directory.high_watermarks.get(key, -1),
+            )
+        except CorruptFileError as error:
+            logger.error("partition %s-%d cannot be used: %s", parsed.topic, parsed.partition, error)
+            self.unreadable[key] = str(error)
+            return
+        except KafkaError:
+            return  # the directory is offline now; it has said why
+        with self._lock:
+            logs = self.future_logs if parsed.mark == FUTURE else self.logs
+            if key in logs:
+                logger.error("%s-%d is in two directories; %s is left alone", parsed.topic, parsed.partition, path)
+                return
+            logs[key] = log
+
+    # One log.
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self.logs.get((topic, partition))
+
+    def create(
+        self, topic: str, partition: int, topic_id: UUID | None = None, directory: LogDirectory | None = None
+    ) -> Log:
+        """The log of a partition, made if there is none, in the directory with the fewest logs or the one given."""
+        name = folder_name(topic, partition)
+        key = (topic, partition)
+        with self._lock:
+            log = self.logs.get(key)
+            if log is None:
+                if key in self.unreadable:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.unreadable[key])
+                where = directory if directory is not None else self._least_used()
+                where.home.check_writable()
+                log = open_log(
+                    home=where.home,
+                    folder=os.path.join(where.path, name),
+                    topic=topic,
+                    partition=partition,
+                    config=self.config_of(topic),
+                    files=self.files,
+                    clock_ms=self.clock_ms,
+                )
+                self.logs[key] = log
+        if topic_id is not None:
+            self._set_topic_id(log, topic_id)
+        return log
+
+    def _set_topic_id(self, log: Log, topic_id: UUID) -> None:
+        if log.topic_id is None:
+            try:
+                write_topic_id(self.files, os.path.join(log.folder, PARTITION_METADATA), topic_id)
+            except OSError as error:
+                raise log.home.fail(f"writing the topic id of {log.name}", error) from error
+            log.topic_id = topic_id
+        elif log.topic_id != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID, f"{log.name} on disk is of topic {log.topic_id}, not of {topic_id}"
+            )
+
+    def _least_used(self) -> LogDirectory:
+        counts = {directory.home: 0 for directory in self.directories if not directory.home.offline}
+        if not counts:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        for log in self.logs.values():
+            if log.home in counts:
+                counts[log.home] += 1
+        online = [directory for directory in self.directories if directory.home in counts]
+        return min(online, key=lambda directory: counts[directory.home])
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
+        with self._lock:
+            log = self.logs.pop((topic, partition), None)
+        if log is None:
+            return
+        log.abandon()
+        doomed = os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE))
+        try:
+            self.files.rename(log.folder, doomed)
+            self.files.sync_dir(log.home.path)
+        except OSError as error:
+            raise log.home.fail(f"deleting {log.name}", error) from error
+        log.move(doomed)
+        with self._lock:
+            self._doomed_folders.append((self.clock_ms() + log.config.file_delete_delay_ms, doomed))
+
+    def reconfigure(self, topic: str) -> None:
+        """The settings of a topic have changed."""
+        config = self.config_of(topic)
+        for log in list(self.logs.values()):
+            if log.topic == topic:
+                log.reconfigure(config)
+
+    # Upkeep.
+
+    def look_after(self) -> None:
+        """Retention, due deletions, silent producers: call it every log.retention.check.interval.ms or oftener."""
+        now_ms = self.clock_ms()
+        for log in list(self.logs.values()):
+            try:
+                retain(log, now_ms)
+                delete_doomed(log, now_ms)
+                log.expire_producers(now_ms)
+            except KafkaError as error:
+                logger.error("looking after %s: %s", log.name, error)
+        self.delete_folders(now_ms)
+
+    def delete_folders(self, now_ms: int) -> None:
+        with self._lock:
+            due = [path for when, path in self._doomed_folders if when <= now_ms]
+            self._doomed_folders = [entry for entry in self._doomed_folders if entry[0] > now_ms]
+        for path in due:
+            try:
+                self.files.remove_tree(path)
+            except OSError as error:
+                logger.error("%s cannot be deleted: %s", path, error)
+
+    def flush_due(self) -> None:
+        """Syncs sealed segments, and logs whose flush.ms has passed."""
+        now_ms = self.clock_ms()
+        for log in list(self.logs.values()):
+            by_time = now_ms - log.last_flush_ms >= log.config.flush_ms
+            to = log.end_offset if by_time else log.segments.active.base_offset
+            if to > log.recovery_point:
+                try:
+                    log.flush(to)
+                except KafkaError as error:
+                    logger.error("flushing %s: %s", log.name, error)
+
+    def checkpoint_recovery_points(self) -> None:
+        self._checkpoint(checkpoint.RECOVERY_POINTS, lambda log: log.recovery_point)
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(checkpoint.HIGH_WATERMARKS, lambda log: log.high_watermark)
+
+    def checkpoint_log_starts(self) -> None:
+        """Only starts that the file names do not tell."""
+        self._checkpoint(
+            checkpoint.LOG_STARTS,
+            lambda log: log.log_start if log.log_start > log.segments.first.base_offset else -1,
+        )
+
+    def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
+        logs = list(self.logs.values())
+        for directory in self.directories:
+            offsets: Offsets = {}
+            for log in logs:
+                if log.home is directory.home:
+                    offset = offset_of(log)
+                    if offset >= 0:
+                        offsets[log.topic, log.partition] = offset
+            try:
+                directory.write_checkpoint(name, offsets)
+            except KafkaError as error:
+                logger.error("%s", error)
+
+    def _went_offline(self, path: str, _reason: str) -> None:
+        with self._lock:
+            for logs in (self.logs, self.future_logs):
+                for key in [key for key, log in logs.items() if log.home.path == path]:
+                    del logs[key]
+        if self._on_offline is not None:
+            self._on_offline(path)
+
+    # The end.
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """A clean stop: flushes and closes every log, writes the checkpoints and, last of all, the markers."""
+        for log in [*self.logs.values(), *self.future_logs.values()]:
+            try:
+                log.close()
+            except KafkaError as error:
+                logger.error("closing %s: %s", log.name, error)
+        self.checkpoint_recovery_points()
+        self.checkpoint_high_watermarks()
+        self.checkpoint_log_starts()
+        for directory in self.directories:
+            try:
+                directory.end(broker_epoch)
+            except OSError as error:
+                directory.home.fail("writing the clean-shutdown marker", error)
+            directory.release()
+
+    def abandon(self) -> None:
+        """Lets go of everything and writes nothing, as a crash would."""
+        for log in [*self.logs.values(), *self.future_logs.values()]:
+            log.abandon()
+        for directory in self.directories:
+            directory.release()

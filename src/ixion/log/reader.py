@@ -1,0 +1,178 @@
+"""Reads from a log: which bytes answer a fetch, and the two ways to hand them over.
+
+A read gives whole batches from one segment. It begins with the batch that holds the offset asked for, even if that lies
+in its middle (the client skips what comes before), and ends with the last batch that fits `max_bytes`; with `min_one`
+the first batch comes whole however large it is, so that a reader can always go on. How far it may look depends on who
+asks: a follower to the log end, a consumer to the high watermark, one at read_committed to the last stable offset.
+
+The bytes go from the page cache to the socket with one copy (`read`, by pread) or none (`read_slice`, for sendfile).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.handle import FileSlice
+from ixion.log.log import Log
+from ixion.log.segment import Segment
+from ixion.log.txn_index import AbortedTxn
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+class Isolation(IntEnum):
+    LOG_END = 0
+    HIGH_WATERMARK = 1
+    COMMITTED = 2
+
+
+class FetchData:
+    """The answer to a read. `segment_base` and `position` say where `offset` was looked for; -1 if nowhere."""
+
+    __slots__ = ("aborted", "offset", "position", "records", "segment_base")
+
+    def __init__(self, offset: int, segment_base: int, position: int, records: bytes) -> None:
+        self.offset: Final = offset
+        self.segment_base: Final = segment_base
+        self.position: Final = position
+        self.records: Final = records
+        self.aborted: list[AbortedTxn] | None = None  # filled at read_committed only
+
+    @property
+    def size(self) -> int:
+        return len(self.records)
+
+
+class FetchSlice:
+    """As FetchData, with the bytes still in the file; `records` is None if there are none."""
+
+    __slots__ = ("aborted", "offset", "position", "records", "segment_base")
+
+    def __init__(self, offset: int, segment_base: int, position: int, records: FileSlice | None) -> None:
+        self.offset: Final = offset
+        self.segment_base: Final = segment_base
+        self.position: Final = position
+        self.records: Final = records
+        self.aborted: list[AbortedTxn] | None = None
+
+    @property
+    def size(self) -> int:
+        return 0 if self.records is None else self.records.size
+
+
+class Plan:
+    """What to read: bytes [position, position + size) of a segment, whose batches end before `next_offset`."""
+
+    __slots__ = ("next_offset", "position", "segment", "size")
+
+    def __init__(self, segment: Segment, position: int, size: int, next_offset: int) -> None:
+        self.segment: Final = segment
+        self.position: Final = position
+        self.size: Final = size
+        self.next_offset: Final = next_offset
+
+
+def read(
+    log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
+) -> FetchData:
+    with log.lock:
+        try:
+            plan = _plan(log, offset, max_bytes, isolation, min_one)
+            if plan is None:
+                data = FetchData(offset, -1, -1, b"")
+            else:
+                records = log.files.read(plan.segment.handle.fd, plan.size, plan.position)
+                data = FetchData(offset, plan.segment.base_offset, plan.position, records)
+            if isolation == Isolation.COMMITTED:
+                data.aborted = _aborted(log, offset, plan)
+            return data
+        except CorruptFileError as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except OSError as error:
+            raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+
+
+def read_slice(
+    log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
+) -> FetchSlice:
+    with log.lock:
+        try:
+            plan = _plan(log, offset, max_bytes, isolation, min_one)
+            if plan is None:
+                piece = FetchSlice(offset, -1, -1, None)
+            else:
+                records = FileSlice(plan.segment.handle, plan.position, plan.size)
+                piece = FetchSlice(offset, plan.segment.base_offset, plan.position, records)
+            if isolation == Isolation.COMMITTED:
+                piece.aborted = _aborted(log, offset, plan)
+            return piece
+        except CorruptFileError as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except OSError as error:
+            raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+
+
+def limit_of(log: Log, isolation: Isolation) -> int:
+    if isolation == Isolation.LOG_END:
+        return log.end_offset
+    if isolation == Isolation.HIGH_WATERMARK:
+        return log.high_watermark
+    return log.last_stable_offset
+
+
+def check_offset(log: Log, offset: int) -> None:
+    if offset < log.log_start or offset > log.end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {log.name} is not in [{log.log_start}, {log.end_offset}]",
+        )
+
+
+def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: bool) -> Plan | None:
+    """None if there is nothing to read."""
+    log.home.check_readable()
+    if max_bytes < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a fetch of {max_bytes} bytes")
+    check_offset(log, offset)
+    limit = limit_of(log, isolation)
+    if offset >= limit or (max_bytes == 0 and not min_one):
+        return None
+    segments = log.segments
+    slot = segments.slot_of(offset)
+    while slot < len(segments):
+        segment = segments.at(slot)
+        first = segment.locate(offset)
+        if first is not None:
+            if first.base_offset >= limit:
+                return None
+            end = segments.end_of(slot, log.end_offset)
+            if limit >= end:
+                stop = segment.size
+                next_offset = end
+            else:
+                beyond = segment.locate(limit)
+                stop = segment.size if beyond is None else beyond.position
+                next_offset = limit
+            if stop <= first.position:
+                return None  # the limit lies inside this very batch
+            if stop - first.position > max_bytes:
+                if first.size > max_bytes and not min_one:
+                    return None
+                last = segment.boundary(first, min(first.position + max(max_bytes, first.size), stop))
+                stop = last.position + last.size
+                next_offset = last.last_offset + 1
+            segment.hint(next_offset, stop)
+            return Plan(segment, first.position, stop - first.position, next_offset)
+        # Compaction may have emptied the end of this segment.
+        slot += 1
+    return None
+
+
+def _aborted(log: Log, offset: int, plan: Plan | None) -> list[AbortedTxn]:
+    found: list[AbortedTxn] = []
+    if plan is not None:
+        for segment in log.segments.from_offset(offset):
+            if segment.txn_index.collect(offset, plan.next_offset, found):
+                break
+    return found

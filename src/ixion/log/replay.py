@@ -1,0 +1,82 @@
+"""Brings the producer state up to an offset: the latest snapshot below it, then the batches since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.log.producer_state import Draft, EndedTxn, ProducerState, is_expired
+from ixion.log.scan import Scan
+from ixion.records.batch import BatchView
+from ixion.records.control import ControlType, control_type, coordinator_epoch
+from ixion.records.layout import HEADER_SIZE
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+
+
+def add_to_draft(draft: Draft, view: BatchView, offset: int) -> EndedTxn | None:
+    """Adds a batch that begins at `offset`; the transaction that it ends, if it does."""
+    if view.is_control:
+        if view.count == 0:
+            return None  # compaction has taken the marker out
+        kind = control_type(view)
+        if kind not in (ControlType.COMMIT, ControlType.ABORT):
+            return None
+        return draft.add_marker(
+            int(view.producer_epoch),
+            coordinator_epoch(view),
+            kind == ControlType.COMMIT,
+            offset,
+            int(view.max_timestamp),
+        )
+    draft.add_data(
+        int(view.producer_epoch),
+        int(view.base_sequence),
+        int(view.last_sequence),
+        offset,
+        offset + int(view.last_offset_delta),
+        int(view.max_timestamp),
+        view.is_transactional,
+    )
+    return None
+
+
+def replay_batch(state: ProducerState, view: BatchView) -> EndedTxn | None:
+    """Adds a batch that is in the log already. The transaction it ends is ended in the state too."""
+    ended = None
+    if view.producer_id >= 0:
+        draft = state.draft(view.producer_id, False)
+        ended = add_to_draft(draft, view, int(view.base_offset))
+        state.apply(draft)
+        if ended is not None:
+            state.end_txn(ended)
+    state.end_offset = int(view.last_offset) + 1
+    return ended
+
+
+def rebuild_producers(log: Log, log_start: int, end: int) -> None:
+    """Sets the state of `log` to what it was when the log ended at `end`."""
+    state = log.producers
+    expiration_ms = log.config.producer_id_expiration_ms
+    now_ms = log.clock_ms()
+    found = log.snapshots.load_latest(log_start, end)
+    if found is None:
+        state.clear(log_start)
+    else:
+        state.load([entry for entry in found[1] if not is_expired(entry, now_ms, expiration_ms)], found[0])
+    for segment in log.segments.from_offset(state.end_offset):
+        if state.end_offset >= end:
+            break
+        place = segment.locate(max(state.end_offset, segment.base_offset))
+        if place is None:
+            continue
+        fd = segment.handle.fd
+        scan = Scan(log.files, fd, place.position, segment.size)
+        while scan.step() and scan.base_offset < end:
+            head = log.files.read(fd, HEADER_SIZE, scan.position)
+            view = BatchView(head, 0)
+            if view.is_control:
+                view = BatchView(log.files.read(fd, scan.size, scan.position), 0)
+            replay_batch(state, view)
+    state.end_offset = end
+    state.on_high_watermark(log.high_watermark)

@@ -1,0 +1,105 @@
+"""Retention: which segments a log may lose, and their two-step deletion.
+
+A segment goes when all of it is older than retention.ms (by its largest timestamp, or by its file's age if no record
+has one), when the log without it is still at least retention.bytes long, or when all of it lies below the log start.
+Segments go from the oldest on, never beyond the high watermark. The first two rules hold for cleanup.policy=delete.
+
+Step one, under the log's lock: the segment leaves the log and its files get the suffix `.deleted`. Step two, after
+file.delete.delay.ms, by when no reader looks at them any more: the files go. A crash in between is tidied up at start.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ixion.log.log import Log
+from ixion.log.names import DELETED, LOG
+from ixion.log.segment import Segment
+
+
+def retain(log: Log, now_ms: int) -> int:
+    """Step one; says how many segments left the log."""
+    with log.lock:
+        if log.closed or log.home.offline:
+            return 0
+        config = log.config
+        try:
+            count = _below_log_start(log)
+            if config.delete:
+                count = max(count, _too_old(log, now_ms), _too_much(log))
+            if not count:
+                return 0
+            doomed = [log.segments.at(slot) for slot in range(count)]
+            if count == len(log.segments):
+                # The whole log goes: it must still have an active segment to go on with.
+                log._roll(log.end_offset, now_ms)
+            take_out(log, doomed, now_ms)
+            if log.segments.first.base_offset > log.log_start:
+                log._set_log_start(log.segments.first.base_offset)
+        except OSError as error:
+            raise log.home.fail(f"deleting old segments of {log.name}", error) from error
+        return count
+
+
+def take_out(log: Log, doomed: list[Segment], now_ms: int) -> None:
+    """Marks segments as deleted. The caller holds the log's lock."""
+    for segment in doomed:
+        log.segments.remove(segment)
+        segment.rename(DELETED)
+        log.doomed.append((now_ms + log.config.file_delete_delay_ms, segment))
+        if segment.base_offset in log.snapshots.offsets:
+            log.snapshots.drop(segment.base_offset)
+
+
+def delete_doomed(log: Log, now_ms: int) -> int:
+    """Step two; says how many segments' files went. Blocks; call it from a worker thread."""
+    with log.lock:
+        due = [entry for entry in log.doomed if entry[0] <= now_ms]
+        log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]
+    try:
+        for _, segment in due:
+            segment.delete()
+    except OSError as error:
+        raise log.home.fail(f"deleting files of {log.name}", error) from error
+    return len(due)
+
+
+def _deletable(log: Log, slot: int) -> bool:
+    """Whether everything in the segment is below the high watermark, and there is something in it."""
+    end = log.segments.end_of(slot, log.end_offset)
+    return end <= log.high_watermark and log.segments.at(slot).size > 0
+
+
+def _below_log_start(log: Log) -> int:
+    slot = 0
+    while slot < len(log.segments) - 1 and log.segments.end_of(slot, log.end_offset) <= log.log_start:
+        slot += 1
+    return slot
+
+
+def _too_old(log: Log, now_ms: int) -> int:
+    limit = log.config.retention_ms
+    if limit < 0:
+        return 0
+    slot = 0
+    while slot < len(log.segments) and _deletable(log, slot):
+        segment = log.segments.at(slot)
+        newest = segment.max_timestamp
+        if newest < 0:
+            newest = int(os.stat(segment.path(LOG)).st_mtime * 1000)
+        if now_ms - newest <= limit:
+            break
+        slot += 1
+    return slot
+
+
+def _too_much(log: Log) -> int:
+    limit = log.config.retention_bytes
+    if limit < 0:
+        return 0
+    excess = log.size - limit
+    slot = 0
+    while slot < len(log.segments) and _deletable(log, slot) and excess >= log.segments.at(slot).size:
+        excess -= log.segments.at(slot).size
+        slot += 1
+    return slot

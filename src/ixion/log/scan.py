@@ -1,0 +1,65 @@
+"""Steps from batch to batch through a segment file by their headers, reading no more than it must.
+
+A step needs 27 bytes: base offset, length, magic and last offset delta (the CRC is not looked at). Reads are made in
+chunks of 4 KiB, the usual distance of two index entries, so a search that starts at an index entry costs one read with
+small batches, and with large ones a read per batch that is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i32_be, read_i64_be
+
+from ixion._native import i64
+from ixion.log.files import Files
+from ixion.records.layout import BATCH_LENGTH, LAST_OFFSET_DELTA, LOG_OVERHEAD, MAGIC, MIN_BATCH_LENGTH
+
+CHUNK: Final = 4096 + 27
+STEP: Final = 27
+# No batch is larger: a length that claims more is damage.
+_MAX_LENGTH: Final = (1 << 31) - 1 - LOG_OVERHEAD
+
+
+class Scan:
+    """A position among the batches of a file; `step` moves it over one batch."""
+
+    __slots__ = ("_chunk", "_chunk_start", "_end", "_fd", "_files", "base_offset", "last_offset", "position", "size")
+
+    def __init__(self, files: Files, fd: int, position: int, end: int) -> None:
+        self._files = files
+        self._fd = fd
+        self._end: i64 = end
+        self._chunk = b""
+        self._chunk_start: i64 = 0
+        self.position: i64 = position  # of the batch stepped on
+        self.size: i64 = 0
+        self.base_offset: i64 = -1
+        self.last_offset: i64 = -1
+
+    def step(self) -> bool:
+        """Moves to the next batch. False at the end, or where no whole, plausible batch of format 2 begins."""
+        at: i64 = self.position + self.size
+        if at + MIN_BATCH_LENGTH + LOG_OVERHEAD > self._end:
+            return False
+        inside: i64 = at - self._chunk_start
+        if inside < 0 or inside + STEP > len(self._chunk):
+            self._chunk = self._files.read(self._fd, min(CHUNK, int(self._end - at)), at)
+            self._chunk_start = at
+            inside = 0
+            if len(self._chunk) < STEP:
+                return False
+        chunk = self._chunk
+        length = i64(read_i32_be(chunk, inside + BATCH_LENGTH))
+        delta = i64(read_i32_be(chunk, inside + LAST_OFFSET_DELTA))
+        base: i64 = read_i64_be(chunk, inside)
+        size: i64 = length + LOG_OVERHEAD
+        if chunk[inside + MAGIC] != 2 or length < MIN_BATCH_LENGTH or length > _MAX_LENGTH:
+            return False
+        if delta < 0 or base < 0 or at + size > self._end:
+            return False
+        self.position = at
+        self.size = size
+        self.base_offset = base
+        self.last_offset = base + delta
+        return True

@@ -1,0 +1,316 @@
+"""A segment: a stretch of the log in one file, with its three indexes.
+
+Opening one costs nothing but its object: files are opened when first read or written, indexes looked at when first
+needed. The last segment of a log is the active one and grows; the others are sealed and never change, until retention
+or compaction replaces them.
+
+Positions are bytes in the `.log` file, `end_position`s are exclusive. Not thread-safe by itself: the log that owns it
+holds its lock.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files, Part
+from ixion.log.handle import Handle
+from ixion.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from ixion.log.offset_index import MAX_RELATIVE, OffsetIndex
+from ixion.log.scan import Scan
+from ixion.log.time_index import TimeIndex
+from ixion.log.txn_index import TxnIndex
+from ixion.records.batch import BatchView
+from ixion.records.layout import HEADER_SIZE
+
+SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+# Sequential readers come back where they stopped; so many of them find their place without a search.
+_HINTS: Final = 64
+
+
+class Place:
+    """Where a batch lies."""
+
+    __slots__ = ("base_offset", "last_offset", "position", "size")
+
+    def __init__(self, position: int, size: int, base_offset: int, last_offset: int) -> None:
+        self.position: Final = position
+        self.size: Final = size
+        self.base_offset: Final = base_offset
+        self.last_offset: Final = last_offset
+
+
+class Segment:
+    __slots__ = (
+        "_handle",
+        "_hints",
+        "_max_timestamp",
+        "_offset_of_max",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "files",
+        "first_timestamp",
+        "folder",
+        "index",
+        "size",
+        "suffix",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self, files: Files, folder: str, base_offset: int, sizes: dict[str, int], created_ms: int, suffix: str = ""
+    ) -> None:
+        """`sizes` has the length of each file that is there, by suffix."""
+        self.files: Final = files
+        self.folder = folder
+        self.base_offset: Final = base_offset
+        self.suffix = suffix
+        self.size = sizes.get(LOG, 0)
+        self.index = OffsetIndex(files, self.path(INDEX), base_offset, sizes.get(INDEX, -1))
+        self.time_index = TimeIndex(files, self.path(TIME_INDEX), base_offset, sizes.get(TIME_INDEX, -1))
+        self.txn_index = TxnIndex(files, self.path(TXN_INDEX), base_offset, sizes.get(TXN_INDEX, -1))
+        self.created_ms = created_ms
+        self.first_timestamp = -1  # of the first append; -1 while it is not known
+        self.bytes_since_index = 0
+        self._max_timestamp = -2  # -2: not known yet; -1: none
+        self._offset_of_max = base_offset
+        self._handle: Handle | None = None
+        self._hints: dict[int, int] = {}
+
+    def path(self, suffix: str) -> str:
+        return os.path.join(self.folder, file_name(self.base_offset, suffix + self.suffix))
+
+    @property
+    def handle(self) -> Handle:
+        handle = self._handle
+        if handle is None:
+            handle = self._handle = Handle(self.files.open_existing(self.path(LOG)))
+        return handle
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp; -1 if there is none."""
+        if self._max_timestamp == -2:
+            self._max_timestamp, self._offset_of_max = self.time_index.last()
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the batch that has the largest timestamp."""
+        if self._max_timestamp == -2:
+            self._max_timestamp, self._offset_of_max = self.time_index.last()
+        return self._offset_of_max
+
+    def create(self) -> None:
+        """Makes the files, empty."""
+        self._handle = Handle(self.files.open(self.path(LOG)))
+        self.index.file.write()
+        self.time_index.file.write()
+
+    def can_hold(self, offset: int) -> bool:
+        """Offsets are kept relative to the base, in 31 bits."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE
+
+    def append(self, parts: list[Part], size: int) -> int:
+        """Writes at the end and says where that was. A write that fails leaves the segment as it was."""
+        position = self.size
+        fd = self.handle.fd
+        try:
+            self.files.write(fd, position, parts)
+        except OSError:
+            try:
+                self.files.truncate(fd, position)
+            except OSError:
+                pass  # the tail is beyond the size that we know; recovery finds and cuts it
+            raise
+        self.size = position + size
+        return position
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
+        """A batch is in the file: counts it, and adds index entries if `interval` bytes lie since the last ones."""
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max = last_offset
+        if self.bytes_since_index > interval:
+            self.index.append(last_offset, position)
+            self.time_index.append(self._max_timestamp, self._offset_of_max)
+            self.bytes_since_index = 0
+        self.bytes_since_index += size
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or after `offset`; None if there is none.
+
+        If the index leads to something that is no batch, or beyond the offset, it is damaged and is made anew.
+        """
+        position = self._hints.get(offset, -1)
+        if position < 0:
+            position = self.index.lookup(offset)
+        elif position >= self.size:
+            return None
+        fd = self.handle.fd
+        scan = Scan(self.files, fd, position, self.size)
+        found = scan.step()
+        if position > 0 and (not found or scan.base_offset > offset):
+            self._hints.clear()
+            self.rebuild_index()
+            scan = Scan(self.files, fd, self.index.lookup(offset), self.size)
+            found = scan.step()
+        while found:
+            if scan.last_offset >= offset:
+                return Place(scan.position, scan.size, scan.base_offset, scan.last_offset)
+            found = scan.step()
+        if scan.position + scan.size < self.size:
+            raise CorruptFileError(self.path(LOG), f"no batch begins at byte {scan.position + scan.size}")
+        return None
+
+    def boundary(self, first: Place, limit: int) -> Place:
+        """The last batch that ends at or before byte `limit`, `first` or a later one."""
+        start = max(self.index.floor_position(limit), first.position)
+        scan = Scan(self.files, self.handle.fd, start, self.size)
+        last = first
+        while scan.step() and scan.position + scan.size <= limit:
+            last = Place(scan.position, scan.size, scan.base_offset, scan.last_offset)
+        return last
+
+    def hint(self, offset: int, position: int) -> None:
+        """Notes that the batch from which `offset` will be read begins at `position`."""
+        if len(self._hints) >= _HINTS:
+            self._hints.clear()
+        self._hints[offset] = position
+
+    def rebuild_index(self) -> None:
+        """Makes the offset index anew from the batch headers."""
+        self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
+        scan = Scan(self.files, self.handle.fd, 0, self.size)
+        indexed = 0
+        while scan.step():
+            if scan.position - indexed > 4096:
+                self.index.append(scan.last_offset, scan.position)
+                indexed = scan.position
+        self.index.file.rewrite()
+
+    def next_offset(self) -> int:
+        """One past the last offset in the segment, by walking from the last index entry."""
+        position = self.index.lookup(self.base_offset + MAX_RELATIVE)
+        scan = Scan(self.files, self.handle.fd, position, self.size)
+        if not scan.step() and position > 0:
+            self.rebuild_index()
+            scan = Scan(self.files, self.handle.fd, 0, self.size)
+            scan.step()
+        while scan.step():
+            pass
+        return max(int(scan.last_offset) + 1, self.base_offset)
+
+    def truncate(self, offset: int, now_ms: int) -> int:
+        """Drops every batch that ends at or after `offset`; says where that leaves the end.
+
+        That is `offset`, or the base of the batch in which it lay: a batch goes as a whole.
+        """
+        place = self.locate(offset)
+        self._hints.clear()
+        self.index.truncate(offset)
+        self.time_index.truncate(offset)
+        self.txn_index.truncate(offset)
+        end = offset
+        if place is not None:
+            end = min(offset, place.base_offset)
+            self.files.truncate(self.handle.fd, place.position)
+            self.size = place.position
+        if self.size == 0:
+            self.created_ms = now_ms
+            self.first_timestamp = -1
+        self.bytes_since_index = 0
+        self._max_timestamp = -2
+        return end
+
+    def forget(self) -> None:
+        """Starts over before recovery reads the file from its beginning."""
+        self._hints.clear()
+        self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
+        self.time_index = TimeIndex(self.files, self.path(TIME_INDEX), self.base_offset, 0)
+        self.txn_index.reset()
+        self._max_timestamp = -1
+        self._offset_of_max = self.base_offset
+        self.bytes_since_index = 0
+
+    def cut(self, size: int) -> None:
+        """Recovery found only the first `size` bytes good."""
+        if size < self.size:
+            self.files.truncate(self.handle.fd, size)
+            self.size = size
+
+    def write_indexes(self) -> None:
+        """Brings the index files up to date, with the largest timestamp as the last time entry."""
+        self.add_last_timestamp()
+        self.write_indexes_so_far()
+
+    def add_last_timestamp(self) -> None:
+        if self.size:
+            self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
+
+    def write_indexes_so_far(self) -> None:
+        """Brings the index files up to date with the entries that there are."""
+        self.index.file.write()
+        self.time_index.file.write()
+
+    def sync_indexes(self) -> None:
+        self.index.file.sync()
+        self.time_index.file.sync()
+        self.txn_index.sync()
+
+    def load_first_timestamp(self) -> None:
+        """The largest timestamp of the first batch: what the age of the segment counts from."""
+        head = self.files.read(self.handle.fd, HEADER_SIZE, 0)
+        if len(head) == HEADER_SIZE:
+            self.first_timestamp = int(BatchView(head, 0).max_timestamp)
+
+    def seal(self) -> None:
+        """The segment will not grow any more: its indexes are written and let go of."""
+        self.write_indexes()
+        self.index.file.release()
+        self.time_index.file.release()
+
+    def close(self) -> None:
+        """Lets go of the open file and of the indexes."""
+        self.index.file.release()
+        self.time_index.file.release()
+        self._handle = None
+
+    def move(self, folder: str, suffix: str) -> None:
+        """The files have a new folder or suffix."""
+        self.folder = folder
+        self.suffix = suffix
+        self.index.file.path = self.path(INDEX)
+        self.time_index.file.path = self.path(TIME_INDEX)
+        self.txn_index.path = self.path(TXN_INDEX)
+
+    def rename(self, suffix: str) -> None:
+        """Gives all files of the segment another suffix: `.deleted`, `.swap`, or none."""
+        for kind in SUFFIXES:
+            old = self.path(kind)
+            if kind in (LOG, INDEX, TIME_INDEX) or os.path.exists(old):
+                new = os.path.join(self.folder, file_name(self.base_offset, kind + suffix))
+                try:
+                    self.files.rename(old, new)
+                except FileNotFoundError:
+                    if kind == LOG:
+                        raise
+        self.move(self.folder, suffix)
+
+    def delete(self) -> None:
+        self.close()
+        for kind in SUFFIXES:
+            self.files.remove(self.path(kind))
+
+
+def snapshot_path(folder: str, offset: int) -> str:
+    return os.path.join(folder, file_name(offset, SNAPSHOT))
+
+
+def deleted_path(path: str) -> str:
+    return path + DELETED

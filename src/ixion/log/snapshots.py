@@ -1,0 +1,73 @@
+"""The snapshot files of one partition: take one, find the one to start from, drop what has lost its use."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
+from ixion.log.names import SNAPSHOT, file_name
+from ixion.log.producer_entry import ProducerEntry
+from ixion.log.producer_state import ProducerState
+from ixion.log.snapshot import read_snapshot, write_snapshot
+
+logger = logging.getLogger(__name__)
+
+
+class Snapshots:
+    __slots__ = ("_files", "_folder", "offsets")
+
+    def __init__(self, files: Files, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+        self.offsets: list[int] = []  # rising
+
+    def path(self, offset: int) -> str:
+        return os.path.join(self._folder, file_name(offset, SNAPSHOT))
+
+    def move(self, folder: str) -> None:
+        self._folder = folder
+
+    def take(self, state: ProducerState, sync: bool) -> None:
+        """Writes the state as it is now, unless there is a snapshot of this offset already."""
+        offset = state.end_offset
+        if not self.offsets or offset > self.offsets[-1]:
+            write_snapshot(self._files, self.path(offset), list(state.producers.values()), sync)
+            self.offsets.append(offset)
+
+    def load_latest(self, lowest: int, highest: int) -> tuple[int, list[ProducerEntry]] | None:
+        """The latest readable snapshot in [lowest, highest]. Those that cannot be believed are deleted."""
+        for offset in [offset for offset in reversed(self.offsets) if lowest <= offset <= highest]:
+            try:
+                return offset, read_snapshot(self.path(offset))
+            except FileNotFoundError:
+                self.offsets.remove(offset)
+            except CorruptFileError as error:
+                logger.warning("dropping a producer snapshot that cannot be read: %s", error)
+                self.drop(offset)
+        return None
+
+    def drop(self, offset: int) -> None:
+        self._files.remove(self.path(offset))
+        self.offsets.remove(offset)
+
+    def drop_above(self, offset: int) -> None:
+        for other in [other for other in self.offsets if other > offset]:
+            self.drop(other)
+
+    def drop_at_or_below(self, offset: int) -> None:
+        for other in [other for other in self.offsets if other <= offset]:
+            self.drop(other)
+
+    def drop_all(self) -> None:
+        self.drop_above(-1)
+
+    def drop_strays(self, bases: list[int]) -> None:
+        """Keeps those named after a segment, and the latest other one if it is later than all segments."""
+        known = set(bases)
+        strays = [offset for offset in self.offsets if offset not in known]
+        latest = max(bases, default=-1)
+        for offset in strays:
+            if offset != strays[-1] or offset < latest:
+                self.drop(offset)

@@ -1,0 +1,117 @@
+"""What the log's tests share: batches, a clock that stands still, a log in a folder that can be opened again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ixion.log.config import LogConfig
+from ixion.log.files import Files
+from ixion.log.home import Home
+from ixion.log.loader import open_log
+from ixion.log.log import Log
+from ixion.log.reader import Isolation, read
+from ixion.records.batches import iter_batches
+from ixion.records.builder import BatchBuilder
+from ixion.records.compression import Codec
+from ixion.records.control import transaction_marker
+
+NOW = 1_700_000_000_000
+
+
+@dataclass(slots=True)
+class Clock:
+    now_ms: int = NOW
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def batch(
+    *values: bytes | None,
+    key: bytes | None = b"k",
+    keys: list[bytes] | None = None,
+    timestamp: int = NOW,
+    producer: tuple[int, int, int] | None = None,
+    transactional: bool = False,
+    codec: Codec = Codec.NONE,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytes:
+    """One batch. `producer` is (id, epoch, first sequence)."""
+    producer_id, epoch, sequence = producer or (-1, -1, -1)
+    builder = BatchBuilder(
+        codec=codec,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=transactional,
+    )
+    for number, value in enumerate(values):
+        builder.append(keys[number] if keys else key, value, timestamp=timestamp)
+    return builder.build()
+
+
+def marker(producer: int, epoch: int, *, commit: bool, coordinator_epoch: int = 0, timestamp: int = NOW) -> bytes:
+    return transaction_marker(
+        commit=commit,
+        producer_id=producer,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        timestamp=timestamp,
+    )
+
+
+@dataclass(slots=True)
+class Box:
+    """A partition folder, and the log that is open on it."""
+
+    path: Path
+    config: LogConfig = field(default_factory=LogConfig)
+    files: Files = field(default_factory=Files)
+    clock: Clock = field(default_factory=Clock)
+    home: Home = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.home = Home(str(self.path))
+
+    @property
+    def folder(self) -> Path:
+        return self.path / "orders-0"
+
+    def open(
+        self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0, high_watermark: int = -1
+    ) -> Log:
+        return open_log(
+            home=self.home,
+            folder=str(self.folder),
+            topic="orders",
+            partition=0,
+            config=self.config,
+            files=self.files,
+            clock_ms=self.clock,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start=log_start,
+            high_watermark=high_watermark,
+        )
+
+
+def stored(log: Log, start: int | None = None, isolation: Isolation = Isolation.LOG_END) -> list[tuple[int, bytes]]:
+    """(offset, value) of every data record from `start` on, read as a client would, checksums verified."""
+    found: list[tuple[int, bytes]] = []
+    offset = log.log_start if start is None else start
+    first = offset
+    while True:
+        data = read(log, offset, 1000, isolation)
+        if not data.records:
+            return found
+        for view in iter_batches(data.records):
+            assert view.crc_is_valid()
+            if not view.is_control:
+                found += [
+                    (int(record.offset), record.value or b"") for record in view.records() if record.offset >= first
+                ]
+            offset = int(view.last_offset) + 1

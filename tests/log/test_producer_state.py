@@ -1,0 +1,246 @@
+"""Idempotence and transactions, through a log: what is taken, what is refused, what a restart remembers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ixion.log.append import Origin
+from ixion.log.config import DAY_MS, LogConfig
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.log import Log
+from ixion.log.producer_entry import BatchTrace, ProducerEntry
+from ixion.log.reader import Isolation, read
+from ixion.log.snapshot import decode_snapshot, encode_snapshot
+from ixion.model.errors import ErrorCode, KafkaError
+from tests.log.support import NOW, Box, batch, marker, stored
+
+LAST = (1 << 31) - 1
+
+
+def send(
+    log: Log, sequence: int, *, epoch: int = 0, producer: int = 9, count: int = 1, transactional: bool = False
+) -> int:
+    info = log.append_as_leader(
+        batch(*[b"v"] * count, producer=(producer, epoch, sequence), transactional=transactional), 0
+    )
+    return info.first_offset
+
+
+def end(log: Log, *, commit: bool, epoch: int = 0, producer: int = 9, coordinator_epoch: int = 0) -> int:
+    data = marker(producer, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+    return log.append_as_leader(data, 0, Origin.COORDINATOR).first_offset
+
+
+def refused(log: Log, code: ErrorCode, sequence: int, **kw: int) -> None:
+    before = (log.end_offset, log.size, log.producers.producers.get(kw.get("producer", 9)))
+    with pytest.raises(KafkaError) as caught:
+        send(log, sequence, **kw)  # type: ignore[arg-type]
+    assert caught.value.code == code
+    assert (log.end_offset, log.size, log.producers.producers.get(kw.get("producer", 9))) == before
+
+
+def test_sequences_must_follow(box: Box) -> None:
+    log = box.open()
+    assert send(log, 0, count=3) == 0
+    assert send(log, 3) == 3
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5)
+    assert send(log, 4) == 4
+
+
+def test_a_repeated_batch_is_answered_with_its_first_offset(box: Box) -> None:
+    log = box.open()
+    for number in range(7):
+        send(log, number * 2, count=2)
+    for number in (2, 3, 4, 5, 6):
+        info = log.append_as_leader(batch(b"v", b"v", producer=(9, 0, number * 2)), 0)
+        assert info.duplicate
+        assert (info.first_offset, info.last_offset) == (number * 2, number * 2 + 1)
+    assert log.end_offset == 14
+    # The sixth batch back is not remembered, and its sequence is not the next one.
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2, count=2)
+    # The same first sequence with another length is no repetition either.
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 12, count=1)
+
+
+def test_the_sequence_wraps_after_the_largest_number(box: Box) -> None:
+    log = box.open()
+    assert send(log, LAST - 1, count=2) == 0  # an unknown producer may begin anywhere
+    assert send(log, 0) == 2
+    assert send(log, 1) == 3
+    info = log.append_as_leader(batch(b"v", b"v", producer=(9, 0, LAST - 1)), 0)
+    assert (info.duplicate, info.first_offset) == (True, 0)
+
+
+def test_a_batch_may_wrap_in_its_middle(box: Box) -> None:
+    log = box.open()
+    send(log, LAST - 1, count=4)
+    assert send(log, 2) == 4
+    assert log.append_as_leader(batch(*[b"v"] * 4, producer=(9, 0, LAST - 1)), 0).duplicate
+
+
+def test_a_new_epoch_begins_with_zero_and_fences_the_old_one(box: Box) -> None:
+    log = box.open()
+    send(log, 0, epoch=3)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 1, epoch=4)
+    send(log, 0, epoch=4)
+    refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 1, epoch=3)
+    refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=3)
+    send(log, 1, epoch=4)
+
+
+def test_producers_do_not_disturb_each_other(box: Box) -> None:
+    log = box.open()
+    send(log, 0, producer=1)
+    send(log, 0, producer=2)
+    send(log, 1, producer=1)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2, producer=2)
+
+
+def test_a_silent_producer_is_forgotten_unless_its_transaction_is_open(box: Box) -> None:
+    log = box.open()
+    send(log, 0, producer=1)
+    send(log, 0, producer=2, transactional=True)
+    assert log.expire_producers(NOW + DAY_MS - 1) == 0
+    assert log.expire_producers(NOW + DAY_MS) == 1
+    assert send(log, 77, producer=1) == 2
+    assert log.producers.first_undecided_offset() == 1
+
+
+def test_an_open_transaction_holds_the_last_stable_offset(box: Box) -> None:
+    log = box.open()
+    send(log, 0, producer=1)
+    send(log, 0, producer=2, transactional=True)
+    send(log, 0, producer=3, transactional=True)
+    send(log, 1, producer=1)
+    log.set_high_watermark(4)
+    assert log.last_stable_offset == 1
+    end(log, commit=False, producer=3)
+    log.set_high_watermark(5)
+    assert log.last_stable_offset == 1
+    end(log, commit=True, producer=2)
+    assert log.last_stable_offset == 1  # the marker is not below the high watermark yet
+    log.set_high_watermark(6)
+    assert log.last_stable_offset == 6
+    aborted = read(log, 0, 10_000, Isolation.COMMITTED).aborted
+    assert aborted is not None
+    assert [txn.fields() for txn in aborted] == [(3, 2, 4, 1)]
+    assert read(log, 5, 10_000, Isolation.COMMITTED).aborted == []
+    assert read(log, 0, 10_000).aborted is None
+
+
+def test_a_reader_at_read_committed_stops_at_the_last_stable_offset(box: Box) -> None:
+    log = box.open()
+    send(log, 0, producer=1)
+    send(log, 0, producer=2, transactional=True)
+    send(log, 1, producer=1)
+    log.set_high_watermark(3)
+    assert [offset for offset, _ in stored(log, 0, Isolation.COMMITTED)] == [0]
+    assert [offset for offset, _ in stored(log, 0, Isolation.HIGH_WATERMARK)] == [0, 1, 2]
+    assert read(log, 1, 100, Isolation.COMMITTED).records == b""
+
+
+def test_a_write_outside_the_open_transaction_is_refused(box: Box) -> None:
+    log = box.open()
+    send(log, 0, transactional=True)
+    refused(log, ErrorCode.INVALID_TXN_STATE, 1)
+    send(log, 1, transactional=True)
+
+
+def test_markers_are_fenced_by_producer_and_coordinator_epoch(box: Box) -> None:
+    log = box.open()
+    send(log, 0, epoch=2, transactional=True)
+    with pytest.raises(KafkaError) as caught:
+        end(log, commit=True, epoch=1)
+    assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+    end(log, commit=True, epoch=2, coordinator_epoch=5)
+    send(log, 1, epoch=2, transactional=True)
+    with pytest.raises(KafkaError) as caught:
+        end(log, commit=True, epoch=2, coordinator_epoch=4)
+    assert caught.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+def test_a_marker_without_a_transaction_fences_and_changes_nothing_else(box: Box) -> None:
+    log = box.open()
+    end(log, commit=False, epoch=4)
+    log.set_high_watermark(1)
+    assert log.last_stable_offset == 1
+    assert log.segments.active.txn_index.entries() == []
+    refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=3)
+
+
+def test_a_marker_with_a_higher_epoch_starts_the_sequence_over(box: Box) -> None:
+    log = box.open()
+    send(log, 0, epoch=1, count=5, transactional=True)
+    end(log, commit=True, epoch=2)
+    assert send(log, 0, epoch=2, transactional=True) == 6
+
+
+def test_a_client_may_not_write_a_marker(box: Box) -> None:
+    log = box.open()
+    with pytest.raises(KafkaError) as caught:
+        log.append_as_leader(marker(9, 0, commit=True), 0)
+    assert caught.value.code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_restart_remembers_producers_and_transactions(box: Box, clean: bool) -> None:
+    box.config = LogConfig(segment_bytes=400)
+    log = box.open()
+    for number in range(10):
+        send(log, number, producer=1)
+        send(log, number, producer=2, transactional=True)
+        if number == 6:
+            end(log, commit=False, producer=2)
+    assert len(log.segments) > 2
+    first_unstable = log.producers.first_undecided_offset()
+    if clean:
+        log.close()
+    else:
+        log.abandon()
+    again = box.open(clean=clean)
+    assert again.producers.first_undecided_offset() == first_unstable == 16
+    refused(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 11, producer=1)
+    assert again.append_as_leader(batch(b"v", producer=(1, 0, 9)), 0).duplicate
+    assert send(again, 10, producer=1) == 21
+    aborted = [txn.fields() for segment in again.segments for txn in segment.txn_index.entries()]
+    assert aborted == [(2, 1, 14, 15)]
+
+
+def test_truncation_takes_the_producer_state_back(box: Box) -> None:
+    box.config = LogConfig(segment_bytes=400)
+    log = box.open()
+    for number in range(10):
+        send(log, number, producer=1)
+        send(log, number, producer=2, transactional=True)
+    log.truncate_to(7)
+    assert log.end_offset == 7
+    assert send(log, 4, producer=1) == 7
+    assert send(log, 3, producer=2, transactional=True) == 8
+    assert log.producers.first_undecided_offset() == 1
+    log.truncate_to(1)
+    assert log.producers.first_undecided_offset() == -1
+
+
+def test_a_snapshot_round_trips_and_notices_every_flipped_bit() -> None:
+    entry = ProducerEntry(9, 3)
+    entry.add(3, BatchTrace(LAST, 1000, 4, NOW))
+    entry.txn_first_offset = 17
+    entry.coordinator_epoch = 2
+    data = encode_snapshot([entry, ProducerEntry(10, 0)])
+    assert len(data) == 2 + 4 + 4 + 2 * 46
+    first, second = decode_snapshot("x", data)
+    assert (first.last_sequence, first.last_offset, first.txn_first_offset, first.coordinator_epoch) == (
+        LAST,
+        1000,
+        17,
+        2,
+    )
+    assert (second.producer_id, second.epoch, second.batches) == (10, 0, [])
+    for bit in range(len(data) * 8):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptFileError):
+            decode_snapshot("x", bytes(flipped))
+    for size in range(len(data)):
+        with pytest.raises(CorruptFileError):
+            decode_snapshot("x", data[:size])

@@ -1,0 +1,168 @@
+"""Reading: whole batches, limits, isolation, file slices, offsets by time."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ixion.log.config import LogConfig
+from ixion.log.log import Log
+from ixion.log.reader import Isolation, read, read_slice
+from ixion.log.retention import delete_doomed, take_out
+from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.batches import iter_batches
+from tests.log.support import NOW, Box, batch, stored
+
+
+def fill(log: Log, batches: int = 30, records: int = 3, size: int = 40) -> None:
+    for number in range(batches):
+        log.append_as_leader(batch(*[b"x" * size] * records, timestamp=NOW + number * 10), 0)
+
+
+@pytest.fixture
+def log(box: Box) -> Log:
+    box.config = LogConfig(segment_bytes=1500, index_interval_bytes=400)
+    log = box.open()
+    fill(log)
+    return log
+
+
+def test_every_offset_finds_its_batch(log: Log) -> None:
+    for offset in range(90):
+        views = list(iter_batches(read(log, offset, 1).records))
+        assert len(views) == 1
+        assert views[0].base_offset <= offset <= views[0].last_offset
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> None:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        box = Box(
+            Path(folder), LogConfig(segment_bytes=2000, index_interval_bytes=data.draw(st.sampled_from([0, 300, 4096])))
+        )
+        log = box.open()
+        ends = [0]
+        for size in data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=25)):
+            ends.append(ends[-1] + 2)
+            log.append_as_leader(batch(b"x" * size, b"y"), 0)
+        log.set_high_watermark(data.draw(st.sampled_from(ends)))
+        for _ in range(8):
+            offset = data.draw(st.integers(0, log.end_offset))
+            max_bytes = data.draw(st.integers(0, 2500))
+            min_one = data.draw(st.booleans())
+            isolation = data.draw(st.sampled_from([Isolation.LOG_END, Isolation.HIGH_WATERMARK]))
+            limit = log.end_offset if isolation == Isolation.LOG_END else log.high_watermark
+            found = read(log, offset, max_bytes, isolation, min_one)
+            piece = read_slice(log, offset, max_bytes, isolation, min_one)
+            assert (b"" if piece.records is None else piece.records.read()) == found.records
+            views = list(iter_batches(found.records))
+            if offset >= limit:
+                assert not views
+                continue
+            if views:
+                assert views[0].base_offset <= offset <= views[0].last_offset
+                assert views[-1].last_offset < limit
+                assert len(found.records) <= max_bytes or (min_one and len(views) == 1)
+            else:
+                assert not min_one
+        assert [offset for offset, _ in stored(log)] == list(range(log.end_offset))
+
+
+@pytest.mark.parametrize("offset", [-1, 91])
+def test_an_offset_outside_the_log_is_out_of_range(log: Log, offset: int) -> None:
+    with pytest.raises(KafkaError) as caught:
+        read(log, offset, 100)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_the_end_of_the_log_is_empty(log: Log) -> None:
+    data = read(log, 90, 100)
+    assert (data.records, data.size, data.segment_base) == (b"", 0, -1)
+
+
+def test_records_below_the_log_start_are_gone(log: Log) -> None:
+    log.set_high_watermark(50)
+    log.raise_log_start(31)
+    with pytest.raises(KafkaError) as caught:
+        read(log, 30, 100)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert stored(log)[0][0] == 31
+    assert not log.raise_log_start(31)
+    with pytest.raises(KafkaError) as caught:
+        log.raise_log_start(51)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_negative_size_is_refused(log: Log) -> None:
+    with pytest.raises(KafkaError) as caught:
+        read(log, 0, -1)
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
+    piece = read_slice(log, 0, 10_000)
+    assert piece.records is not None
+    expected = piece.records.read()
+    with log.lock:
+        take_out(log, [log.segments.first], NOW)
+    delete_doomed(log, NOW + log.config.file_delete_delay_ms)
+    assert piece.records.read() == expected
+    assert os.pread(piece.records.fd, 10, 0) == expected[:10]
+
+
+def test_a_reader_that_comes_back_needs_no_search(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read(log, 60, 10_000)
+    views = list(iter_batches(data.records))
+    following = int(views[-1].last_offset) + 1
+    slot = log.segments.slot_of(following - 1)
+    assert log.segments.at(slot)._hints[following] == data.position + data.size
+
+
+def test_the_high_watermark_stays_within_the_log(log: Log) -> None:
+    assert log.set_high_watermark(1000) == 90
+    assert log.set_high_watermark(-5) == 0
+    assert log.raise_high_watermark(10)
+    assert not log.raise_high_watermark(10)
+    with pytest.raises(ValueError, match="beyond its end"):
+        log.raise_high_watermark(91)
+
+
+def test_an_offset_is_found_by_time(log: Log) -> None:
+    for timestamp, offset in [(0, 0), (NOW, 0), (NOW + 1, 3), (NOW + 10, 3), (NOW + 290, 87)]:
+        found = find_by_timestamp(log, timestamp)
+        assert found is not None
+        assert (found.offset, found.leader_epoch) == (offset, 0)
+    assert find_by_timestamp(log, NOW + 291) is None
+
+
+def test_the_largest_timestamp_is_found_wherever_it_is(box: Box) -> None:
+    log = box.open()
+    assert find_max_timestamp(log) is None
+    for timestamp in (5, 900, 7, 8):
+        log.append_as_leader(batch(b"a", b"b", timestamp=timestamp), 0)
+    found = find_max_timestamp(log)
+    assert found is not None
+    assert (found.timestamp, found.offset) == (900, 2)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_times_are_found_after_a_restart(box: Box, clean: bool) -> None:
+    box.config = LogConfig(segment_bytes=1500, index_interval_bytes=400)
+    log = box.open()
+    fill(log)
+    log.close()
+    log = box.open(clean=clean)
+    found = find_by_timestamp(log, NOW + 155)
+    assert found is not None
+    assert found.offset == 48
+    biggest = find_max_timestamp(log)
+    assert biggest is not None
+    assert biggest.offset == 87
