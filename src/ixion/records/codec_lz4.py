@@ -53,7 +53,7 @@ def compress(data: bytes, level: int) -> bytes:
 
 def load() -> Any:
     try:
-        from lz4 import frame  # type: ignore[import-untyped]
+        from lz4 import frame
     except ImportError as error:
         raise unsupported_codec("lz4 needs the package lz4, which is not installed") from error
     return frame
