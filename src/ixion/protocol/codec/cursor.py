@@ -22,6 +22,7 @@ from ixion.protocol.flaws import DecodeError
 
 ELEMENT_BUDGET: Final = 250_000
 TAGGED_FIELD_LIMIT: Final = 64
+SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking at each
 
 
 class Cursor:
@@ -74,12 +75,15 @@ class Cursor:
             shift += 7
 
     def check_text(self, size: i64) -> None:
-        """Pass over `size` bytes of UTF-8. Plain ASCII, nearly all there is, is checked without allocating."""
+        """Pass over `size` bytes of UTF-8. Short plain ASCII, nearly all there is, is checked without allocating."""
         start = self.pos
         self.skip(size)
         data = self.data
         pos = start
         end = self.pos
+        if size > SHORT_TEXT:
+            self._check_utf8(start, end)
+            return
         while pos < end:
             if data[pos] > 127:
                 self._check_utf8(start, end)

@@ -1,0 +1,105 @@
+"""Requests and responses whole: which header goes with which version, and what happens to versions we do not speak."""
+
+from __future__ import annotations
+
+import pytest
+
+from ixion.protocol.envelope import (
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    encode_response_as,
+)
+from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.protocol.headers import RequestHeader, ResponseHeader
+from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+
+def header(api: ApiKey, version: int, client_id: str | None = "me") -> RequestHeader:
+    return RequestHeader(api_key=api, api_version=version, correlation_id=7, client_id=client_id)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_request_there_and_back(version: int) -> None:
+    body = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
+    frame = b"".join(encode_request(header(ApiKey.HEARTBEAT, version), body))
+    assert decode_request(frame) == (header(ApiKey.HEARTBEAT, version), body)
+    assert decode_request(b"??" + frame + b"?", 2, len(frame) + 2) == (header(ApiKey.HEARTBEAT, version), body)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_response_there_and_back(version: int) -> None:
+    body = HeartbeatResponse(error_code=27)
+    frame = b"".join(encode_response(header(ApiKey.HEARTBEAT, version), body))
+    assert len(frame) == (4 if version < 4 else 5) + (2 if version == 0 else 6 if version < 4 else 7)
+    assert decode_response(ApiKey.HEARTBEAT, version, frame) == (ResponseHeader(correlation_id=7), body)
+
+
+def test_the_oldest_shutdown_request_has_no_client_id() -> None:
+    frame = b"".join(encode_request(header(ApiKey.CONTROLLED_SHUTDOWN, 0), ControlledShutdownRequest(broker_id=5)))
+    assert frame.hex(" ") == "00 07 00 00 00 00 00 07 00 00 00 05"
+    assert decode_request(frame)[0] == header(ApiKey.CONTROLLED_SHUTDOWN, 0, None)
+
+
+def test_the_answer_to_api_versions_has_the_oldest_header() -> None:
+    body = ApiVersionsResponse(error_code=0, api_keys=(), throttle_time_ms=0)
+    frame = b"".join(encode_response(header(ApiKey.API_VERSIONS, 3), body))
+    assert frame.hex(" ") == "00 00 00 07 00 00 01 00 00 00 00 00"
+    assert decode_response(ApiKey.API_VERSIONS, 3, frame)[1] == body
+
+
+def test_a_version_from_the_future_leaves_its_header_readable() -> None:
+    body = ApiVersionsRequest(client_software_name="new", client_software_version="9")
+    known = b"".join(encode_request(header(ApiKey.API_VERSIONS, 4), body))
+    future = known[:2] + b"\x00\x63" + known[4:]
+    with pytest.raises(UnsupportedVersionError) as caught:
+        decode_request(future)
+    assert (caught.value.key, caught.value.version) == (18, 99)
+    read, start = decode_request_header(future)
+    assert read == header(ApiKey.API_VERSIONS, 99)
+    assert start == 13
+    refused = b"".join(encode_response_as(18, 0, read.correlation_id, ApiVersionsResponse(error_code=35, api_keys=())))
+    assert refused.hex(" ") == "00 00 00 07 00 23 00 00 00 00"
+
+
+@pytest.mark.parametrize("key", [-1, 52, 93, 32767])
+def test_a_key_that_is_not_spoken(key: int) -> None:
+    frame = key.to_bytes(2, signed=True) + bytes(8)
+    with pytest.raises(UnsupportedVersionError, match=f"API key {key} is not spoken here in version 0"):
+        decode_request(frame)
+    with pytest.raises(UnsupportedVersionError):
+        decode_request_header(frame)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 3), (7, -1), (-1, 8), (0, 9)])
+def test_a_frame_too_short_for_a_request(start: int, end: int) -> None:
+    with pytest.raises(DecodeError, match="at least a key and a version"):
+        decode_request(bytes(8), start, end)
+
+
+def test_an_error_in_the_body_names_the_body() -> None:
+    frame = b"".join(
+        encode_request(header(ApiKey.HEARTBEAT, 4), HeartbeatRequest(group_id="g", generation_id=3, member_id="m"))
+    )
+    with pytest.raises(DecodeError, match="HeartbeatRequest v4, byte 23: 1 bytes left over"):
+        decode_request(frame + b"\0")
+
+
+def test_large_answers_may_pass_the_budget_of_requests() -> None:
+    from ixion.protocol.messages.k03_metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+    partition = MetadataResponsePartition(
+        error_code=0, partition_index=0, leader_id=1, replica_nodes=tuple(range(300)), isr_nodes=(1,)
+    )
+    topic = MetadataResponseTopic(error_code=0, name="t", partitions=(partition,) * 1000)
+    body: Struct = MetadataResponse(brokers=(), topics=(topic,))
+    frame = b"".join(encode_response(header(ApiKey.METADATA, 1), body))
+    assert decode_response(ApiKey.METADATA, 1, frame)[1] == body
+    with pytest.raises(DecodeError, match="more elements"):
+        decode_response(ApiKey.METADATA, 1, frame, budget=1000)
