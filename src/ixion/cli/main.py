@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from ixion.cli.wheel import wheel
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="A Kafka-compatible broker in Python.")
 
 
@@ -32,6 +34,9 @@ def options(
     ),
 ) -> None:
     """A Kafka-compatible broker in Python."""
+
+
+app.command()(wheel)
 
 
 def run() -> None:

@@ -1,0 +1,129 @@
+"""`ixion wheel`: watch a hierarchical timing wheel at work.
+
+In a terminal it draws on the alternate screen until Ctrl-C or the end of `--seconds`, then gives the terminal back as
+it was and prints a summary. Where the output is a pipe or a file it prints a line per second, without escape codes.
+Either way it ends with exit code 0 and leaves no thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ixion.cli.wheel_reading import Observer
+
+NAP_SECONDS = 0.05  # how soon Ctrl-C is noticed
+MAX_RATE = 100_000
+MAX_FPS = 60
+SWITCH_SECONDS = 0.0005  # drawing may hold up a due task by this much, not by the interpreter's usual 5 ms
+
+
+def wheel(
+    rate: int = typer.Option(500, metavar="N", help="Tasks thrown in per second."),
+    cancel: float = typer.Option(0.25, metavar="FRACTION", help="How many of them are cancelled, from 0 to 1."),
+    seconds: float | None = typer.Option(None, metavar="N", help="End after so long; otherwise Ctrl-C ends it."),
+    fps: int = typer.Option(10, metavar="N", help="Pictures per second."),
+) -> None:
+    """Watch a live timing wheel: tasks of 5 ms to 5 minutes wait, fall from level to level, and run."""
+    if not 1 <= rate <= MAX_RATE:
+        refuse(f"--rate must be from 1 to {MAX_RATE} tasks per second, not {rate}")
+    if not 0 <= cancel <= 1:
+        refuse(f"--cancel must be a fraction from 0 to 1, not {cancel:g}")
+    if seconds is not None and not seconds > 0:
+        refuse(f"--seconds must be more than 0, not {seconds:g}")
+    if not 1 <= fps <= MAX_FPS:
+        refuse(f"--fps must be from 1 to {MAX_FPS}, not {fps}")
+
+    from ixion.cli.wheel_lines import summary
+    from ixion.cli.wheel_load import Load
+    from ixion.cli.wheel_reading import Observer
+
+    with stop_signals() as stop, Load(rate, cancel) as load:
+        observer = Observer(load)
+        if can_draw():
+            draw(observer, stop, seconds, fps, title=f"{rate:,} tasks/s of 5 ms to 5 min, {cancel:.0%} cancelled")
+        else:
+            print_lines(observer, stop, seconds)
+        typer.echo(summary(observer.summary()))
+
+
+def refuse(message: str) -> None:
+    typer.echo(f"ixion wheel: {message}", err=True)
+    raise typer.Exit(2)
+
+
+class Stop:
+    """Raised by a signal. A plain flag: a handler may run between any two steps, so it must not take a lock."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.wanted = True
+
+
+@contextmanager
+def stop_signals() -> Iterator[Stop]:
+    """Turn Ctrl-C and a polite kill into a flag, so that neither can tear the ending apart."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def can_draw() -> bool:
+    encoding = sys.stdout.encoding or ""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and encoding.lower().startswith("utf")
+
+
+def pauses(observer: Observer, stop: Stop, seconds: float | None, every: float) -> Iterator[None]:
+    """Yield every so many seconds, the last time at the end; no more once told to stop."""
+    end = float("inf") if seconds is None else seconds
+    at = 0.0
+    while True:
+        at = max(at + every, observer.elapsed_seconds)  # a slow terminal makes us skip, not hurry
+        while (now := observer.elapsed_seconds) < min(at, end) and not stop.wanted:
+            time.sleep(min(NAP_SECONDS, min(at, end) - now))
+        if stop.wanted:
+            return
+        yield
+        if now >= end:
+            return
+
+
+def draw(observer: Observer, stop: Stop, seconds: float | None, fps: int, *, title: str) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from ixion.cli.wheel_view import render
+
+    console = Console()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            for _ in pauses(observer, stop, seconds, 1 / fps):
+                width, height = console.size
+                live.update(render(observer.reading(), title=title, width=width, height=height), refresh=True)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def print_lines(observer: Observer, stop: Stop, seconds: float | None) -> None:
+    from ixion.cli.wheel_lines import line
+
+    for _ in pauses(observer, stop, seconds, 1.0):
+        print(line(observer.reading()), flush=True)

@@ -1,0 +1,41 @@
+"""The load throws, cancels and runs tasks, and nothing of it is left afterwards."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ixion.cli.wheel_load import Load
+
+
+def wait_for_tasks(load: Load, *, run: int, cancelled: int) -> None:
+    while sum(load.lateness.counts()) < run or load.timer.snapshot().cancelled < cancelled:
+        time.sleep(0.01)
+
+
+def test_every_task_ran_or_was_cancelled_or_still_waits() -> None:
+    before = set(threading.enumerate())
+    with Load(rate=2000, cancel=0.5, seed=1) as load:
+        wait_for_tasks(load, run=20, cancelled=20)
+        last = load.stop()
+    assert last.added == last.expired + last.cancelled + last.size
+    assert last.added == sum(load.entered.values())
+    assert last.expired == sum(load.lateness.counts())  # the worker has run all it was given
+    assert last.failed == 0
+    assert set(threading.enumerate()) == before
+
+
+def test_nothing_is_cancelled_unless_asked_for() -> None:
+    with Load(rate=2000, cancel=0, seed=1) as load:
+        wait_for_tasks(load, run=20, cancelled=0)
+        assert load.stop().cancelled == 0
+
+
+def test_an_exception_inside_leaves_no_thread_either() -> None:
+    before = set(threading.enumerate())
+    try:
+        with Load(rate=100, cancel=0.5):
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert set(threading.enumerate()) == before
