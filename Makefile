@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted check format bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz check format bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -19,6 +19,10 @@ test-compiled: .venv/.built
 
 test-interpreted: .venv/.built
 	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(ARGS)
+
+fuzz: .venv/.built ## mutate what strangers may send, for minutes, from a fresh seed
+	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
+	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py
 
 check: .venv/.ready ## format, lint, types, layers
 	$(BIN)/ruff format --check .

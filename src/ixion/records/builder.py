@@ -23,6 +23,7 @@ from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, TimestampType
 from ixion.records.compression import Codec, compress
 from ixion.records.crc import crc32c
 from ixion.records.layout import (
+    CODEC_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
@@ -41,6 +42,9 @@ from ixion.records.layout import (
 # Base offset, length, leader epoch, magic and CRC; then the fields that the CRC covers.
 OUTSIDE_CRC: Final = Struct(">qiibI")
 INSIDE_CRC: Final = Struct(">Hiqqqhii")
+
+# What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
+PIECE_SIZE: Final = 16 * 1024
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -67,7 +71,10 @@ class BatchBuilder:
         delete_horizon: int | None = None,
     ) -> None:
         """`delete_horizon` (milliseconds) takes the place of the base timestamp, from which the deltas then count."""
+        # Records are written into a small buffer that stays in the processor's cache and is emptied into `_pieces`.
         self._writer = BytesWriter()
+        self._pieces: list[bytes] = []
+        self._pieces_size: i64 = 0
         self.max_bytes: i64 = max_bytes
         self.count: i64 = 0
         self.base_offset: i64 = base_offset
@@ -93,7 +100,7 @@ class BatchBuilder:
     @property
     def size_in_bytes(self) -> i64:
         """Of the batch if it ended here, before compression."""
-        return HEADER_SIZE + len(self._writer)
+        return HEADER_SIZE + self._pieces_size + len(self._writer)
 
     def append(
         self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int = NO_TIMESTAMP
@@ -126,7 +133,7 @@ class BatchBuilder:
         if value_size > 0:
             size += value_size
         writer = self._writer
-        if HEADER_SIZE + len(writer) + size + varint_size(size) > self.max_bytes and self.count > 0:
+        if self.size_in_bytes + size + varint_size(size) > self.max_bytes and self.count > 0:
             return False
         write_varint(writer, size)
         writer.append(0)
@@ -137,11 +144,17 @@ class BatchBuilder:
             writer.write(key)
         write_varint(writer, value_size)
         if value is not None:
-            writer.write(value)
+            if value_size < PIECE_SIZE:
+                writer.write(value)
+            else:
+                self._empty_writer()
+                self._add_piece(value)
         if encoded is None:
             writer.append(0)
         else:
             writer.write(encoded)
+        if len(writer) >= PIECE_SIZE:
+            self._empty_writer()
         if not self._has_base_timestamp:
             self.base_timestamp = timestamp
             self._has_base_timestamp = True
@@ -154,9 +167,10 @@ class BatchBuilder:
 
     def build(self) -> bytes:
         """The batch, ready to be sent or written."""
-        records = self._writer.getvalue()
-        if self._attributes & 7 != 0:
-            records = compress(self._codec, records, self._level)
+        self._empty_writer()
+        pieces = self._pieces
+        if self._attributes & CODEC_MASK != 0:
+            pieces = [compress(self._codec, b"".join(pieces), self._level)]
         inside = INSIDE_CRC.pack(
             self._attributes,
             self.last_offset - self.base_offset,
@@ -167,9 +181,22 @@ class BatchBuilder:
             self._base_sequence,
             self.count,
         )
-        crc = crc32c(records, crc32c(inside, 0))
-        length = HEADER_SIZE - LOG_OVERHEAD + len(records)
-        return OUTSIDE_CRC.pack(self.base_offset, length, self._leader_epoch, MAGIC_V2, crc) + inside + records
+        crc = crc32c(inside, 0)
+        length: i64 = HEADER_SIZE - LOG_OVERHEAD
+        for piece in pieces:
+            crc = crc32c(piece, crc)
+            length += len(piece)
+        outside = OUTSIDE_CRC.pack(self.base_offset, length, self._leader_epoch, MAGIC_V2, crc)
+        return b"".join([outside, inside] + pieces)
+
+    def _empty_writer(self) -> None:
+        if len(self._writer) > 0:
+            self._add_piece(self._writer.getvalue())
+            self._writer.truncate(0)
+
+    def _add_piece(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._pieces_size += len(piece)
 
 
 def encode_headers(headers: Headers) -> bytes:
