@@ -13,12 +13,11 @@ too large is not the builder's question. One builder makes one batch; it is not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final, final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
-from ixion._native import i64, mypyc_attr, u8
+from ixion._native import i16, i32, i64, mypyc_attr, u8
 from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, TimestampType
 from ixion.records.compression import Codec, compress
 from ixion.records.crc import crc32c
@@ -39,10 +38,7 @@ from ixion.records.layout import (
     TRANSACTIONAL_BIT,
 )
 
-# Base offset, length, leader epoch, magic and CRC; then the fields that the CRC covers.
-OUTSIDE_CRC: Final = Struct(">qiibI")
-INSIDE_CRC: Final = Struct(">Hiqqqhii")
-
+TWO_TO_THE_32: Final = 1 << 32
 # What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
 PIECE_SIZE: Final = 16 * 1024
 
@@ -85,10 +81,10 @@ class BatchBuilder:
         self._has_base_timestamp = delete_horizon is not None
         self._codec = codec
         self._level = level
-        self._leader_epoch = leader_epoch
-        self._producer_id = producer_id
-        self._producer_epoch = producer_epoch
-        self._base_sequence = base_sequence
+        self._leader_epoch: i32 = i32(leader_epoch)
+        self._producer_id: i64 = i64(producer_id)
+        self._producer_epoch: i16 = i16(producer_epoch)
+        self._base_sequence: i32 = i32(base_sequence)
         self._attributes: i64 = (
             int(codec)
             | (LOG_APPEND_TIME_BIT if timestamp_type == LOG_APPEND_TIME else 0)
@@ -103,7 +99,7 @@ class BatchBuilder:
         return HEADER_SIZE + self._pieces_size + len(self._writer)
 
     def append(
-        self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int = NO_TIMESTAMP
+        self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: i64 = NO_TIMESTAMP
     ) -> bool:
         """Add a record at the next offset; False if it does not fit. `timestamp` is in milliseconds, -1 for none."""
         return self.append_at(self.last_offset + 1, key, value, headers, timestamp)
@@ -171,23 +167,32 @@ class BatchBuilder:
         pieces = self._pieces
         if self._attributes & CODEC_MASK != 0:
             pieces = [compress(self._codec, b"".join(pieces), self._level)]
-        inside = INSIDE_CRC.pack(
-            self._attributes,
-            self.last_offset - self.base_offset,
-            self.base_timestamp,
-            self.max_timestamp,
-            self._producer_id,
-            self._producer_epoch,
-            self._base_sequence,
-            self.count,
-        )
+        inside = self._fields_inside_crc()
         crc = crc32c(inside, 0)
         length: i64 = HEADER_SIZE - LOG_OVERHEAD
         for piece in pieces:
             crc = crc32c(piece, crc)
             length += len(piece)
-        outside = OUTSIDE_CRC.pack(self.base_offset, length, self._leader_epoch, MAGIC_V2, crc)
-        return b"".join([outside, inside] + pieces)
+        writer = BytesWriter()
+        write_i64_be(writer, self.base_offset)
+        write_i32_be(writer, i32(length))
+        write_i32_be(writer, self._leader_epoch)
+        writer.append(MAGIC_V2)
+        write_i32_be(writer, i32(crc - TWO_TO_THE_32 if crc > MAX_I32 else crc))
+        writer.write(inside)
+        return b"".join([writer.getvalue()] + pieces)
+
+    def _fields_inside_crc(self) -> bytes:
+        writer = BytesWriter()
+        write_i16_be(writer, i16(self._attributes))
+        write_i32_be(writer, i32(self.last_offset - self.base_offset))
+        write_i64_be(writer, self.base_timestamp)
+        write_i64_be(writer, self.max_timestamp)
+        write_i64_be(writer, self._producer_id)
+        write_i16_be(writer, self._producer_epoch)
+        write_i32_be(writer, self._base_sequence)
+        write_i32_be(writer, i32(self.count))
+        return writer.getvalue()
 
     def _empty_writer(self) -> None:
         if len(self._writer) > 0:
