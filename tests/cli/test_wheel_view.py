@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from ixion.cli.wheel_reading import LevelReading, Reading
-from ixion.cli.wheel_view import CAPTION, colour, compact, duration, goes, render, strip, way_down
+from ixion.cli.wheel_view import CAPTION, HAND, colour, compact, duration, goes, render, strip, way_down
 from ixion.timer import LevelSnapshot, TimerSnapshot
 
 NOW_MS = 1_000_003
@@ -122,7 +122,7 @@ def test_colours_count_from_the_hand_and_round_the_ring() -> None:
     line = strip((1, 1, 1, 1, 1), 2, cell=1, rows=1)[0]
     near, far = colour(0.0), colour(1.0)
     assert (near, far) == ("rgb(255,176,0)", "rgb(100,143,255)")
-    assert [str(span.style) for span in line.spans] == [colour(2 / 3), far, "bold bright_white", near, colour(1 / 3)]
+    assert [str(span.style) for span in line.spans] == [colour(2 / 3), far, HAND, near, colour(1 / 3)]
 
 
 def test_the_way_down_starts_at_the_hand_and_stays_on_the_strip() -> None:

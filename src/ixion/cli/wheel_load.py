@@ -101,6 +101,7 @@ class Load:
             while owed >= 1:
                 owed -= 1
                 self._throw_one()
+            now_ns = time.monotonic_ns()
             while self._to_cancel and self._to_cancel[0][0] <= now_ns:
                 heapq.heappop(self._to_cancel)[2].cancel()
 
@@ -113,5 +114,6 @@ class Load:
         self.timer.add(task)
         self._thrown += 1
         if self._chance.random() < self._cancel:
-            when_ns = now_ns + int(self._chance.random() * delay_ms * 1_000_000)
+            latest_ms = delay_ms - THROW_SECONDS * 1000  # cancelled up to one turn of `_throw` later, yet in time
+            when_ns = now_ns + int(self._chance.random() * latest_ms * 1_000_000)
             heapq.heappush(self._to_cancel, (when_ns, self._thrown, task))

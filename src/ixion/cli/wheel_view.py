@@ -27,7 +27,7 @@ FULL_SCALE = 4  # tasks in a bucket that fill it, at least: a lone task is not d
 
 # Five colours that stay apart for colour-blind eyes; those between are mixed.
 NEAR_TO_FAR = ((255, 176, 0), (254, 97, 0), (220, 38, 127), (120, 94, 240), (100, 143, 255))
-HAND = "bold bright_white"
+HAND = "bold"
 QUIET = "dim"
 STRONG = "bold not dim"
 FALL = "rgb(254,97,0)"
