@@ -39,6 +39,8 @@ class ManualClock:
         if ms < 0:
             raise ValueError(f"a clock never goes back, but was to advance by {ms} ms")
         with self._lock:
+            if self._now_ns + ms * NS_PER_MS >= 2**63:
+                raise ValueError(f"a clock of nanoseconds ends after 292 years; it cannot advance by {ms} ms")
             self._now_ns += ms * NS_PER_MS
             listeners = list(self._listeners)
         for wake in listeners:

@@ -37,7 +37,8 @@ class TimerCore:
             bucket.remove(task)
             self.size -= 1
         self.added += 1
-        if self.wheel.add(task):
+        # a delay of nothing is due even if the hand, which moves only with buckets, lags behind the clock
+        if task.delay_ms > 0 and self.wheel.add(task):
             self.size += 1
             return True
         if not task._cancelled:

@@ -36,14 +36,15 @@ from ixion.timer.worker import Worker
 
 log = logging.getLogger(__name__)
 
-MAX_SLEEP_NS: Final = 3_600_000_000_000  # an hour at a time, well inside what a lock's timeout accepts
+MAX_WAIT_MS: Final = 86_400_000  # a day in one call of advance_clock: well inside what a lock's timeout accepts
 
 
 class SystemTimer(Timer):
     """A hierarchical timing wheel that any thread may use.
 
     `executor` is called with each expired task and is to call it; by default one worker thread does. `clock` returns
-    nanoseconds and never goes back. No task runs before its delay has passed.
+    nanoseconds and never goes back. With the tick of 1 ms no task runs before its delay has passed; with a coarser tick
+    it may run early by less than a tick, because a bucket is due at its beginning.
     """
 
     __slots__ = (
@@ -119,27 +120,25 @@ class SystemTimer(Timer):
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""
-        give_up_ns: i64 = time.monotonic_ns() + max(0, timeout_ms) * NS_PER_MS
+        give_up_ns: i64 = time.monotonic_ns() + min(max(0, timeout_ms), MAX_WAIT_MS) * NS_PER_MS
         with self._advancing:
             while True:
-                self._mutex.acquire()
                 now_ns: i64 = self._clock()
-                due = self._core.expire(now_ns // NS_PER_MS)
-                if due is not None or self._closed:
+                self._mutex.acquire()
+                try:
+                    due = self._core.expire(now_ns // NS_PER_MS)
+                    left_ns = give_up_ns - time.monotonic_ns()
+                    done = due is not None or self._closed or left_ns <= 0
+                    if not done:
+                        self._sleeping = True
+                        self._sleeping_until_ms = self._core.queue.head_ms
+                finally:
                     self._mutex.release()
+                if done:
                     if due:
                         self._execute(due)
                     return due is not None
-                left_ns = give_up_ns - time.monotonic_ns()
-                if left_ns <= 0:
-                    self._mutex.release()
-                    return False
-                self._sleeping = True
-                self._sleeping_until_ms = head_ms = self._core.queue.head_ms
-                self._mutex.release()
-                if self._manual is None and head_ms != NEVER:  # real time does not bring a manual clock nearer
-                    left_ns = min(left_ns, head_ms * NS_PER_MS - now_ns)
-                self._sleep(left_ns)
+                self._sleep(left_ns, now_ns)
 
     @property
     def size(self) -> int:
@@ -180,9 +179,12 @@ class SystemTimer(Timer):
                 self.count_failure()
                 log.exception("timer %s: running task %s raised", self.name, task.describe())
 
-    def _sleep(self, ns: i64) -> None:
-        """Wait for the signal. It is down again afterwards, whether it was raised in time or not."""
-        raised = self._signal.acquire(timeout=float(min(ns, MAX_SLEEP_NS)) / 1e9) if ns > 0 else False
+    def _sleep(self, at_most_ns: i64, now_ns: i64) -> None:
+        """Wait for the signal or the next bucket. The signal is down again afterwards, raised in time or not."""
+        wait_ns = at_most_ns
+        if self._manual is None and self._sleeping_until_ms != NEVER:  # real time brings a manual clock no nearer
+            wait_ns = min(wait_ns, self._sleeping_until_ms * NS_PER_MS - now_ns)
+        raised = wait_ns > 0 and self._signal.acquire(timeout=float(wait_ns) / 1e9)
         self._mutex.acquire()
         if not raised and not self._sleeping:  # raised after the wait was over
             self._signal.acquire()
