@@ -10,6 +10,8 @@ from ixion.records.batch import BatchView, TimestampType
 from ixion.records.builder import BatchBuilder
 from ixion.records.compression import Codec
 from ixion.records.layout import HEADER_SIZE
+from ixion.records.recode import recode
+from tests.records.forge import batch, record, sized, varint
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 BYTES = st.none() | st.binary(max_size=300)
@@ -124,7 +126,24 @@ def test_a_full_builder_refuses_and_stays_as_it_was() -> None:
     assert BatchView(builder.build()).count == 1
 
 
-def test_an_empty_batch_is_legal_to_read() -> None:
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_copy_is_the_same_to_the_byte(codec: Codec) -> None:
+    """Also headers whose keys are not text, which no client should send and every broker must keep."""
+    headers = varint(2) + sized(b"\xff\xfe") + sized(b"x") + sized(b"") + sized(None)
+    records = record(0) + record(1, headers=headers, timestamp_delta=9) + record(2, key=None, value=None)
+    original = BatchView(batch(records, count=3, base_timestamp=70, max_timestamp=79))
+    builder = BatchBuilder(codec=codec)
+    for one in original:
+        assert builder.append_copy(one)
+    copy = BatchView(builder.build())
+    assert bytes(recode(copy, Codec.NONE)) == bytes(original.as_view())
+    assert next(iter(BatchView(batch(record(headers=headers))))).headers == [(r"\xff\xfe", b"x"), ("", None)]
+
+
+def test_an_empty_batch_is_a_header_without_codec() -> None:
     view = BatchView(BatchBuilder(codec=Codec.ZSTD, base_offset=5).build())
+    assert view.size_in_bytes == HEADER_SIZE
+    assert view.codec is Codec.NONE
+    assert view.crc_is_valid()
     assert list(view) == []
     assert view.next_offset == 5

@@ -37,10 +37,13 @@ from ixion.records.layout import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
 )
+from ixion.records.record import Record
 
 TWO_TO_THE_32: Final = 1 << 32
 # What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
 PIECE_SIZE: Final = 16 * 1024
+
+NO_HEADERS: Final = b"\0"
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -106,6 +109,17 @@ class BatchBuilder:
 
     def append_at(self, offset: i64, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
         """Add a record at an offset of its own, as compaction does, which leaves holes; offsets must rise."""
+        return self._append(offset, key, value, encode_headers(headers) if headers else NO_HEADERS, timestamp)
+
+    def append_copy(self, record: Record) -> bool:
+        """Add a record of another batch as it is, at its own offset, with its headers to the byte."""
+        if record.header_count == 0:
+            headers = NO_HEADERS
+        else:
+            headers = encode_count(record.header_count) + record.stored_headers()
+        return self._append(record.offset, record.key, record.value, headers, record.timestamp)
+
+    def _append(self, offset: i64, key: bytes | None, value: bytes | None, headers: bytes, timestamp: i64) -> bool:
         if offset <= self.last_offset:
             raise ValueError(f"offset {offset} after {self.last_offset}")
         offset_delta: i64 = offset - self.base_offset
@@ -115,14 +129,13 @@ class BatchBuilder:
         timestamp_delta: i64 = timestamp - base_timestamp
         key_size: i64 = -1 if key is None else len(key)
         value_size: i64 = -1 if value is None else len(value)
-        encoded = encode_headers(headers) if headers else None
         size: i64 = (
             1
             + varint_size(timestamp_delta)
             + varint_size(offset_delta)
             + varint_size(key_size)
             + varint_size(value_size)
-            + (1 if encoded is None else len(encoded))
+            + len(headers)
         )
         if key_size > 0:
             size += key_size
@@ -145,10 +158,7 @@ class BatchBuilder:
             else:
                 self._empty_writer()
                 self._add_piece(value)
-        if encoded is None:
-            writer.append(0)
-        else:
-            writer.write(encoded)
+        writer.write(headers)
         if len(writer) >= PIECE_SIZE:
             self._empty_writer()
         if not self._has_base_timestamp:
@@ -165,6 +175,8 @@ class BatchBuilder:
         """The batch, ready to be sent or written."""
         self._empty_writer()
         pieces = self._pieces
+        if self.count == 0:
+            self._attributes &= ~CODEC_MASK  # what compaction leaves of a batch: a header, and nothing to compress
         if self._attributes & CODEC_MASK != 0:
             pieces = [compress(self._codec, b"".join(pieces), self._level)]
         inside = self._fields_inside_crc()
@@ -202,6 +214,12 @@ class BatchBuilder:
     def _add_piece(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._pieces_size += len(piece)
+
+
+def encode_count(count: i64) -> bytes:
+    writer = BytesWriter()
+    write_varint(writer, count)
+    return writer.getvalue()
 
 
 def encode_headers(headers: Headers) -> bytes:

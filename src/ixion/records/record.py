@@ -28,6 +28,7 @@ class Record:
         self.value_start: i64 = walker.value_start
         self.value_size: i64 = walker.value_size
         self.header_position: i64 = walker.header_position
+        self.header_end: i64 = walker.position
         self.header_count: i64 = walker.header_count
 
     @property
@@ -67,6 +68,10 @@ class Record:
                 found.append((name, self.data[start : start + size]))
                 walker.position += size
         return found
+
+    def stored_headers(self) -> bytes:
+        """The headers as they lie in the batch, without their count: what a copy takes over to the byte."""
+        return self.data[self.header_position : self.header_end]
 
     def __repr__(self) -> str:
         return f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r})"

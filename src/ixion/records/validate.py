@@ -29,9 +29,10 @@ from typing import Final, final
 from ixion._native import i64, mypyc_attr
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import CREATE_TIME, BatchView, TimestampType
-from ixion.records.compression import DEFAULT_LIMITS, Codec, InflateLimits, inflate_chunks
+from ixion.records.compression import CODECS, DEFAULT_LIMITS, Codec, InflateLimits, inflate_chunks, no_such_codec
 from ixion.records.faults import corrupt, invalid, too_large
 from ixion.records.layout import (
+    CODEC_MASK,
     DELETE_HORIZON_BIT,
     KNOWN_ATTRIBUTES,
     LOG_APPEND_TIME_BIT,
@@ -95,7 +96,7 @@ class Validated:
         self.size_in_bytes: i64 = batch.size_in_bytes
         self.inflated_size: i64 = RECORDS
         # False: the topic asks for another codec, so the batch must be built anew before it is appended.
-        self.in_place = rules.codec is None or rules.codec == batch.codec
+        self.in_place = rules.codec is None or rules.codec is batch.codec
 
     @property
     def max_timestamp_is_true(self) -> bool:
@@ -141,8 +142,10 @@ def only_batch(buffer: Buffer) -> BatchView:
 
 def check_header(batch: BatchView) -> None:
     """Cases D to F: what the header alone can tell."""
-    codec = batch.codec
     attributes = batch.attributes
+    codec_id = attributes & CODEC_MASK
+    if codec_id >= len(CODECS):
+        raise no_such_codec(codec_id)
     if attributes & ~KNOWN_ATTRIBUTES or attributes & DELETE_HORIZON_BIT:
         raise invalid(f"attributes {attributes:#06x} have bits that a producer must not set")
     if attributes & LOG_APPEND_TIME_BIT:
@@ -154,7 +157,7 @@ def check_header(batch: BatchView) -> None:
         raise invalid(f"a batch of {count} records")
     if batch.last_offset_delta != count - 1:
         raise invalid(f"a batch of {count} records must end at offset delta {count - 1}, not {batch.last_offset_delta}")
-    if codec == Codec.NONE and count > (batch.size_in_bytes - RECORDS) // MIN_RECORD_SIZE:
+    if codec_id == 0 and count > (batch.size_in_bytes - RECORDS) // MIN_RECORD_SIZE:
         raise invalid(f"{count} records are claimed in {batch.size_in_bytes - RECORDS} bytes")
     if batch.is_control:
         raise invalid("clients are not allowed to write control records")
@@ -205,7 +208,7 @@ class Pass:
         self._index: i64 = 0
         self._base_timestamp: i64 = batch.base_timestamp
         self._needs_key = rules.compacted
-        self._checks_time = rules.timestamp_type == CREATE_TIME
+        self._checks_time = rules.timestamp_type is CREATE_TIME
         self._earliest: i64 = now_ms - rules.timestamp_before_max_ms
         self._latest: i64 = min(now_ms + rules.timestamp_after_max_ms, MAX_I64)
         self._errors: list[RecordError] = []
