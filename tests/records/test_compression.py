@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -164,3 +165,14 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, codec: Code
     error = refused(codec, b"anything")
     assert error.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert package in str(error)
+
+
+def test_no_codec_is_imported_before_its_first_batch() -> None:
+    program = """
+import subprocess
+import sys
+import ixion.records.control, ixion.records.recode, ixion.records.validate
+print([name for name in ("backports.zstd", "compression", "cramjam", "lz4", "crc32c") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
