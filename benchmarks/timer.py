@@ -30,7 +30,8 @@ def ours(make: Callable[[], Competitor], sizes: Mapping[str, int], scale: int) -
         rows |= {f"fresh-{key}": numbers["fresh"], f"again-{key}": numbers["again"]}
         if key == "1M":
             rows |= {name: numbers[name] for name in ("bytes", "fill", "gc-longest", "gc-total")}
-    rows |= fresh(timer_loads.measure, timer_loads.fill_without_gc, make, SIZES["1M"] // scale)
+    if make in (Threaded, Looped):
+        rows |= fresh(timer_loads.measure, timer_loads.fill_without_gc, make, SIZES["1M"] // scale)
     rows |= fresh(timer_loads.measure, timer_loads.burst, make, BURST[0] // scale, BURST[1])
     if make is not Heap:
         rows |= fresh(timer_loads.measure, timer_loads.lateness, make, LATENESS[0], LATENESS[1] // scale)

@@ -1,6 +1,8 @@
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.Locale;
@@ -18,6 +20,7 @@ import org.apache.kafka.server.util.timer.TimerTask;
  */
 public class TimerPeer {
     static final long REAPER_POLL_MS = 200;
+    static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static final SplittableRandom RANDOM = new SplittableRandom(7);
 
     public static void main(String[] args) throws Exception {
@@ -94,18 +97,18 @@ public class TimerPeer {
             double bytes = (double) (usedBytes() - before) / tasks;
             Reference.reachabilityFence(far);
 
-            start = System.nanoTime();
+            start = THREADS.getCurrentThreadCpuTime();
             for (int delay : near) {
                 Idle task = new Idle(delay);
                 timer.add(task);
                 task.cancel();
             }
-            double fresh = (double) (System.nanoTime() - start) / operations;
+            double fresh = (double) (THREADS.getCurrentThreadCpuTime() - start) / operations;
 
             Idle[] waiting = Arrays.stream(near).limit(1000).mapToObj(Idle::new).toArray(Idle[]::new);
-            start = System.nanoTime();
+            start = THREADS.getCurrentThreadCpuTime();
             for (int i = 0; i < operations; i++) timer.add(waiting[i % 1000]);
-            double again = (double) (System.nanoTime() - start) / operations;
+            double again = (double) (THREADS.getCurrentThreadCpuTime() - start) / operations;
             return String.format(Locale.ROOT, "fill=%.1f bytes=%.1f fresh=%.1f again=%.1f", fill, bytes, fresh, again);
         }
     }
