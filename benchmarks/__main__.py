@@ -15,6 +15,7 @@ import benchmarks
 from benchmarks.framework import report
 from benchmarks.framework.machine import facts
 from benchmarks.framework.model import Benchmark
+from benchmarks.framework.neighbours import Neighbours
 from benchmarks.framework.rounds import run
 from devtools.cache import CHECKOUT
 
@@ -51,11 +52,14 @@ def main() -> None:
     console.print(" · ".join(f"{key} {value}" for key, value in machine.items()))
     for name in arguments.name or names():
         benchmark = load(name)
+        neighbours = Neighbours()
         with console.status(name) as status:
             outcome = run(benchmark, quick=arguments.quick, say=partial(_say, status, name))
         report.show(outcome, console)
+        others = round(neighbours.share() * 100)
+        console.print(f"{others} % of the machine was used by others meanwhile")
         if not arguments.quick:
-            for path in report.save(outcome, machine):
+            for path in report.save(outcome, machine | {"used_by_others_percent": others}):
                 console.print(f"wrote {path.relative_to(CHECKOUT)}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.framework.process import resident_bytes
 from benchmarks.loads.delays import delays
-from benchmarks.loads.timers import MS, Competitor
+from benchmarks.loads.timers import MS, Competitor, Idle, Ixion
 
 Numbers = Mapping[str, float]
 CHUNK = 5_000  # operations between two turns of the event loop
@@ -52,6 +52,15 @@ async def pending(competitor: Competitor, tasks: int, operations: int) -> Number
         await asyncio.sleep(0)
     fresh_ns = (time.thread_time_ns() - start) / operations
 
+    made_ns = 0
+    if isinstance(competitor, Ixion):
+        for chunk in chunks:
+            made = [Idle(delay) for delay in chunk]
+            start = time.thread_time_ns()
+            competitor.add_and_cancel_made(made)
+            made_ns += time.thread_time_ns() - start
+            await asyncio.sleep(0)
+
     competitor.prepare_again(near[:AGAIN])
     start = time.thread_time_ns()
     for number in range(operations // AGAIN):
@@ -63,6 +72,7 @@ async def pending(competitor: Competitor, tasks: int, operations: int) -> Number
         "fill": fill_ns,
         "bytes": used / tasks,
         "fresh": fresh_ns,
+        "made": made_ns / operations,
         "again": again_ns,
         "gc-longest": watch.longest_ns / MS,
         "gc-total": watch.total_ns / MS,

@@ -86,6 +86,13 @@ class Ixion:
             add(task)
             task.cancel()
 
+    def add_and_cancel_made(self, tasks: Iterable[Idle]) -> None:
+        """The same with tasks that were made before: what the timer itself costs."""
+        add = self.timer.add
+        for task in tasks:
+            add(task)
+            task.cancel()
+
     def prepare_again(self, delays: Iterable[int]) -> None:
         self._waiting = [Idle(delay) for delay in delays]
         self.add_again()

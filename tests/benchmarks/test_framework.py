@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session, fresh, report
 from benchmarks.framework.model import Outcome
+from benchmarks.framework.neighbours import Neighbours
 from benchmarks.framework.rounds import run
 
 FAST, SLOW = "fast & light", "slow"
@@ -152,3 +154,11 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 
 def test_a_fresh_process_gives_its_result_back() -> None:
     assert fresh(divmod, 17, 5) == (3, 2)
+
+
+def test_what_we_use_ourselves_is_not_the_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    second = os.sysconf("SC_CLK_TCK")  # in ticks
+    machine, own = iter([(0, 0), (4 * second, 3 * second)]), iter([10.0, 11.0])
+    monkeypatch.setattr("benchmarks.framework.neighbours._machine", lambda: next(machine))
+    monkeypatch.setattr("benchmarks.framework.neighbours._own", lambda: next(own))
+    assert Neighbours().share() == 0.5  # two cores, two seconds, three busy; one of them ours
