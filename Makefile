@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz check format bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz check format support bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -22,17 +22,21 @@ test-interpreted: .venv/.built
 
 fuzz: .venv/.built ## mutate what strangers may send, for minutes, from a fresh seed
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
-	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py
+	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py
 
-check: .venv/.ready ## format, lint, types, layers
+check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/python -m devtools.protocol_support --check
 
 format: .venv/.ready ## put the sources into their one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+support: .venv/.ready ## write docs/protocol-support.md anew from the message tables
+	PYTHONPATH=src $(BIN)/python -m devtools.protocol_support
 
 bench: .venv/.built ## measure side by side with Apache Kafka; tables, JSON, charts
 	$(BIN)/python -m benchmarks $(ARGS)

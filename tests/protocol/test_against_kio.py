@@ -20,7 +20,7 @@ WITHOUT_KIO = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADAT
 VERSIONS = [(api, version) for api in ApiKey if api not in WITHOUT_KIO for version in range(api.oldest, api.newest + 1)]
 
 EXAMPLES = settings(
-    max_examples=10,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     database=None,

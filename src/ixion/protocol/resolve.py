@@ -65,7 +65,7 @@ def _wire_type(annotation: Any, column: Column, version: int, flexible: bool) ->
     long = sized.COMPACT if compact else sized.LONG
     if isinstance(annotation, StructMeta):
         inner = structure(annotation, version, flexible)
-        return NullableStructure(inner) if nullable else inner
+        return NullableStructure(inner, column.tag >= 0) if nullable else inner
     if get_origin(annotation) is tuple:
         element = _wire_type(get_args(annotation)[0], column, version, flexible)
         return Array(long, nullable, element)

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Struct)
 _codecs: dict[tuple[StructMeta, int], MessageCodec] = {}
 
 
-def codec(table: type[Struct], version: int) -> MessageCodec:
+def codec(table: StructMeta, version: int) -> MessageCodec:
     """The codec of a stored table, for the fields without the prefix."""
     known = _codecs.get((table, version))
     if known is None:

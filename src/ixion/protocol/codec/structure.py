@@ -175,24 +175,32 @@ class Structure(WireType):
 
 
 class NullableStructure(WireType):
-    """A structure that may be missing: one byte in front, -1 when it is, 1 when it follows."""
+    """A structure that may be missing: one byte in front, 1 when it follows.
 
-    def __init__(self, structure: Structure) -> None:
+    When it does not, the byte is -1 among the fields in order; in a tagged field it is 0.
+    """
+
+    def __init__(self, structure: Structure, tagged: bool) -> None:
         super().__init__(1, False)
         self.structure = structure
+        self.tagged = tagged
+
+    def _follows(self, cursor: Cursor) -> bool:
+        marker = cursor.data[cursor.pos - 1]
+        return marker > 0 if self.tagged else marker < 128
 
     def check(self, cursor: Cursor) -> None:
         cursor.skip(1)
-        if cursor.data[cursor.pos - 1] < 128:
+        if self._follows(cursor):
             self.structure.check(cursor)
 
     def read(self, cursor: Cursor) -> object:
         cursor.pos += 1
-        return self.structure.read(cursor) if cursor.data[cursor.pos - 1] < 128 else None
+        return self.structure.read(cursor) if self._follows(cursor) else None
 
     def write(self, sink: Sink, value: object) -> None:
         if value is None:
-            sink.out.append(255)
+            sink.out.append(0 if self.tagged else 255)
         else:
             sink.out.append(1)
             self.structure.write(sink, value)

@@ -1,0 +1,90 @@
+"""Writes docs/protocol-support.md from the message tables; with --check, fails if the page is stale.
+
+python -m devtools.protocol_support [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+import ixion.protocol.stored
+from devtools.cache import CHECKOUT
+from ixion.protocol.notation import LATEST, StructMeta
+from ixion.protocol.registry import NEVER, ApiKey
+
+PAGE = CHECKOUT / "docs" / "protocol-support.md"
+
+INTRODUCTION = """\
+# What ixion can say and understand
+
+Made from the message tables by `make support`; do not edit. Versions are those that Apache Kafka 4.3 serves; the keys
+4 to 7, which it has given up, are those of 3.9. *Flexible from* is the first version with compact lengths and tagged
+fields. Produce is advertised from version 0, although 3 is the oldest that is read: librdkafka before 2.11.1
+compresses only if it finds version 0.
+
+A table here means that the messages can be read and written. Which of them a broker answers is told by its ApiVersions.
+
+| key | API | versions | flexible from | sent by | what it does |
+|---:|---|---|---|---|---|
+"""
+
+STORED = """
+## Stored messages
+
+| table | versions | flexible from | found in |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    apis = "".join(f"| {' | '.join(row)} |\n" for row in api_rows())
+    stored = "".join(f"| {' | '.join(row)} |\n" for row in stored_rows())
+    return INTRODUCTION + apis + STORED + stored
+
+
+def api_rows() -> Iterator[tuple[str, ...]]:
+    for api in ApiKey:
+        about = first_line(f"ixion.protocol.messages.{api.stem}").partition(". ")[0]
+        yield (
+            str(int(api)),
+            api.title,
+            span(api.oldest, api.newest),
+            since(api.flexible_from),
+            api.audience.value,
+            about,
+        )
+
+
+def stored_rows() -> Iterator[tuple[str, ...]]:
+    for module in iter_modules(ixion.protocol.stored.__path__):
+        name = f"ixion.protocol.stored.{module.name}"
+        for table in vars(import_module(name)).values():
+            if isinstance(table, StructMeta) and table.within != (0, -1):
+                flexible = table.flexible[0] if table.flexible[1] == LATEST else NEVER
+                yield table.__name__, span(*table.within), since(flexible), first_line(name).partition(":")[0]
+
+
+def first_line(module: str) -> str:
+    return (import_module(module).__doc__ or "").partition("\n")[0].removesuffix(".")
+
+
+def span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def since(flexible_from: int) -> str:
+    return "never" if flexible_from == NEVER else str(flexible_from)
+
+
+def main() -> None:
+    if "--check" not in sys.argv:
+        PAGE.write_text(page())
+    elif not PAGE.exists() or PAGE.read_text() != page():
+        sys.exit(f"{PAGE.relative_to(CHECKOUT)} is stale: run make support")
+
+
+if __name__ == "__main__":
+    main()
