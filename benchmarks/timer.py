@@ -47,7 +47,8 @@ def kafka(peer: JavaPeer, scale: int) -> Mapping[str, float]:
         rows |= {f"fresh-{key}": numbers["fresh"], f"again-{key}": numbers["again"]}
         if key == "1M":
             rows |= {"bytes": numbers["bytes"], "fill": numbers["fill"], "made-1M": numbers["made"]}
-    rows["burst"] = peer.ask("burst", BURST[0] // scale, BURST[1])["ms"]
+    burst = peer.ask("burst", BURST[0] // scale, BURST[1])
+    rows |= {"burst": burst["ms"], "burst-cpu": burst["cpu"]}
     late = peer.ask("lateness", LATENESS[0], LATENESS[1] // scale)
     return rows | {"late-p50": late["p50"], "late-p99": late["p99"]}
 
@@ -78,6 +79,7 @@ ROWS = (
     Row(key="gc-total", label="garbage collection meanwhile", unit="ms", charted=False),
     Row(key="gc-longest", label="longest collection meanwhile", unit="ms", charted=False),
     Row(key="burst", label="a million tasks over one second, until all have run", unit="ms"),
+    Row(key="burst-cpu", label="processor time of these", unit="ms", charted=False),
     Row(key="late-p50", label="lateness at 100 thousand tasks a second, p50", unit="ms", charted=False),
     Row(key="late-p99", label="lateness at 100 thousand tasks a second, p99", unit="ms"),
 )

@@ -11,6 +11,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
+import com.sun.management.OperatingSystemMXBean;
 import org.apache.kafka.server.util.timer.SystemTimer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
@@ -21,6 +22,8 @@ import org.apache.kafka.server.util.timer.TimerTask;
 public class TimerPeer {
     static final long REAPER_POLL_MS = 200;
     static final int CHUNK = 5_000;
+    static final OperatingSystemMXBean PROCESS =
+        (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static final SplittableRandom RANDOM = new SplittableRandom(7);
 
@@ -92,9 +95,9 @@ public class TimerPeer {
         long before = usedBytes();
         try (Reaper reaper = new Reaper()) {
             SystemTimer timer = reaper.timer;
-            long start = System.nanoTime();
+            long start = PROCESS.getProcessCpuTime();
             for (int delay : far) timer.add(new Idle(delay));
-            double fill = (double) (System.nanoTime() - start) / tasks;
+            double fill = (double) (PROCESS.getProcessCpuTime() - start) / tasks;
             double bytes = (double) (usedBytes() - before) / tasks;
             Reference.reachabilityFence(far);
 
@@ -150,9 +153,11 @@ public class TimerPeer {
         System.gc();
         try (Reaper reaper = new Reaper()) {
             long start = System.nanoTime();
+            long cpu = PROCESS.getProcessCpuTime();
             for (int delay : delays) reaper.timer.add(new Counted(delay));
             done.await();
-            return String.format(Locale.ROOT, "ms=%.1f", (System.nanoTime() - start) / 1e6);
+            double took = (System.nanoTime() - start) / 1e6;
+            return String.format(Locale.ROOT, "ms=%.1f cpu=%.1f", took, (PROCESS.getProcessCpuTime() - cpu) / 1e6);
         }
     }
 
