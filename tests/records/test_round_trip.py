@@ -106,6 +106,15 @@ def test_a_delete_horizon_replaces_the_base_timestamp() -> None:
     assert [record.timestamp for record in view] == [900]
 
 
+def test_times_at_the_edges_of_64_bits() -> None:
+    builder = BatchBuilder()
+    for timestamp in (2**63 - 1, 0, 2**62):
+        assert builder.append(None, b"", timestamp=timestamp)
+    with pytest.raises(ValueError, match="too far"):
+        builder.append(None, b"", timestamp=-1 - 2**40)
+    assert [record.timestamp for record in BatchView(builder.build())] == [2**63 - 1, 0, 2**62]
+
+
 def test_holes_in_offsets_survive() -> None:
     builder = BatchBuilder(base_offset=100)
     for offset in (100, 103, 200):

@@ -38,6 +38,7 @@ from ixion.records.layout import (
     TRANSACTIONAL_BIT,
 )
 from ixion.records.record import Record
+from ixion.records.walker import FAR, MAX_I64, MIN_I64
 
 TWO_TO_THE_32: Final = 1 << 32
 # What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
@@ -105,7 +106,8 @@ class BatchBuilder:
         self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: i64 = NO_TIMESTAMP
     ) -> bool:
         """Add a record at the next offset; False if it does not fit. `timestamp` is in milliseconds, -1 for none."""
-        return self.append_at(self.last_offset + 1, key, value, headers, timestamp)
+        encoded = encode_headers(headers) if headers else NO_HEADERS
+        return self._append(self.last_offset + 1, key, value, encoded, timestamp)
 
     def append_at(self, offset: i64, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
         """Add a record at an offset of its own, as compaction does, which leaves holes; offsets must rise."""
@@ -126,6 +128,8 @@ class BatchBuilder:
         if offset_delta > MAX_I32:
             raise ValueError(f"offset {offset} is too far from the base offset {self.base_offset}")
         base_timestamp: i64 = self.base_timestamp if self._has_base_timestamp else timestamp
+        if not (-FAR < timestamp < FAR and -FAR < base_timestamp < FAR):
+            check_distance(timestamp, base_timestamp)
         timestamp_delta: i64 = timestamp - base_timestamp
         key_size: i64 = -1 if key is None else len(key)
         value_size: i64 = -1 if value is None else len(value)
@@ -158,7 +162,10 @@ class BatchBuilder:
             else:
                 self._empty_writer()
                 self._add_piece(value)
-        writer.write(headers)
+        if len(headers) == 1:
+            writer.append(0)
+        else:
+            writer.write(headers)
         if len(writer) >= PIECE_SIZE:
             self._empty_writer()
         if not self._has_base_timestamp:
@@ -214,6 +221,11 @@ class BatchBuilder:
     def _add_piece(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._pieces_size += len(piece)
+
+
+def check_distance(timestamp: int, base_timestamp: int) -> None:
+    if not MIN_I64 <= timestamp - base_timestamp <= MAX_I64:
+        raise ValueError(f"timestamp {timestamp} is too far from the base timestamp {base_timestamp}")
 
 
 def encode_count(count: i64) -> bytes:
