@@ -220,9 +220,9 @@ def test_a_follower_refuses_what_does_not_follow(box: Box, records: bytes, code:
 def test_far_offsets_start_a_segment_of_their_own(box: Box) -> None:
     log = box.open()
     log.append_as_follower(batch(b"a", base_offset=10))
-    log.append_as_follower(batch(b"b", base_offset=10 + (1 << 31)))
-    assert [segment.base_offset for segment in log.segments] == [0, 10 + (1 << 31)]
-    assert stored(log, 0) == [(10, b"a"), (10 + (1 << 31), b"b")]
+    log.append_as_follower(batch(b"b", base_offset=20 + (1 << 31)))
+    assert [segment.base_offset for segment in log.segments] == [0, 20 + (1 << 31)]
+    assert stored(log, 0) == [(10, b"a"), (20 + (1 << 31), b"b")]
 
 
 def test_flush_messages_asks_for_a_flush(box: Box) -> None:

@@ -60,13 +60,13 @@ def open_log(
         sizes, snapshots = _settle(files, folder)
         log.snapshots.offsets = snapshots
         log.topic_id = _topic_id(folder)
-        epochs_lost = _load_epochs(log)
+        epochs_lost = _load_epochs(log) or not log.epochs.entries()
         now_ms = clock_ms()
         _load_segments(log, sizes, now_ms, clean, recovery_point, log_start)
-        if clean:
-            recovered = True
-        else:
+        if not clean:
             recovered = _recover(log, recovery_point, log_start)
+        else:
+            recovered = _ends_well(log) or _recover(log, log.segments.active.base_offset, log_start)
         _set_offsets(log, clean and recovered, recovery_point, log_start, now_ms)
         if epochs_lost:
             _reread_epochs(log)
@@ -150,6 +150,8 @@ def _load_epochs(log: Log) -> bool:
 def _load_segments(
     log: Log, sizes: dict[int, dict[str, int]], now_ms: int, clean: bool, recovery_point: int, log_start: int
 ) -> None:
+    # Recovery begins with the segment that holds the recovery point, so that one and later ones need no test here.
+    doubtful = max((base for base in sizes if base <= recovery_point), default=0)
     for base in sorted(sizes):
         kinds = sizes[base]
         if LOG not in kinds:
@@ -158,8 +160,7 @@ def _load_segments(
                 log.files.remove(os.path.join(log.folder, f"{base:020d}{kind}"))
             continue
         segment = Segment(log.files, log.folder, base, kinds, now_ms)
-        will_be_recovered = not clean and base >= recovery_point
-        if not will_be_recovered and not _is_sound(segment, kinds):
+        if (clean or base < doubtful) and not _is_sound(segment, kinds):
             _recover_one(log, segment, log_start)
         log.segments.add(segment)
 
@@ -187,16 +188,32 @@ def _recover_one(log: Log, segment: Segment, log_start: int) -> int:
     return cut
 
 
+def _ends_well(log: Log) -> bool:
+    """Whether the last segment of a log that was closed cleanly ends with a whole batch."""
+    if len(log.segments):
+        try:
+            log.segments.active.next_offset()
+        except CorruptFileError as error:
+            logger.warning("the last segment is recovered: %s", error)
+            return False
+    return True
+
+
 def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
     """False if the log was cut."""
     unflushed = list(log.segments.from_offset(recovery_point))
     for number, segment in enumerate(unflushed):
         log.snapshots.drop_above(segment.base_offset)
-        if _recover_one(log, segment, log_start) or (number + 1 < len(unflushed) and segment.size == 0):
-            for later in unflushed[number + 1 :]:
-                logger.warning("%s comes after the damage; it is deleted", later.path(LOG))
-                log.segments.remove(later)
-                later.delete()
+        cut = _recover_one(log, segment, log_start)
+        later = unflushed[number + 1 :]
+        # A segment that ends, cleanly, before the next one begins has lost its last batches with the power. Only
+        # compaction leaves such holes on purpose.
+        hole = bool(later) and not log.config.compact and segment.next_offset() < later[0].base_offset
+        if cut or hole:
+            for lost in reversed(later):
+                logger.warning("%s comes after the damage; it is deleted", lost.path(LOG))
+                log.segments.remove(lost)
+                lost.delete()
             return False
     return True
 

@@ -33,6 +33,7 @@ from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.home import Home
 from ixion.log.names import DELETED
+from ixion.log.offset_index import MAX_RELATIVE
 from ixion.log.producer_state import Draft, EndedTxn, ProducerState
 from ixion.log.replay import add_to_draft, rebuild_producers
 from ixion.log.segment import Segment
@@ -166,7 +167,8 @@ class Log:
         info = AppendInfo(prepared.first_offset, prepared.last_offset, self.log_start)
         try:
             if self._should_roll(prepared, max_timestamp, now_ms):
-                self._roll(prepared.first_offset, now_ms)
+                near = prepared.last_offset - self.end_offset <= MAX_RELATIVE
+                self._roll(self.end_offset if near else prepared.first_offset, now_ms)
                 info.rolled = True
             segment = self.segments.active
             position = segment.append(prepared.parts, prepared.size)
@@ -353,10 +355,12 @@ class Log:
 
     def _cut_end(self, offset: int) -> None:
         self._truncations += 1
-        for segment in list(self.segments):
-            if segment.base_offset > offset:
-                self.segments.remove(segment)
-                segment.delete()
+        # The last one first: a crash on the way leaves a log without a hole.
+        while self.segments.active.base_offset > offset:
+            last = self.segments.active
+            self.segments.remove(last)
+            last.delete()
+            self._new_names = True
         end = self.segments.active.truncate(offset, self.clock_ms())
         self.end_offset = end
         self.recovery_point = min(self.recovery_point, end)
@@ -365,13 +369,16 @@ class Log:
         self.epochs.truncate_end(end)
         self.epochs.write(False)
         self.snapshots.drop_above(end)
+        if self._new_names:
+            self.files.sync_dir(self.folder)
         rebuild_producers(self, self.log_start, end)
 
     def _restart_at(self, offset: int) -> None:
         self._truncations += 1
-        for segment in list(self.segments):
-            self.segments.remove(segment)
-            segment.delete()
+        while len(self.segments):
+            last = self.segments.active
+            self.segments.remove(last)
+            last.delete()
         self._start_segment(offset, self.clock_ms())
         self.epochs.clear()
         self.epochs.write(False)

@@ -163,6 +163,8 @@ def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
                 stop = last.position + last.size
                 next_offset = last.last_offset + 1
             segment.hint(next_offset, stop)
+            if not segment.trusted:
+                segment.verify(first.position, stop - first.position)
             return Plan(segment, first.position, stop - first.position, next_offset)
         # Compaction may have emptied the end of this segment.
         slot += 1

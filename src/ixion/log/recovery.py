@@ -70,6 +70,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
     if cut:
         logger.warning("%s: %d bytes from byte %d on are cut off: %s", segment.path(LOG), cut, good, reason)
         segment.cut(int(good))
+    segment.trusted = True
     segment.add_last_timestamp()
     segment.index.file.rewrite()
     segment.time_index.file.rewrite()

@@ -65,7 +65,7 @@ def rebuild_producers(log: Log, log_start: int, end: int) -> None:
     else:
         state.load([entry for entry in found[1] if not is_expired(entry, now_ms, expiration_ms)], found[0])
     for segment in log.segments.from_offset(state.end_offset):
-        if state.end_offset >= end:
+        if state.end_offset >= end or segment.base_offset >= end:
             break
         place = segment.locate(max(state.end_offset, segment.base_offset))
         if place is None:

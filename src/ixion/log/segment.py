@@ -21,6 +21,7 @@ from ixion.log.offset_index import MAX_RELATIVE, OffsetIndex
 from ixion.log.scan import Scan
 from ixion.log.time_index import TimeIndex
 from ixion.log.txn_index import TxnIndex
+from ixion.model.errors import KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.layout import HEADER_SIZE
 
@@ -47,6 +48,8 @@ class Segment:
         "_hints",
         "_max_timestamp",
         "_offset_of_max",
+        "_verified_end",
+        "_verified_start",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -57,6 +60,7 @@ class Segment:
         "size",
         "suffix",
         "time_index",
+        "trusted",
         "txn_index",
     )
 
@@ -77,6 +81,9 @@ class Segment:
         self.bytes_since_index = 0
         self._max_timestamp = -2  # -2: not known yet; -1: none
         self._offset_of_max = base_offset
+        self.trusted = not sizes  # every byte was written or checked by this process
+        self._verified_start = 0  # of a segment that is not trusted, these bytes have been checked
+        self._verified_end = 0
         self._handle: Handle | None = None
         self._hints: dict[int, int] = {}
 
@@ -153,9 +160,11 @@ class Segment:
         elif position >= self.size:
             return None
         fd = self.handle.fd
-        scan = Scan(self.files, fd, position, self.size)
-        found = scan.step()
-        if position > 0 and (not found or scan.base_offset > offset):
+        found = False
+        scan = Scan(self.files, fd, max(position, 0), self.size)
+        if position >= 0:
+            found = scan.step()
+        if position != 0 and (not found or scan.base_offset > offset):
             self._hints.clear()
             self.rebuild_index()
             scan = Scan(self.files, fd, self.index.lookup(offset), self.size)
@@ -170,7 +179,9 @@ class Segment:
 
     def boundary(self, first: Place, limit: int) -> Place:
         """The last batch that ends at or before byte `limit`, `first` or a later one."""
-        start = max(self.index.floor_position(limit), first.position)
+        start = self.index.floor_position(limit)
+        if not first.position < start <= limit:
+            start = first.position
         scan = Scan(self.files, self.handle.fd, start, self.size)
         last = first
         while scan.step() and scan.position + scan.size <= limit:
@@ -182,6 +193,29 @@ class Segment:
         if len(self._hints) >= _HINTS:
             self._hints.clear()
         self._hints[offset] = position
+
+    def verify(self, position: int, size: int) -> None:
+        """Checks the batches in these bytes, once: the disk may have changed what an earlier process wrote."""
+        end = position + size
+        if self._verified_start <= position and end <= self._verified_end:
+            return
+        data = self.files.read(self.handle.fd, size, position)
+        last = self.base_offset - 1
+        at = 0
+        try:
+            while at < size:
+                view = BatchView(data, at)
+                if not view.crc_is_valid() or view.base_offset <= last or view.last_offset_delta < 0:
+                    raise CorruptFileError(self.path(LOG), f"the batch at byte {position + at} is damaged")
+                last = int(view.last_offset)
+                at += int(view.size_in_bytes)
+        except KafkaError as error:
+            raise CorruptFileError(self.path(LOG), f"the batch at byte {position + at}: {error.message}") from error
+        if position == self._verified_end:
+            self._verified_end = end
+        else:
+            self._verified_start = position
+            self._verified_end = end
 
     def rebuild_index(self) -> None:
         """Makes the offset index anew from the batch headers."""
@@ -195,15 +229,20 @@ class Segment:
         self.index.file.rewrite()
 
     def next_offset(self) -> int:
-        """One past the last offset in the segment, by walking from the last index entry."""
+        """One past the last offset in the segment, by walking from the last index entry.
+
+        CorruptFileError if the file does not end with a whole batch.
+        """
         position = self.index.lookup(self.base_offset + MAX_RELATIVE)
-        scan = Scan(self.files, self.handle.fd, position, self.size)
-        if not scan.step() and position > 0:
+        scan = Scan(self.files, self.handle.fd, max(position, 0), self.size)
+        if not scan.step() and position != 0:
             self.rebuild_index()
             scan = Scan(self.files, self.handle.fd, 0, self.size)
             scan.step()
         while scan.step():
             pass
+        if scan.position + scan.size != self.size:
+            raise CorruptFileError(self.path(LOG), f"no batch begins at byte {scan.position + scan.size}")
         return max(int(scan.last_offset) + 1, self.base_offset)
 
     def truncate(self, offset: int, now_ms: int) -> int:
@@ -220,6 +259,8 @@ class Segment:
         if place is not None:
             end = min(offset, place.base_offset)
             self.files.truncate(self.handle.fd, place.position)
+            # What was truncated must not come back with a power failure, between what is written in its place.
+            self.files.sync(self.handle.fd)
             self.size = place.position
         if self.size == 0:
             self.created_ms = now_ms
