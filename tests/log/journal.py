@@ -14,7 +14,8 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ixion.log.files import Files, Part
+from ixion.log.files import Part
+from tests.log.support import QuickFiles
 
 Step = tuple[str, str, int, bytes]  # what, path (or old path), number (position, size, file), bytes (or new path)
 
@@ -43,7 +44,7 @@ def apply(data: bytearray, what: str, where: int, piece: bytes) -> None:
         data[where : where + len(piece)] = piece
 
 
-class Journal(Files):
+class Journal(QuickFiles):
     def __init__(self, root: Path) -> None:
         self.root = str(root)
         self.steps: list[Step] = []

@@ -19,6 +19,16 @@ from ixion.records.control import transaction_marker
 NOW = 1_700_000_000_000
 
 
+class QuickFiles(Files):
+    """A disk that never waits: no test pulls the real plug, those that play it keep their own books (`journal`)."""
+
+    def sync(self, fd: int) -> None:
+        pass
+
+    def sync_dir(self, path: str) -> None:
+        pass
+
+
 @dataclass(slots=True)
 class Clock:
     now_ms: int = NOW
@@ -70,7 +80,7 @@ class Box:
 
     path: Path
     config: LogConfig = field(default_factory=LogConfig)
-    files: Files = field(default_factory=Files)
+    files: Files = field(default_factory=QuickFiles)
     clock: Clock = field(default_factory=Clock)
     home: Home = field(init=False)
 

@@ -206,9 +206,10 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
         log.snapshots.drop_above(segment.base_offset)
         cut = _recover_one(log, segment, log_start)
         later = unflushed[number + 1 :]
-        # A segment that ends, cleanly, before the next one begins has lost its last batches with the power. Only
-        # compaction leaves such holes on purpose.
-        hole = bool(later) and not log.config.compact and segment.next_offset() < later[0].base_offset
+        # A segment that ends, cleanly, before the next one begins has lost its last batches with the power, unless
+        # compaction made the hole: then the topic is compacted, or the segment has other holes too.
+        hole = bool(later) and segment.dense and not log.config.compact
+        hole = hole and segment.next_offset() < later[0].base_offset
         if cut or hole:
             for lost in reversed(later):
                 logger.warning("%s comes after the damage; it is deleted", lost.path(LOG))

@@ -65,6 +65,7 @@ class Log:
         self.files: Final = files
         self.clock_ms: Final = clock_ms
         self.lock: Final = threading.Lock()
+        self.upkeep: Final = threading.Lock()  # held by whoever replaces sealed segments; taken before `lock`
         self.segments = Segments()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
@@ -224,7 +225,8 @@ class Log:
         # A segment's age is counted in its records' own time if they have one, else by the clock.
         since = self._first_timestamp(segment)
         waited = max_timestamp - since if since >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
-        return waited > config.segment_ms - self._jitter_ms
+        limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+        return waited > limit - self._jitter_ms
 
     def _first_timestamp(self, segment: Segment) -> int:
         if segment.first_timestamp == -1 and segment.size:

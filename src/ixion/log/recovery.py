@@ -34,6 +34,7 @@ PIECE: Final = 1 << 20
 def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> int:
     """Makes the segment sound; says how many bytes were cut off."""
     segment.forget()
+    segment.dense = segment.size > 0
     files = segment.files
     fd = segment.handle.fd
     good: i64 = 0  # bytes known to be sound
@@ -98,6 +99,8 @@ def _take(
         ended = replay_batch(producers, view)
     except KafkaError as error:
         return str(error)
+    if base != last_offset + 1 or view.count != view.last_offset_delta + 1:
+        segment.dense = False
     segment.note_batch(int(position), int(view.size_in_bytes), int(view.last_offset), int(view.max_timestamp), interval)
     if view.leader_epoch > epochs.latest:
         epochs.assign(int(view.leader_epoch), base)

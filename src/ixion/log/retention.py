@@ -19,6 +19,16 @@ from ixion.log.segment import Segment
 
 def retain(log: Log, now_ms: int) -> int:
     """Step one; says how many segments left the log."""
+    # A compaction of this log is under way: it will be looked at again next time.
+    if not log.upkeep.acquire(blocking=False):
+        return 0
+    try:
+        return _retain(log, now_ms)
+    finally:
+        log.upkeep.release()
+
+
+def _retain(log: Log, now_ms: int) -> int:
     with log.lock:
         if log.closed or log.home.offline:
             return 0
@@ -42,13 +52,20 @@ def retain(log: Log, now_ms: int) -> int:
 
 
 def take_out(log: Log, doomed: list[Segment], now_ms: int) -> None:
-    """Marks segments as deleted. The caller holds the log's lock."""
+    """Takes segments out of the log. The caller holds the log's lock."""
     for segment in doomed:
         log.segments.remove(segment)
-        segment.rename(DELETED)
-        log.doomed.append((now_ms + log.config.file_delete_delay_ms, segment))
+    doom(log, doomed, now_ms)
+    for segment in doomed:
         if segment.base_offset in log.snapshots.offsets:
             log.snapshots.drop(segment.base_offset)
+
+
+def doom(log: Log, segments: list[Segment], now_ms: int) -> None:
+    """Marks the files of segments that are no longer in the log."""
+    for segment in segments:
+        segment.rename(DELETED)
+        log.doomed.append((now_ms + log.config.file_delete_delay_ms, segment))
 
 
 def delete_doomed(log: Log, now_ms: int) -> int:
@@ -65,9 +82,9 @@ def delete_doomed(log: Log, now_ms: int) -> int:
 
 
 def _deletable(log: Log, slot: int) -> bool:
-    """Whether everything in the segment is below the high watermark, and there is something in it."""
+    """Whether everything in the segment is below the high watermark; an empty active segment is none to delete."""
     end = log.segments.end_of(slot, log.end_offset)
-    return end <= log.high_watermark and log.segments.at(slot).size > 0
+    return end <= log.high_watermark and (log.segments.at(slot).size > 0 or slot < len(log.segments) - 1)
 
 
 def _below_log_start(log: Log) -> int:
@@ -85,7 +102,7 @@ def _too_old(log: Log, now_ms: int) -> int:
     while slot < len(log.segments) and _deletable(log, slot):
         segment = log.segments.at(slot)
         newest = segment.max_timestamp
-        if newest < 0:
+        if newest < 0 and segment.size:
             newest = int(os.stat(segment.path(LOG)).st_mtime * 1000)
         if now_ms - newest <= limit:
             break

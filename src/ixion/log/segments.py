@@ -21,6 +21,9 @@ class Segments:
     def __iter__(self) -> Iterator[Segment]:
         return iter(list(self._segments))
 
+    def __contains__(self, segment: object) -> bool:
+        return segment in self._segments
+
     @property
     def active(self) -> Segment:
         return self._segments[-1]

@@ -1,0 +1,147 @@
+"""Chooses the log that most needs compaction, compacts it, and remembers how far it got.
+
+The dirty part of a log begins where its last compaction stopped (`cleaner-offset-checkpoint`) and ends before whatever
+must not be compacted yet: the active segment, records younger than min.compaction.lag.ms, undecided transactions. A log
+is due when the dirty part is more than min.cleanable.dirty.ratio of what is clean and dirty together, or when a dirty
+record is older than max.compaction.lag.ms; the dirtiest goes first.
+
+One thread calls `clean_dirtiest` again and again. The map of keys, log.cleaner.dedupe.buffer.size, is its memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+
+from ixion.log import checkpoint
+from ixion.log.compaction import CompactionAbortedError, CompactionStats, build_map, compact
+from ixion.log.config import NEVER
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory import LogDirectory
+from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.log.offset_map import OffsetMap
+from ixion.model.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class DirtyPart:
+    """What a compaction of a log would work on: offsets [start, end), and how much of the log that is."""
+
+    __slots__ = ("clean_bytes", "dirty_bytes", "end", "log", "must", "start")
+
+    def __init__(self, log: Log, start: int, end: int, clean_bytes: int, dirty_bytes: int, must: bool) -> None:
+        self.log = log
+        self.start = start
+        self.end = end
+        self.clean_bytes = clean_bytes
+        self.dirty_bytes = dirty_bytes
+        self.must = must
+
+    @property
+    def ratio(self) -> float:
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+
+def dirty_part(log: Log, checkpointed: int, now_ms: int) -> DirtyPart:
+    with log.lock:
+        active = log.segments.active
+        start = checkpointed
+        if not log.log_start <= start <= active.base_offset:
+            start = log.log_start
+        end = min(active.base_offset, log.last_stable_offset)
+        clean_bytes = dirty_bytes = 0
+        oldest = -1
+        for segment in log.segments:
+            if segment is active:
+                break
+            if segment.base_offset < start:
+                clean_bytes += segment.size
+                continue
+            is_young = segment.max_timestamp > now_ms - log.config.min_compaction_lag_ms
+            if is_young and log.config.min_compaction_lag_ms > 0:
+                end = min(end, segment.base_offset)
+            if segment.base_offset >= end:
+                break
+            dirty_bytes += segment.size
+            if oldest < 0:
+                segment.load_first_timestamp()
+                oldest = segment.first_timestamp
+        lag = log.config.max_compaction_lag_ms
+        must = lag < NEVER and dirty_bytes > 0 and 0 <= oldest < now_ms - lag
+        return DirtyPart(log, start, max(end, start), clean_bytes, dirty_bytes, must)
+
+
+class Cleaner:
+    def __init__(self, manager: LogManager, dedupe_buffer_bytes: int = 128 << 20) -> None:
+        self._manager = manager
+        self._memory = dedupe_buffer_bytes
+        self._map: OffsetMap | None = None
+        self._lock = threading.Lock()
+        self._checkpoints: dict[str, checkpoint.Offsets] = {}
+        for directory in manager.directories:
+            try:
+                self._checkpoints[directory.path] = checkpoint.read_offsets(self._path(directory))
+            except CorruptFileError as error:
+                logger.warning("%s; compaction starts at the beginning of every log", error)
+                self._checkpoints[directory.path] = {}
+
+    def _path(self, directory: LogDirectory) -> str:
+        return os.path.join(directory.path, checkpoint.CLEANER_OFFSETS)
+
+    def due(self, now_ms: int) -> list[DirtyPart]:
+        """The logs to compact, the dirtiest first."""
+        parts = []
+        for log in list(self._manager.logs.values()):
+            if log.config.compact and not log.closed and not log.home.offline:
+                key = (log.topic, log.partition)
+                part = dirty_part(log, self._checkpoints.get(log.home.path, {}).get(key, -1), now_ms)
+                if part.must or (part.dirty_bytes and part.ratio > log.config.min_cleanable_dirty_ratio):
+                    parts.append(part)
+        return sorted(parts, key=lambda part: (part.must, part.ratio), reverse=True)
+
+    def clean_dirtiest(self, now_ms: int) -> CompactionStats | None:
+        """Compacts one log; None if none was due."""
+        with self._lock:
+            for part in self.due(now_ms):
+                try:
+                    return self._clean(part, now_ms)
+                except CompactionAbortedError as error:
+                    logger.info("%s", error)
+                except (KafkaError, CorruptFileError) as error:
+                    logger.error("%s cannot be compacted: %s", part.log.name, error)
+                except OSError as error:
+                    part.log.home.fail(f"compacting {part.log.name}", error)
+            return None
+
+    def _clean(self, part: DirtyPart, now_ms: int) -> CompactionStats:
+        log = part.log
+        if self._map is None:
+            self._map = OffsetMap(self._memory)
+        with log.upkeep:
+            end = build_map(log, part.start, part.end, self._map)
+            stats = compact(log, end, self._map, now_ms)
+        self._checkpoint(log, end)
+        logger.info(
+            "compacted %s up to %d: %d of %d records stay, %d of %d bytes",
+            log.name,
+            end,
+            stats.records_after,
+            stats.records_before,
+            stats.bytes_after,
+            stats.bytes_before,
+        )
+        return stats
+
+    def _checkpoint(self, log: Log, end: int) -> None:
+        for directory in self._manager.directories:
+            if directory.home is log.home:
+                offsets = self._checkpoints.setdefault(directory.path, {})
+                offsets[log.topic, log.partition] = end
+                known = self._manager.logs
+                for key in [key for key in offsets if key not in known]:
+                    del offsets[key]
+                directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets)

@@ -1,0 +1,238 @@
+"""Compaction of one log: of each key only the last record stays, at its old offset.
+
+    before   0:a=1  1:b=2  2:a=3  3:c=4  4:b=-     (- is a tombstone: the key is deleted)
+    after                  2:a=3  3:c=4  4:b=-     and, once delete.retention.ms has passed, 2:a=3  3:c=4
+
+1. `build_map` reads the dirty part, from where the last compaction stopped, and notes the last offset of every key.
+2. `compact` copies the segments from the beginning of the log up to there into new ones, `.cleaned`, without the
+   records that the map knows to be outdated; small neighbours become one.
+3. `swap` puts them in place: `.cleaned` becomes `.swap`, which a restart completes, and then the old segments go.
+
+What survives keeps its offset, and a batch keeps its first and last offset, so there are holes and no reader minds. A
+batch that tells the last sequence of a live producer, and the last batch of the run, stay though empty. A batch with a
+tombstone, or a marker with nothing left of its transaction, gets a delete horizon: from then on it may go (KIP-534).
+
+Blocks; runs on a worker thread. The log's lock is held only for the swap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ixion.log.log import Log
+from ixion.log.names import CLEANED, SWAP
+from ixion.log.offset_map import OffsetMap
+from ixion.log.retention import doom
+from ixion.log.rewrite import rewrite_batch
+from ixion.log.scan import Scan
+from ixion.log.segment import Segment
+from ixion.log.txn_index import AbortedTxn
+from ixion.log.txn_tracker import TxnTracker
+from ixion.records.batch import BatchView
+from ixion.records.record import Record
+
+
+class CompactionAbortedError(Exception):
+    """The log was truncated or closed under the compaction; nothing was changed."""
+
+
+class CompactionStats:
+    __slots__ = ("bytes_after", "bytes_before", "records_after", "records_before")
+
+    def __init__(self) -> None:
+        self.bytes_before = 0
+        self.bytes_after = 0
+        self.records_before = 0
+        self.records_after = 0
+
+
+def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
+    """Notes the last offset of every key in [start, end); stops early when the map is full. Says up to where it got."""
+    offset_map.clear()
+    offset_map.latest = start - 1
+    segments = [segment for segment in log.segments.from_offset(start) if segment.base_offset < end]
+    tracker = TxnTracker()
+    tracker.add(_aborted(segments))
+    for segment in segments:
+        for batch in batches_of(segment):
+            if batch.base_offset >= end:
+                break
+            if batch.is_control:
+                tracker.is_spent(batch)
+            elif not tracker.is_aborted(batch) and batch.last_offset >= start:
+                for record in batch.records():
+                    key = record.key
+                    if key is not None and record.offset >= start:
+                        if offset_map.is_full and offset_map.get(key) < 0:
+                            return offset_map.latest + 1
+                        offset_map.put(key, int(record.offset))
+            offset_map.latest = max(offset_map.latest, int(batch.last_offset))
+    offset_map.latest = end - 1
+    return end
+
+
+def compact(log: Log, end: int, offset_map: OffsetMap, now_ms: int) -> CompactionStats:
+    """Rewrites the segments below `end`."""
+    stats = CompactionStats()
+    segments = [segment for segment in log.segments if segment.base_offset < end]
+    tracker = TxnTracker()
+    for group in _groups(segments, log.config.segment_bytes, log.config.segment_index_bytes):
+        _compact_group(log, group, end, offset_map, tracker, now_ms, stats)
+    return stats
+
+
+def _groups(segments: list[Segment], max_bytes: int, max_index: int) -> list[list[Segment]]:
+    """Neighbours that fit into one segment together."""
+    groups: list[list[Segment]] = []
+    size = index_size = 0
+    for segment in segments:
+        entries = segment.index.count * 8 + segment.time_index.count * 12
+        near = bool(groups) and segment.base_offset - groups[-1][0].base_offset < 1 << 30
+        if near and size + segment.size <= max_bytes and index_size + entries <= max_index:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+            size = index_size = 0
+        size += segment.size
+        index_size += entries
+    return groups
+
+
+def _compact_group(
+    log: Log,
+    group: list[Segment],
+    end: int,
+    offset_map: OffsetMap,
+    tracker: TxnTracker,
+    now_ms: int,
+    stats: CompactionStats,
+) -> None:
+    fresh = Segment(log.files, log.folder, group[0].base_offset, {}, now_ms, CLEANED)
+    fresh.delete()  # what an earlier attempt may have left
+    fresh.create()
+    tracker.index = fresh.txn_index
+    last_offsets = _last_offsets(log)
+    try:
+        for segment in group:
+            tracker.add(segment.txn_index.entries())
+            for batch in batches_of(segment):
+                stats.bytes_before += int(batch.size_in_bytes)
+                stats.records_before += int(batch.count)
+                kept = _filter(batch, end, offset_map, tracker, last_offsets, now_ms, log.config.delete_retention_ms)
+                if kept is None:
+                    continue
+                position = fresh.append([kept], len(kept))
+                view = BatchView(kept, 0)
+                fresh.note_batch(
+                    position,
+                    len(kept),
+                    int(view.last_offset),
+                    int(view.max_timestamp),
+                    log.config.index_interval_bytes,
+                )
+                stats.bytes_after += len(kept)
+                stats.records_after += int(view.count)
+            if log.closed or log.home.offline:
+                raise CompactionAbortedError(f"{log.name} was closed")
+        fresh.write_indexes()
+        log.files.sync(fresh.handle.fd)
+        fresh.sync_indexes()
+        swap(log, group, fresh, now_ms)
+    except CompactionAbortedError:
+        fresh.delete()
+        raise
+
+
+def _filter(
+    batch: BatchView,
+    end: int,
+    offset_map: OffsetMap,
+    tracker: TxnTracker,
+    last_offsets: dict[int, tuple[int, int]],
+    now_ms: int,
+    delete_retention_ms: int,
+) -> bytes | None:
+    """What stays of a batch; None if nothing does."""
+    spent = tracker.is_spent(batch) if batch.is_control else tracker.is_aborted(batch)
+    horizon = int(batch.base_timestamp) if batch.has_delete_horizon else -1
+    is_past = 0 <= horizon <= now_ms
+    drop_all = spent and (is_past or not batch.is_control)
+    kept: list[Record] = []
+    dropped = 0
+    tombstones = False
+    for record in batch.records():
+        if drop_all:
+            stays = False
+        elif batch.is_control or record.offset > offset_map.latest:
+            stays = True
+        else:
+            key = record.key
+            if key is None:
+                stays = False
+            elif record.value_size < 0:
+                stays = record.offset >= offset_map.get(key) and not is_past
+                tombstones = tombstones or stays
+            else:
+                stays = record.offset >= offset_map.get(key)
+        if stays:
+            kept.append(record)
+        else:
+            dropped += 1
+    if not kept and not _must_stay(batch, end, last_offsets):
+        return None
+    sets_horizon = horizon < 0 and (tombstones or (batch.is_control and spent and bool(kept)))
+    if not dropped and not sets_horizon:
+        return bytes(batch.as_view())
+    if sets_horizon:
+        horizon = now_ms + delete_retention_ms
+    return rewrite_batch(batch, kept, horizon)
+
+
+def _must_stay(batch: BatchView, end: int, last_offsets: dict[int, tuple[int, int]]) -> bool:
+    """Whether it must stay though empty: for a producer's last sequence or epoch, or as the last one of the run."""
+    if batch.last_offset + 1 == end:
+        return True
+    last = last_offsets.get(batch.producer_id) if batch.producer_id >= 0 else None
+    if last is None:
+        return False
+    if last[0] >= 0:
+        return bool(batch.last_offset == last[0])
+    return batch.is_control and bool(batch.producer_epoch == last[1])
+
+
+def _last_offsets(log: Log) -> dict[int, tuple[int, int]]:
+    with log.lock:
+        return {entry.producer_id: (entry.last_offset, entry.epoch) for entry in log.producers.producers.values()}
+
+
+def _aborted(segments: list[Segment]) -> list[AbortedTxn]:
+    found: list[AbortedTxn] = []
+    for segment in segments:
+        found += segment.txn_index.entries()
+    return found
+
+
+def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
+    """Puts a new segment in the place of old ones, if the log is still as it was."""
+    with log.lock:
+        if log.closed or any(segment not in log.segments for segment in old):
+            raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
+        try:
+            fresh.rename(SWAP)
+            log.files.sync_dir(log.folder)
+            log.segments.replace(old, [fresh])
+            doom(log, old, now_ms)
+            fresh.rename("")
+            log.files.sync_dir(log.folder)
+            fresh.index.file.release()
+            fresh.time_index.file.release()
+        except OSError as error:
+            raise log.home.fail(f"compacting {log.name}", error) from error
+
+
+def batches_of(segment: Segment) -> Iterator[BatchView]:
+    """Every batch of a sealed segment, whole."""
+    handle = segment.handle
+    scan = Scan(segment.files, handle.fd, 0, segment.size)
+    while scan.step():
+        yield BatchView(segment.files.read(handle.fd, scan.size, scan.position), 0)

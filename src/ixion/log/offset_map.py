@@ -1,0 +1,73 @@
+"""The offset map of compaction: for each key, the last offset at which it was written, in a fixed amount of memory.
+
+Keys are not kept, only 16 bytes of their hash, with the offset in 8 bytes: 24 bytes a key. The table is open: a key
+looks at the slot its hash names and goes on to the next until it finds itself or an empty one, so the table is called
+full at 90 %. With 128 MiB, Kafka's default, it holds five million keys. Two keys that share all 128 bits of the hash
+would be taken for one; among 2**40 keys that has a chance of one in 2**48.
+
+    slot   0 | hash of "a" | 17        an offset is stored plus one, so that zero bytes mean an empty slot
+           1 |             |  0
+           2 | hash of "b" |  9
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import blake2b
+from typing import Final
+
+from ixion._native import i64
+
+ENTRY_SIZE: Final = 24
+LOAD: Final = 0.9
+
+_slot_of = struct.Struct(">Q").unpack_from
+_offset_at = struct.Struct(">q").unpack_from
+_put_offset = struct.Struct(">q").pack_into
+
+
+class OffsetMap:
+    def __init__(self, memory_bytes: int) -> None:
+        self.slots: Final = memory_bytes // ENTRY_SIZE
+        if self.slots < 2:
+            raise ValueError(f"an offset map needs at least {2 * ENTRY_SIZE} bytes, not {memory_bytes}")
+        self.capacity: Final = max(int(self.slots * LOAD), 1)
+        self._table = bytearray(self.slots * ENTRY_SIZE)
+        self.size = 0
+        self.latest = -1  # everything up to this offset is in the map
+
+    def clear(self) -> None:
+        self._table = bytearray(self.slots * ENTRY_SIZE)
+        self.size = 0
+        self.latest = -1
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= self.capacity
+
+    def put(self, key: bytes, offset: int) -> None:
+        digest = blake2b(key, digest_size=16).digest()
+        at = self._find(digest)
+        if _offset_at(self._table, at + 16)[0] == 0:
+            if self.is_full:
+                raise ValueError(f"the offset map holds {self.size} keys and is full")
+            self._table[at : at + 16] = digest
+            self.size += 1
+        _put_offset(self._table, at + 16, offset + 1)
+
+    def get(self, key: bytes) -> int:
+        """The last offset of the key; -1 if it is not in the map."""
+        return int(_offset_at(self._table, self._find(blake2b(key, digest_size=16).digest()) + 16)[0]) - 1
+
+    def _find(self, digest: bytes) -> int:
+        """The byte at which the key's slot begins, or the empty slot in which it belongs."""
+        table = self._table
+        size: i64 = self.slots * ENTRY_SIZE
+        at: i64 = (int(_slot_of(digest)[0]) % self.slots) * ENTRY_SIZE
+        while True:
+            found = table[at : at + 16]
+            if found == digest or _offset_at(table, at + 16)[0] == 0:
+                return int(at)
+            at += ENTRY_SIZE
+            if at == size:
+                at = 0

@@ -1,0 +1,354 @@
+"""Compaction: what stays, what goes and when, and that an interrupted one does no harm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ixion.log.append import Origin
+from ixion.log.checkpoint import read_offsets
+from ixion.log.cleaner import Cleaner
+from ixion.log.config import LogConfig
+from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.log.offset_map import OffsetMap
+from ixion.log.reader import Isolation, read
+from ixion.log.segment import Segment
+from ixion.records.batches import iter_batches
+from ixion.records.compression import Codec
+from tests.log.journal import Journal, materialize
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, stored
+
+CONFIG = LogConfig(
+    cleanup_policy=frozenset({"compact"}),
+    segment_bytes=700,
+    index_interval_bytes=150,
+    min_cleanable_dirty_ratio=0.01,
+    delete_retention_ms=1000,
+    file_delete_delay_ms=0,
+)
+MEMORY = 24 * 1000
+
+
+class Stage:
+    """One compacted log in a manager, and its cleaner."""
+
+    def __init__(self, path: Path, config: LogConfig = CONFIG, files: Journal | None = None) -> None:
+        self.path = path
+        self.clock = Clock()
+        self.config = config
+        self.manager = LogManager(
+            [str(path)], clock_ms=self.clock, config_of=lambda _: self.config, files=files or QuickFiles()
+        )
+        self.manager.load()
+        self.log: Log = self.manager.create("orders", 0)
+
+    def write(self, *pairs: tuple[bytes, bytes | None], codec: Codec = Codec.NONE) -> None:
+        data = batch(*[value for _, value in pairs], keys=[key for key, _ in pairs], codec=codec)
+        self.log.append_as_leader(data, 0)
+        self.log.set_high_watermark(self.log.end_offset)
+
+    def clean(self, memory: int = MEMORY) -> None:
+        self.log.roll()
+        Cleaner(self.manager, memory).clean_dirtiest(self.clock.now_ms)
+
+    def live(self) -> list[tuple[int, bytes | None, bytes | None]]:
+        found = []
+        offset = self.log.log_start
+        while data := read(self.log, offset, 1000).records:
+            for view in iter_batches(data):
+                assert view.crc_is_valid()
+                if not view.is_control:
+                    found += [(int(record.offset), record.key, record.value) for record in view.records()]
+                offset = int(view.last_offset) + 1
+        return found
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_the_documented_example(stage: Stage) -> None:
+    for pair in [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4"), (b"b", None), (b"z", b"9")]:
+        stage.write(pair)
+    stage.clean()
+    assert stage.live() == [(2, b"a", b"3"), (3, b"c", b"4"), (4, b"b", None), (5, b"z", b"9")]
+    stage.clock.now_ms += 1000
+    stage.write((b"z", b"10"))
+    stage.clean()
+    assert stage.live() == [(2, b"a", b"3"), (3, b"c", b"4"), (6, b"z", b"10")]
+    assert stage.log.end_offset == 7
+
+
+def test_a_tombstone_stays_for_delete_retention_ms_after_it_was_first_cleaned(stage: Stage) -> None:
+    stage.write((b"a", b"1"))
+    stage.write((b"a", None))
+    stage.write((b"z", b"1"))
+    stage.clock.now_ms += 50_000
+    for _ in range(2):  # its clock starts with the first cleaning, not with the write
+        stage.clean()
+        assert (1, b"a", None) in stage.live()
+        stage.write((b"z", b"2"))
+        stage.clock.now_ms += 999
+    stage.clean()
+    assert b"a" not in [key for _, key, _ in stage.live()]
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=4), min_size=1, max_size=40),
+    st.sampled_from([24 * 4, 24 * 1000]),
+    st.sampled_from(list(Codec)),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_last_record_of_every_key_stays(writes: list[list[tuple[int, bool]]], memory: int, codec: Codec) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        stage = Stage(Path(folder))
+        model: list[tuple[int, bytes, bytes | None]] = []
+        for number, pairs in enumerate(writes):
+            data = [(b"%d" % key, None if dead else b"%d" % number) for key, dead in pairs]
+            stage.write(*data, codec=codec)
+            model += [(len(model) + at, key, value) for at, (key, value) in enumerate(data)]
+            if number % 10 == 9:
+                stage.clean(memory)
+        before = stage.live()
+        for _ in range(8 if memory < 1000 else 1):  # a small map needs several rounds
+            stage.clean(memory)
+        after = stage.live()
+        assert set(after) <= set(before) <= set(model)
+        latest = {key: (offset, key, value) for offset, key, value in model}
+        assert set(latest.values()) <= set(after)
+        if memory > 1000:
+            assert len(after) == len(latest)
+        assert stage.log.end_offset == len(model)
+        end = stage.log.end_offset
+        stage.manager.close()
+        again = Stage(Path(folder))
+        assert again.live() == after
+        assert again.log.end_offset == end
+        again.manager.abandon()
+
+
+def test_small_neighbours_become_one(stage: Stage) -> None:
+    for number in range(60):
+        stage.write((b"k%d" % (number % 3), b"x" * 50))
+    stage.log.roll()
+    count = len(stage.log.segments)
+    stage.clean()
+    assert count > 10
+    assert [offset for offset, _, _ in stage.live()] == [57, 58, 59]
+    stage.write((b"k9", b"x"))
+    stage.clean()  # the first round has made them small
+    assert len(stage.log.segments) == 2
+    stage.manager.look_after()
+    assert not list(stage.path.glob("*/*.deleted"))
+
+
+def test_the_active_segment_and_young_records_are_left_alone(stage: Stage) -> None:
+    stage.config = replace(CONFIG, min_compaction_lag_ms=10_000)
+    stage.manager.reconfigure("orders")
+    for number in range(20):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    assert len(stage.live()) == 20
+    stage.clock.now_ms += 10_001
+    stage.clean()
+    assert len(stage.live()) == 1
+
+
+def test_an_old_record_makes_a_log_due_however_clean_it_is(stage: Stage) -> None:
+    stage.config = replace(CONFIG, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=5000)
+    stage.manager.reconfigure("orders")
+    for number in range(20):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    assert len(stage.live()) == 20
+    stage.clock.now_ms += 5001
+    stage.clean()
+    assert len(stage.live()) == 1
+
+
+def test_undecided_transactions_are_left_alone_and_aborted_ones_go(stage: Stage) -> None:
+    log = stage.log
+
+    def send(value: bytes, sequence: int, producer: int) -> None:
+        data = batch(value, key=b"a", producer=(producer, 0, sequence), transactional=True)
+        log.append_as_leader(data, 0)
+
+    def end(producer: int, commit: bool) -> None:
+        log.append_as_leader(marker(producer, 0, commit=commit), 0, Origin.COORDINATOR)
+
+    send(b"one", 0, 1)
+    end(1, True)
+    send(b"two", 1, 1)
+    end(1, False)
+    send(b"three", 2, 1)
+    log.set_high_watermark(log.end_offset)
+    stage.clean()
+    assert [value for _, _, value in stage.live()] == [b"one", b"three"]  # the third is undecided
+    end(1, True)
+    log.set_high_watermark(log.end_offset)
+    stage.write((b"z", b"z"))
+    stage.clean()
+    assert [value for _, _, value in stage.live()] == [b"three", b"z"]
+    kinds = [(int(view.base_offset), view.is_control) for view in iter_batches(read(log, 0, 10_000).records)]
+    assert (5, True) in kinds  # the marker of what is left
+    stage.manager.close()
+    again = Stage(stage.path)
+    assert [value for _, _, value in again.live()] == [b"three", b"z"]
+    assert again.log.producers.producers[1].last_sequence == 2
+    assert again.log.producers.first_undecided_offset() == -1
+    again.manager.abandon()
+
+
+def test_markers_go_after_their_transactions(stage: Stage) -> None:
+    log = stage.log
+    for number in range(3):
+        data = batch(b"%d" % number, key=b"a", producer=(1, 0, number), transactional=True)
+        log.append_as_leader(data, 0)
+        log.append_as_leader(marker(1, 0, commit=True), 0, Origin.COORDINATOR)
+    log.set_high_watermark(log.end_offset)
+
+    def markers() -> list[int]:
+        found = []
+        for segment in log.segments:
+            data = segment.files.read(segment.handle.fd, segment.size, 0)
+            found += [int(view.base_offset) for view in iter_batches(data) if view.is_control and view.count]
+        return found
+
+    stage.write((b"z", b"z"))
+    stage.clean()
+    assert markers() == [1, 3, 5]
+    for _ in range(2):  # once to see that nothing is left of the transaction, once after the retention
+        stage.write((b"z", b"z"))
+        stage.clean()
+        stage.clock.now_ms += 1001
+    stage.write((b"z", b"z"))
+    stage.clean()
+    assert markers() == [5]
+
+
+def test_a_producers_last_sequence_survives_its_records(stage: Stage) -> None:
+    log = stage.log
+    for number in range(5):
+        log.append_as_leader(batch(b"x", key=b"a", producer=(1, 3, number)), 0)
+    log.set_high_watermark(log.end_offset)
+    stage.write((b"a", b"last"))
+    stage.clean()
+    assert [value for _, _, value in stage.live()] == [b"last"]
+    stage.manager.abandon()
+    for path in stage.path.glob("*/*.snapshot"):
+        path.unlink()
+    again = Stage(stage.path)
+    assert again.log.producers.producers[1].last_sequence == 4
+    again.manager.abandon()
+
+
+def test_the_checkpoint_says_how_far_it_got(stage: Stage) -> None:
+    for number in range(10):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    path = str(stage.path / "cleaner-offset-checkpoint")
+    assert read_offsets(path) == {("orders", 0): 10}
+    assert Cleaner(stage.manager, MEMORY).clean_dirtiest(NOW) is None
+    Path(path).write_text("nonsense")
+    assert Cleaner(stage.manager, MEMORY).due(NOW) != []
+
+
+def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        stage.write((b"a", b"%d" % number))
+    stage.log.roll()
+    from ixion.log import compaction
+
+    part = Cleaner(stage.manager, MEMORY).due(NOW)[0]
+    offset_map = OffsetMap(MEMORY)
+    end = compaction.build_map(stage.log, part.start, part.end, offset_map)
+    old = list(stage.log.segments)[:2]
+    stage.log.truncate_fully(0)
+    fresh = Segment(stage.log.files, stage.log.folder, 0, {}, NOW, ".cleaned")
+    fresh.create()
+    with pytest.raises(compaction.CompactionAbortedError):
+        compaction.swap(stage.log, old, fresh, NOW)
+    assert end == 30
+    assert stage.live() == []
+
+
+def test_killed_at_any_step_of_a_compaction(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    journal = Journal(root)
+    stage = Stage(root, CONFIG, journal)
+    for number in range(60):
+        stage.write((b"k%d" % (number % 7), b"%d" % number * 20))
+    stage.log.roll()
+    before = stage.live()
+    first = len(journal.steps)
+    stage.clean()
+    stage.manager.look_after()
+    after = stage.live()
+    assert len(after) == 7
+    for steps in range(first, len(journal.steps) + 1):
+        target = tmp_path / str(steps)
+        materialize(journal.steps[:steps], target)
+        again = Stage(target)
+        found = again.live()
+        assert set(after) <= set(found) <= set(before), steps
+        assert again.log.end_offset == 60
+        assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
+        again.log.set_high_watermark(60)
+        again.clean()
+        assert again.live() == after
+        again.manager.abandon()
+    assert len(journal.steps) - first > 20
+
+
+def test_compact_and_delete_together(stage: Stage) -> None:
+    stage.config = replace(CONFIG, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=10_000)
+    stage.manager.reconfigure("orders")
+    for number in range(20):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    assert len(stage.live()) == 1
+    stage.clock.now_ms += 10_001
+    stage.manager.look_after()
+    assert stage.live() == []
+    assert stage.log.log_start == stage.log.end_offset == 20
+
+
+def test_the_map_keeps_the_last_offset_and_its_size() -> None:
+    offset_map = OffsetMap(24 * 100)
+    assert offset_map.capacity == 90
+    for number in range(90):
+        offset_map.put(b"%d" % number, number)
+    assert offset_map.is_full
+    for number in range(90):
+        offset_map.put(b"%d" % number, number + 1000)
+    assert [offset_map.get(b"%d" % number) for number in range(91)] == [*range(1000, 1090), -1]
+    with pytest.raises(ValueError, match="full"):
+        offset_map.put(b"one more", 1)
+    offset_map.clear()
+    assert (offset_map.size, offset_map.get(b"1")) == (0, -1)
+    with pytest.raises(ValueError, match="at least"):
+        OffsetMap(24)
+
+
+def test_offset_zero_is_an_offset() -> None:
+    offset_map = OffsetMap(24 * 4)
+    offset_map.put(b"a", 0)
+    assert (offset_map.get(b"a"), offset_map.size) == (0, 1)
+
+
+def test_a_reader_inside_a_replaced_segment_goes_on(box: Box, tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "x")
+    for number in range(30):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    # Offsets that are gone lead to the next one that is there.
+    assert stored(stage.log, 3, Isolation.LOG_END)[0][0] == 29

@@ -1,0 +1,345 @@
+"""Log directories: load, create, delete, checkpoints, clean and unclean stops, a disk that fails or fills up."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from ixion.log.config import LogConfig
+from ixion.log.disk_guard import DiskGuard
+from ixion.log.files import Part
+from ixion.log.lock import DirectoryLockedError
+from ixion.log.manager import LogManager
+from ixion.log.meta_properties import MetaProperties
+from ixion.log.reader import read
+from ixion.model.errors import ErrorCode, KafkaError
+from tests.log.support import NOW, Clock, QuickFiles, batch, stored
+
+TOPIC_ID = UUID("11111111-2222-4333-8444-555555555555")
+
+
+class SickFiles(QuickFiles):
+    """A disk that fails with `error` below the paths named in `sick`."""
+
+    def __init__(self) -> None:
+        self.sick: str | None = None
+        self.error = errno.EIO
+        self.short = 0
+
+    def _check(self, path: str) -> None:
+        if self.sick is not None and self.sick in path:
+            raise OSError(self.error, os.strerror(self.error), path)
+
+    def write(self, fd: int, position: int, parts: list[Part]) -> None:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if self.sick is not None and self.sick in path and self.short:
+            os.pwrite(fd, b"".join(parts)[: self.short], position)
+        self._check(path)
+        super().write(fd, position, parts)
+
+    def sync(self, fd: int) -> None:
+        self._check(os.readlink(f"/proc/self/fd/{fd}"))
+        super().sync(fd)
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        if self.error == errno.EIO:
+            self._check(os.readlink(f"/proc/self/fd/{fd}"))
+        return super().read(fd, size, position)
+
+
+@dataclass(slots=True)
+class Stage:
+    paths: list[str]
+    files: SickFiles = field(default_factory=SickFiles)
+    clock: Clock = field(default_factory=Clock)
+    config: LogConfig = field(default_factory=LogConfig)
+    offline: list[str] = field(default_factory=list)
+
+    def manager(self) -> LogManager:
+        manager = LogManager(
+            self.paths,
+            clock_ms=self.clock,
+            config_of=lambda _topic: self.config,
+            files=self.files,
+            on_offline=self.offline.append,
+            recovery_threads=2,
+        )
+        manager.load()
+        return manager
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage([str(tmp_path / "d0"), str(tmp_path / "d1")])
+
+
+def test_logs_spread_over_the_directories_and_come_back(stage: Stage) -> None:
+    manager = stage.manager()
+    for partition in range(4):
+        log = manager.create("orders", partition, TOPIC_ID)
+        log.append_as_leader(batch(b"%d" % partition), 7)
+        log.set_high_watermark(1)
+    assert [len(list(Path(path).glob("orders-*"))) for path in stage.paths] == [2, 2]
+    manager.close(5)
+    for path in stage.paths:
+        assert (Path(path) / ".kafka_cleanshutdown").exists()
+    again = stage.manager()
+    assert not (Path(stage.paths[0]) / ".kafka_cleanshutdown").exists()
+    assert sorted(again.logs) == [("orders", partition) for partition in range(4)]
+    for (_, partition), log in again.logs.items():
+        assert stored(log) == [(0, b"%d" % partition)]
+        assert (log.topic_id, log.high_watermark, log.recovery_point) == (TOPIC_ID, 1, 1)
+        assert not log.segments.first.trusted
+    again.abandon()
+
+
+def test_after_a_crash_logs_are_recovered_from_their_recovery_point(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    log.flush()
+    log.append_as_leader(batch(b"b"), 0)
+    manager.checkpoint_recovery_points()
+    manager.abandon()
+    again = stage.manager()
+    log = again.logs["orders", 0]
+    assert stored(log) == [(0, b"a"), (1, b"b")]
+    assert log.recovery_point == 1
+    assert log.segments.first.trusted
+    again.abandon()
+
+
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"]
+)
+def test_a_damaged_checkpoint_costs_time_not_data(stage: Stage, name: str) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    log.set_high_watermark(1)
+    manager.close()
+    (Path(stage.paths[0]) / name).write_bytes(b"\x00\xff")
+    again = stage.manager()
+    log = again.logs["orders", 0]
+    assert stored(log) == [(0, b"a")]
+    again.abandon()
+
+
+def test_the_log_start_survives_a_restart(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a", b"b", b"c"), 0)
+    log.set_high_watermark(3)
+    log.raise_log_start(2)
+    manager.close()
+    again = stage.manager()
+    assert again.logs["orders", 0].log_start == 2
+    again.abandon()
+
+
+def test_a_directory_in_use_is_refused(stage: Stage) -> None:
+    manager = stage.manager()
+    with pytest.raises(DirectoryLockedError):
+        stage.manager()
+    manager.close()
+    stage.manager().abandon()
+
+
+def test_a_deleted_log_is_gone_at_once_and_its_files_later(stage: Stage) -> None:
+    manager = stage.manager()
+    manager.create("orders", 0).append_as_leader(batch(b"a"), 0)
+    manager.delete("orders", 0)
+    manager.delete("orders", 0)
+    root = Path(stage.paths[0])
+    assert manager.get("orders", 0) is None
+    assert [path.name.rsplit("-", 1)[1] for path in root.glob("orders-0.*")] == ["delete"]
+    fresh = manager.create("orders", 0)
+    assert fresh.end_offset == 0
+    manager.look_after()
+    assert list(root.glob("*-delete"))
+    stage.clock.now_ms += 60_000
+    manager.look_after()
+    assert not list(root.glob("*-delete"))
+    manager.close()
+
+
+def test_a_restart_finishes_a_deletion(stage: Stage) -> None:
+    manager = stage.manager()
+    manager.create("orders", 0)
+    manager.delete("orders", 0)
+    manager.close()
+    again = stage.manager()
+    assert again.logs == {}
+    again.look_after()
+    assert not list(Path(stage.paths[0]).glob("*-delete"))
+    again.close()
+
+
+def test_a_topic_of_another_id_is_refused(stage: Stage) -> None:
+    manager = stage.manager()
+    manager.create("orders", 0, TOPIC_ID)
+    manager.create("orders", 0, TOPIC_ID)
+    with pytest.raises(KafkaError) as caught:
+        manager.create("orders", 0, UUID(int=7))
+    assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+    manager.close()
+
+
+def test_one_bad_folder_does_not_stop_its_neighbours(stage: Stage) -> None:
+    manager = stage.manager()
+    manager.create("good", 0).append_as_leader(batch(b"a"), 0)
+    manager.create("bad", 0, TOPIC_ID)
+    folder = Path(manager.logs["bad", 0].folder)
+    manager.close()
+    (folder / "partition.metadata").write_text("nonsense")
+    (Path(stage.paths[0]) / "lost+found").mkdir()
+    again = stage.manager()
+    assert list(again.logs) == [("good", 0)]
+    assert "partition.metadata" in again.unreadable["bad", 0]
+    with pytest.raises(KafkaError) as caught:
+        again.create("bad", 0)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    again.close()
+
+
+def test_meta_properties_belong_to_each_directory(stage: Stage) -> None:
+    manager = stage.manager()
+    assert manager.directories[0].meta_properties() is None
+    meta = MetaProperties(version=0, cluster_id="abc", node_id=3)
+    manager.directories[0].set_meta_properties(meta)
+    assert manager.directories[0].meta_properties() == meta
+    manager.close()
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS, errno.ENOSPC])
+def test_a_failing_disk_takes_its_directory_offline_and_no_other(stage: Stage, error: int) -> None:
+    manager = stage.manager()
+    first = manager.create("orders", 0)
+    second = manager.create("orders", 1)
+    for log in (first, second):
+        log.append_as_leader(batch(b"a"), 0)
+    stage.files.sick = stage.paths[0]
+    stage.files.error = error
+    stage.files.short = 30
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            first.append_as_leader(batch(b"b"), 0)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert stage.paths[0] in str(caught.value)
+    with pytest.raises(KafkaError):
+        read(first, 0, 100)
+    assert stage.offline == [stage.paths[0]]
+    assert list(manager.logs) == [("orders", 1)]
+    second.append_as_leader(batch(b"b"), 0)
+    assert len(stored(second)) == 2
+    assert manager.create("orders", 2).home is second.home
+    manager.look_after()
+    manager.flush_due()
+    manager.close()
+    assert not (Path(stage.paths[0]) / ".kafka_cleanshutdown").exists()
+    stage.files.sick = None
+    again = stage.manager()
+    assert stored(again.logs["orders", 0]) == [(0, b"a")]
+    assert len(stored(again.logs["orders", 1])) == 2
+    again.abandon()
+
+
+def test_a_failing_flush_takes_the_directory_offline(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    stage.files.sick = stage.paths[0]
+    with pytest.raises(KafkaError) as caught:
+        log.flush()
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.recovery_point == 0
+    manager.abandon()
+
+
+def test_with_every_directory_offline_nothing_can_be_made(stage: Stage) -> None:
+    manager = stage.manager()
+    for directory in manager.directories:
+        directory.home.fail("testing", OSError(errno.EIO, "x"))
+    with pytest.raises(KafkaError) as caught:
+        manager.create("orders", 0)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    manager.abandon()
+
+
+def test_a_disk_that_fills_up_is_read_only_until_there_is_room(stage: Stage) -> None:
+    free = {stage.paths[0]: 100, stage.paths[1]: 100_000}
+    guard = DiskGuard(1000, free=lambda path: free[path])
+    manager = stage.manager()
+    first, second = manager.create("orders", 0), manager.create("orders", 1)
+    first.append_as_leader(batch(b"a"), 0)
+
+    def look() -> None:
+        for directory in manager.directories:
+            guard.check(directory.home)
+
+    look()
+    with pytest.raises(KafkaError) as caught:
+        first.append_as_leader(batch(b"b"), 0)
+    assert caught.value.code.retriable
+    assert "almost full" in str(caught.value)
+    assert stored(first) == [(0, b"a")]
+    second.append_as_leader(batch(b"b"), 0)
+    free[stage.paths[0]] = 1100  # above the mark, but not by a quarter
+    look()
+    with pytest.raises(KafkaError):
+        first.append_as_leader(batch(b"b"), 0)
+    free[stage.paths[0]] = 1250
+    look()
+    first.append_as_leader(batch(b"b"), 0)
+    assert stage.offline == []
+    manager.close()
+
+
+def test_a_real_disk_has_room(tmp_path: Path) -> None:
+    stage = Stage([str(tmp_path)])
+    manager = stage.manager()
+    outcomes = []
+    for low_bytes in (1, 1 << 60):
+        DiskGuard(low_bytes).check(manager.directories[0].home)
+        outcomes.append(manager.directories[0].home.full)
+    assert outcomes == [False, True]
+    manager.close()
+
+
+def test_sealed_segments_and_due_logs_are_flushed(stage: Stage) -> None:
+    stage.config = LogConfig(flush_ms=1000)
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    manager.flush_due()
+    assert log.recovery_point == 0
+    log.roll()
+    log.append_as_leader(batch(b"b"), 0)
+    manager.flush_due()
+    assert log.recovery_point == 1
+    stage.clock.now_ms = NOW + 2000
+    manager.flush_due()
+    assert log.recovery_point == 2
+    manager.close()
+
+
+def test_settings_reach_open_logs(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    stage.config = LogConfig(max_message_bytes=10)
+    manager.reconfigure("orders")
+    with pytest.raises(KafkaError):
+        log.append_as_leader(batch(b"a"), 0)
+    manager.close()
+
+
+def test_closing_twice_is_fine(stage: Stage) -> None:
+    manager = stage.manager()
+    manager.create("orders", 0)
+    manager.close()
+    manager.close()

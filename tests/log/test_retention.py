@@ -1,0 +1,107 @@
+"""Retention by time, by size and by log start; deletion in two steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ixion.log.config import DAY_MS, LogConfig
+from ixion.log.log import Log
+from ixion.log.retention import delete_doomed, retain
+from tests.log.support import NOW, Box, batch, stored
+
+SIZE = len(batch(b"x" * 100))
+
+
+def fill(box: Box, batches: int = 10) -> Log:
+    """Two batches a segment, a batch a second."""
+    box.config = replace(box.config, segment_bytes=SIZE * 2, segment_ms=1 << 40)
+    log = box.open()
+    for number in range(batches):
+        log.append_as_leader(batch(b"x" * 100, timestamp=NOW + number * 1000), 0)
+    log.set_high_watermark(log.end_offset)
+    return log
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_old_segments_go_by_their_largest_timestamp(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000)
+    log = fill(box)
+    assert retain(log, NOW + 6000) == 0
+    assert retain(log, NOW + 6001) == 1
+    assert bases(log) == [2, 4, 6, 8]
+    assert log.log_start == 2
+    assert retain(log, NOW + 10_001) == 2
+    assert bases(log) == [6, 8]
+    assert log.epochs.entries() == [(0, 6)]
+
+
+def test_a_log_that_is_old_altogether_goes_on_with_an_empty_segment(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000)
+    log = fill(box)
+    assert retain(log, NOW + DAY_MS) == 5
+    assert bases(log) == [10]
+    assert (log.log_start, log.end_offset) == (10, 10)
+    assert log.append_as_leader(batch(b"a"), 0).first_offset == 10
+    log.close()
+    assert stored(box.open(clean=True)) == [(10, b"a")]
+
+
+def test_nothing_beyond_the_high_watermark_goes(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000)
+    log = fill(box)
+    log.set_high_watermark(5)
+    assert retain(log, NOW + DAY_MS) == 2
+    assert bases(log) == [4, 6, 8]
+
+
+def test_a_wrong_future_timestamp_holds_its_segment(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000)
+    log = fill(box, 4)
+    log.append_as_leader(batch(b"x", timestamp=NOW + 100 * DAY_MS), 0)
+    log.set_high_watermark(5)
+    assert retain(log, NOW + DAY_MS) == 2
+    assert bases(log) == [4]
+
+
+def test_the_log_keeps_at_least_its_bytes(box: Box) -> None:
+    box.config = LogConfig(retention_bytes=SIZE * 5, retention_ms=-1)
+    log = fill(box)
+    assert retain(log, NOW) == 2
+    assert log.size == SIZE * 6
+    assert retain(log, NOW) == 0
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_segments_below_the_log_start_go_whatever_the_policy(box: Box, policy: str) -> None:
+    box.config = LogConfig(retention_ms=-1, cleanup_policy=frozenset({policy}))
+    log = fill(box)
+    log.raise_log_start(5)
+    assert retain(log, NOW) == 2
+    assert bases(log) == [4, 6, 8]
+    assert log.log_start == 5
+    assert [offset for offset, _ in stored(log)] == [5, 6, 7, 8, 9]
+
+
+def test_a_compacted_log_keeps_its_age(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000, retention_bytes=0, cleanup_policy=frozenset({"compact"}))
+    assert retain(fill(box), NOW + DAY_MS) == 0
+
+
+def test_files_go_after_the_delay(box: Box) -> None:
+    box.config = LogConfig(retention_ms=5000, file_delete_delay_ms=1000)
+    log = fill(box)
+    retain(log, NOW + 6001)
+    assert sorted(path.name for path in box.folder.glob("*.deleted")) == [
+        f"{0:020d}.index.deleted",
+        f"{0:020d}.log.deleted",
+        f"{0:020d}.timeindex.deleted",
+    ]
+    assert delete_doomed(log, NOW + 7000) == 0
+    assert delete_doomed(log, NOW + 7001) == 1
+    assert not list(box.folder.glob("*.deleted"))
+    assert not (box.folder / f"{0:020d}.snapshot").exists()
