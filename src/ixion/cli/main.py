@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from ixion.cli.dump import dump
 from ixion.cli.wheel import wheel
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="A Kafka-compatible broker in Python.")
@@ -37,6 +38,7 @@ def options(
 
 
 app.command()(wheel)
+app.command()(dump)
 
 
 def run() -> None:
