@@ -11,7 +11,14 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 # Packages and modules that are compiled. The rest is start-up and glue, where compiling buys nothing.
-HOT = ("timer", "purgatory", "records", "protocol/codec", "protocol/envelope.py", "log")
+HOT = (
+    *("timer", "purgatory", "records", "protocol/codec", "protocol/envelope.py"),
+    # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
+    *("log/append.py", "log/config.py", "log/epochs.py", "log/files.py", "log/handle.py", "log/home.py"),
+    *("log/index_file.py", "log/log.py", "log/offset_index.py", "log/time_index.py", "log/txn_index.py"),
+    *("log/producer_entry.py", "log/producer_state.py", "log/reader.py", "log/replay.py", "log/scan.py"),
+    *("log/segment.py", "log/segments.py", "log/recovery.py", "log/compaction.py", "log/offset_map.py"),
+)
 SOURCE = Path("src/ixion")
 
 

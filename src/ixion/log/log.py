@@ -427,16 +427,30 @@ class Log:
         with self.lock:
             return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
+    def release_idle(self) -> None:
+        """Closes the files of segments that nobody has used since the last call; the next use opens them again."""
+        with self.lock:
+            if self.closed:
+                return
+            for segment in self.segments:
+                if segment.used:
+                    segment.used = False
+                elif segment.is_open:
+                    segment.write_indexes_so_far()
+                    segment.close()
+
     def close(self) -> None:
         """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more."""
-        if self.closed:
-            return
+        with self.lock:
+            if self.closed:
+                return
+            self.segments.active.add_last_timestamp()
         self.flush()
         with self.lock:
             self.closed = True
             if not self.home.offline:
                 try:
-                    self.segments.active.write_indexes()
+                    self.segments.active.write_indexes_so_far()
                     self.epochs.write(True)
                     self.snapshots.take(self.producers, True)
                 except OSError as error:

@@ -198,14 +198,15 @@ class LogManager:
     # Upkeep.
 
     def look_after(self) -> None:
-        """Retention, due deletions, silent producers: call it every log.retention.check.interval.ms or oftener."""
+        """Retention, due deletions, silent producers, idle files; every log.retention.check.interval.ms or oftener."""
         now_ms = self.clock_ms()
         for log in list(self.logs.values()):
             try:
                 retain(log, now_ms)
                 delete_doomed(log, now_ms)
                 log.expire_producers(now_ms)
-            except KafkaError as error:
+                log.release_idle()
+            except (KafkaError, OSError) as error:
                 logger.error("looking after %s: %s", log.name, error)
         self.delete_folders(now_ms)
 

@@ -139,7 +139,7 @@ def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
     if offset >= limit or (max_bytes == 0 and not min_one):
         return None
     segments = log.segments
-    slot = segments.slot_of(offset)
+    slot = max(segments.slot_of(offset), 0)
     while slot < len(segments):
         segment = segments.at(slot)
         first = segment.locate(offset)

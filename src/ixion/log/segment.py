@@ -63,6 +63,7 @@ class Segment:
         "time_index",
         "trusted",
         "txn_index",
+        "used",
     )
 
     def __init__(
@@ -86,6 +87,7 @@ class Segment:
         self.dense = False  # recovery saw every offset from the base on: compaction was never here
         self._verified_start = 0  # of a segment that is not trusted, these bytes have been checked
         self._verified_end = 0
+        self.used = False  # since the log last looked for idle files
         self._handle: Handle | None = None
         self._hints: dict[int, int] = {}
 
@@ -94,10 +96,15 @@ class Segment:
 
     @property
     def handle(self) -> Handle:
+        self.used = True
         handle = self._handle
         if handle is None:
             handle = self._handle = Handle(self.files.open_existing(self.path(LOG)))
         return handle
+
+    @property
+    def is_open(self) -> bool:
+        return self._handle is not None
 
     @property
     def max_timestamp(self) -> int:
