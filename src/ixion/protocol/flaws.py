@@ -13,7 +13,7 @@ class Flaw(Exception):  # noqa: N818 (the two that are raised end in Error)
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.api = ""
+        self.api = "message"
         self.version = -1
         self.path = ""
 
@@ -26,12 +26,12 @@ class Flaw(Exception):  # noqa: N818 (the two that are raised end in Error)
 
     def of(self, api: str, version: int) -> None:
         """The message it happened in; the innermost one that says so is kept."""
-        if not self.api:
+        if self.version < 0:
             self.api = api
             self.version = version
 
     def place(self) -> str:
-        message = f"{self.api} v{self.version}" if self.api else "message"
+        message = self.api if self.version < 0 else f"{self.api} v{self.version}"
         return f"{message}, {self.path}" if self.path else message
 
     def __str__(self) -> str:
@@ -54,12 +54,17 @@ class EncodeError(Flaw):
 
 
 class UnsupportedVersionError(Exception):
-    """A key or version that no table describes. Kafka answers it with UNSUPPORTED_VERSION, or closes the connection."""
+    """A key or version that no table describes. Kafka answers it with UNSUPPORTED_VERSION, or closes the connection.
 
-    def __init__(self, key: int, version: int) -> None:
+    `key` is the key of an API, or the name of a stored message.
+    """
+
+    def __init__(self, key: int | str, version: int) -> None:
         super().__init__(key, version)
         self.key = key
         self.version = version
 
     def __str__(self) -> str:
+        if isinstance(self.key, str):
+            return f"{self.key} has no version {self.version} here"
         return f"API key {self.key} is not spoken here in version {self.version}"

@@ -22,6 +22,8 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NamedTuple, Self, dataclass_transform, get_args, get_origin
 
+from ixion.model.ids import ZERO_ID
+
 LATEST: Final = 32767  # versions are int16
 
 
@@ -32,8 +34,6 @@ class Kind(NamedTuple):
     empty: object
 
 
-ZERO_UUID: Final = bytes(16)
-
 Bool = Annotated[bool, Kind("bool", False)]
 Int8 = Annotated[int, Kind("int8", 0)]
 Int16 = Annotated[int, Kind("int16", 0)]
@@ -42,7 +42,7 @@ Int32 = Annotated[int, Kind("int32", 0)]
 UInt32 = Annotated[int, Kind("uint32", 0)]
 Int64 = Annotated[int, Kind("int64", 0)]
 Float64 = Annotated[float, Kind("float64", 0.0)]
-Uuid = Annotated[bytes, Kind("uuid", ZERO_UUID)]
+Uuid = Annotated[bytes, Kind("uuid", ZERO_ID)]
 String = Annotated[str, Kind("string", "")]
 Bytes = Annotated[bytes, Kind("bytes", b"")]
 Records = Annotated[bytes | memoryview, Kind("records", b"")]

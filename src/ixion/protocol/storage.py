@@ -26,7 +26,7 @@ def codec(table: StructMeta, version: int) -> MessageCodec:
     known = _codecs.get((table, version))
     if known is None:
         if not resolve.holds(table.within, version):
-            raise UnsupportedVersionError(-1, version)
+            raise UnsupportedVersionError(table.__name__, version)
         flexible = resolve.holds(table.flexible, version)
         known = _codecs[table, version] = resolve.message(table.__name__, table, version, flexible)
     return known
@@ -39,7 +39,7 @@ def encode(value: Struct, version: int) -> bytes:
 
 def decode(table: type[T], data: bytes) -> T:
     """The value behind the version it names. A version from the future is refused, as Kafka does."""
-    return cast(T, codec(table, prefix(table, data)).decode(data, PREFIX_SIZE))
+    return cast(T, codec(table, prefix(table.__name__, data)).decode(data, PREFIX_SIZE))
 
 
 def encode_key(record_type: int, key: Struct) -> bytes:
@@ -53,13 +53,14 @@ def decode_key(table: type[T], data: bytes) -> T:
 
 
 def record_type(data: bytes) -> int:
-    return prefix(Struct, data)
+    """What kind of record a key belongs to."""
+    return prefix("record key", data)
 
 
-def prefix(table: type[Struct], data: bytes) -> int:
+def prefix(name: str, data: bytes) -> int:
     if len(data) < PREFIX_SIZE:
-        error = DecodeError("a stored message has at least two bytes", 0)
-        error.of(table.__name__, -1)
+        error = DecodeError("at least two bytes are wanted", 0)
+        error.of(name, -1)
         raise error
     return int.from_bytes(data[:PREFIX_SIZE], signed=True)
 
