@@ -189,13 +189,22 @@ def test_the_worker_survives_a_task_that_raises(caplog: pytest.LogCaptureFixture
     timer.shutdown()
 
 
-def test_an_executor_may_call_the_task_or_its_run_method(clock: ManualClock) -> None:
-    for executor in (lambda task: task(), lambda task: task.run()):
-        out: list[int] = []
-        timer = SystemTimer("x", clock=clock, executor=executor)
-        timer.add(Recorder(0, out))
-        assert out == [0]
-        timer.shutdown()
+def test_an_executor_runs_the_task_itself_or_through_the_timer(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    out: list[int] = []
+    inline = SystemTimer("inline", clock=clock, executor=lambda task: task.run())
+    inline.add(Recorder(0, out))
+    later: list[TimerTask] = []
+    pooled = SystemTimer("pooled", clock=clock, executor=later.append)
+    pooled.add(Recorder(-1, out))
+    pooled.call_later(0, lambda: 1 // 0)
+    for task in later:
+        pooled.run_task(task)
+    assert out == [0, -1]
+    assert pooled.snapshot().failed == 1
+    inline.shutdown()
+    pooled.shutdown()
 
 
 def test_a_task_without_run_says_so(timer: SystemTimer, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """Hierarchical timing wheels: a timer for threads, a timer for an event loop, one core. Standard library only."""
 
 from ixion.timer.clock import Clock, ManualClock
+from ixion.timer.collector import relax_collector
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.snapshot import LevelSnapshot, TimerSnapshot
 from ixion.timer.system_timer import SystemTimer
@@ -17,4 +18,5 @@ __all__ = [
     "TimerClosedError",
     "TimerSnapshot",
     "TimerTask",
+    "relax_collector",
 ]

@@ -7,9 +7,10 @@ fallen due. The caller serialises access and supplies the time.
 from __future__ import annotations
 
 from ixion._native import i64
+from ixion.timer.clock import NS_PER_MS
 from ixion.timer.delay_queue import NEVER, DelayQueue
 from ixion.timer.snapshot import LevelSnapshot, TimerSnapshot
-from ixion.timer.task import TimerTask
+from ixion.timer.task import CANCELLED, TimerTask
 from ixion.timer.wheel import TimingWheel
 
 
@@ -30,22 +31,28 @@ class TimerCore:
         self.fell: i64 = 0
         self.failed: i64 = 0
 
-    def place(self, task: TimerTask) -> bool:
-        """Let the task wait until `task._due_ms`, moving it if it waits here already. False: cancelled or due now."""
+    def place(self, task: TimerTask, now_ns: i64) -> bool:
+        """Let the task wait for its delay, moving it if it waits here already. False: cancelled, or due now."""
         bucket = task._bucket
         if bucket is not None:
             bucket.remove(task)
             self.size -= 1
         self.added += 1
+        if task._due_ms == CANCELLED:
+            return False
+        # rounded up: the delay counts from now, not from the start of this millisecond
+        task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
         # a delay of nothing is due even if the hand, which moves only with buckets, lags behind the clock
         if task.delay_ms > 0 and self.wheel.add(task):
             self.size += 1
             return True
-        if not task._cancelled:
-            self.expired += 1
+        self.expired += 1
         return False
 
-    def discard(self, task: TimerTask) -> bool:
+    def discard(self, task: TimerTask, for_good: bool) -> bool:
+        """Take the task out, and mark it as cancelled if `for_good`. True if it was waiting."""
+        if for_good:
+            task._due_ms = CANCELLED
         bucket = task._bucket
         if bucket is None:
             return False
@@ -74,11 +81,8 @@ class TimerCore:
                     self.fell += 1
                 else:
                     self.size -= 1
-                    if task._cancelled:  # cancelled while it moved here from another timer
-                        self.cancelled += 1
-                    else:
-                        self.expired += 1
-                        due.append(task)
+                    self.expired += 1
+                    due.append(task)
             falling.clear()
         return due
 

@@ -70,21 +70,17 @@ class LoopTimer(Timer):
                 previous.withdraw(task, False)
             task._timer = self
         core = self._core
-        # rounded up: the delay counts from now, not from the start of this millisecond
-        task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
-        if core.place(task):
+        if core.place(task, now_ns):
             if core.queue.head_ms < self._armed_ms:
                 self._arm(now_ns)
             return True
-        if not task._cancelled:
+        if not task.cancelled:
             self._due.append(task)
             self._run_soon()
         return False
 
     def withdraw(self, task: TimerTask, for_good: bool) -> bool:
-        if for_good:
-            task._cancelled = True
-        return task._timer is self and self._core.discard(task)
+        return task._timer is self and self._core.discard(task, for_good)
 
     def advance_clock(self) -> bool:
         """Turn the wheel to the present and run what is due. True if the clock was moved. The loop calls it in time."""

@@ -42,9 +42,10 @@ MAX_WAIT_MS: Final = 86_400_000  # a day in one call of advance_clock: well insi
 class SystemTimer(Timer):
     """A hierarchical timing wheel that any thread may use.
 
-    `executor` is called with each expired task and is to call it; by default one worker thread does. `clock` returns
-    nanoseconds and never goes back. With the tick of 1 ms no task runs before its delay has passed; with a coarser tick
-    it may run early by less than a tick, because a bucket is due at its beginning.
+    `executor` is called with each expired task and is to run it (`task.run()`, or elsewhere `timer.run_task(task)`); by
+    default one worker thread does. `clock` returns nanoseconds and never goes back. With the tick of 1 ms no task runs
+    before its delay has passed; with a coarser tick it may run early by less than a tick, because a bucket is due at
+    its beginning.
     """
 
     __slots__ = (
@@ -98,25 +99,24 @@ class SystemTimer(Timer):
         try:
             if self._closed:
                 raise TimerClosedError(f"timer {self.name} has been shut down")
-            # rounded up: the delay counts from now, not from the start of this millisecond
-            task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
-            waits = self._core.place(task)
+            waits = self._core.place(task, now_ns)
             if self._sleeping and self._core.queue.head_ms < self._sleeping_until_ms:
                 self._wake()
         finally:
             self._mutex.release()
-        if not waits and not task._cancelled:
+        if not waits and not task.cancelled:
             self._execute([task])
         return waits
 
     def withdraw(self, task: TimerTask, for_good: bool) -> bool:
         self._mutex.acquire()
         try:
-            if for_good:
-                task._cancelled = True
-            return task._timer is self and self._core.discard(task)
+            here = task._timer is self
+            taken_out = here and self._core.discard(task, for_good)
         finally:
             self._mutex.release()
+        # a task that another thread moved to another timer a moment ago is cancelled there
+        return taken_out if here or not for_good else task.cancel()
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""

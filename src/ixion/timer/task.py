@@ -1,7 +1,7 @@
 """What a timer runs: a task with a delay, which is its own entry in the wheel.
 
-A task is the node of the list it waits in (two links), so adding one allocates nothing and a waiting task costs
-about 120 bytes, its Python object included. The fields behind an underscore belong to the timer that holds it.
+A task is the node of the ring it waits in (two links), so adding one allocates nothing and a waiting task costs
+112 bytes, its Python object included. The fields behind an underscore belong to the timer that holds it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, SupportsIndex
 
-from ixion._native import i64, mypyc_attr
+from ixion._native import mypyc_attr
 
 if TYPE_CHECKING:
     from ixion.timer.bucket import Bucket
     from ixion.timer.timer import Timer
 
-MAX_DELAY_MS: Final[i64] = 2**62
+MAX_DELAY_MS: Final = 2**62
+LONG_MS: Final = 2**61  # delays below it need no second look, and comparing with it takes no arithmetic of big integers
+CANCELLED: Final = -2  # in the place of a deadline; real ones are -1 or later
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -27,16 +29,17 @@ class TimerTask:
     has run. Once cancelled it is refused for good.
     """
 
-    __slots__ = ("_bucket", "_cancelled", "_due_ms", "_next", "_prev", "_timer", "delay_ms")
+    __slots__ = ("_bucket", "_due_ms", "_next", "_prev", "_timer", "delay_ms")
 
     def __init__(self, delay_ms: SupportsIndex) -> None:
+        self.delay_ms: int = (
+            delay_ms if isinstance(delay_ms, int) and 0 <= delay_ms < MAX_DELAY_MS else checked(delay_ms)
+        )
+        self._due_ms = 0  # or CANCELLED
         self._next: TimerTask | None = None  # neighbours in the bucket's ring; None while it is in no ring
         self._prev: TimerTask | None = None
-        self.delay_ms: i64 = checked_delay(delay_ms)
-        self._due_ms: i64 = 0
         self._bucket: Bucket | None = None  # set exactly while the task waits
         self._timer: Timer | None = None  # the timer it was last added to
-        self._cancelled = False
 
     def run(self) -> None:
         """What happens when the time has come."""
@@ -46,27 +49,19 @@ class TimerTask:
         """Take the task out of its timer, in O(1), and refuse it from now on. True: it was waiting and will not run."""
         timer = self._timer
         if timer is None:
-            self._cancelled = True
-            timer = self._timer  # read after the flag was set: an add that missed the flag has left its timer here
+            self._due_ms = CANCELLED
+            timer = self._timer  # read after the flag was set: an add that missed it has left its timer here
             if timer is None:
                 return False
         return timer.withdraw(self, True)
 
     @property
     def cancelled(self) -> bool:
-        return self._cancelled
+        return self._due_ms == CANCELLED
 
     @property
     def waiting(self) -> bool:
         return self._bucket is not None
-
-    def __call__(self) -> None:
-        """Run the task as its timer would: an exception is logged and counted, and goes no further."""
-        timer = self._timer
-        if timer is None:
-            self.run()
-        else:
-            timer.run_task(self)
 
     def describe(self) -> str:
         """The name under which failures are logged."""
@@ -90,21 +85,12 @@ class CallTask(TimerTask):
         return str(getattr(self._fn, "__qualname__", repr(self._fn)))
 
 
-def checked_delay(delay_ms: SupportsIndex) -> i64:
-    """A delay as a machine integer. Below zero means at once; a fraction or an absurd size is an error."""
-    if isinstance(delay_ms, int):
-        whole = delay_ms
-    else:
-        try:
-            whole = operator.index(delay_ms)
-        except TypeError:
-            raise ValueError(f"delay_ms must be a whole number of milliseconds, not {delay_ms!r}") from None
-    if whole < 0:
-        return -1
+def checked(delay_ms: SupportsIndex) -> int:
+    """A delay of 0 to 2**62 ms as it is, one below zero as -1: at once. Anything else is an error."""
     try:
-        checked: i64 = whole
-    except (OverflowError, ValueError):
-        checked = MAX_DELAY_MS + 1  # beyond what a machine integer holds
-    if checked > MAX_DELAY_MS:
+        whole = operator.index(delay_ms)
+    except TypeError:
+        raise ValueError(f"delay_ms must be a whole number of milliseconds, not {delay_ms!r}") from None
+    if whole > MAX_DELAY_MS:
         raise ValueError(f"delay_ms must be at most 2**62, not {whole}")
-    return checked
+    return max(whole, -1)

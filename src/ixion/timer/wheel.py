@@ -46,14 +46,13 @@ class TimingWheel:
         self.arrived: i64 = 0  # tasks ever put into this wheel, from outside or from the wheel above
 
     def add(self, task: TimerTask) -> bool:
-        """Put the task into its bucket, here or above. False: it is cancelled or already due."""
-        if task._cancelled:
-            return False
-        ahead_ms = task._due_ms - self.current_ms
+        """Put the task into its bucket, here or in a wheel above. False: it is already due."""
+        due_ms: i64 = task._due_ms
+        ahead_ms = due_ms - self.current_ms
         if ahead_ms < self.tick_ms:
             return False
         if ahead_ms < self.span_ms:
-            tick_number = task._due_ms // self.tick_ms
+            tick_number = due_ms // self.tick_ms
             bucket = self.buckets[tick_number % self.size]
             bucket.add(task)
             self.arrived += 1
