@@ -126,6 +126,16 @@ def test_snappy_comes_bare_or_framed() -> None:
     assert inflate(Codec.SNAPPY, framed) == data
 
 
+def test_snappy_in_a_million_tiny_blocks_is_refused() -> None:
+    block = bytes(cramjam.snappy.compress_raw(b"x"))
+    tiny = len(block).to_bytes(4, "big") + block
+    assert inflate(Codec.SNAPPY, XERIAL_HEADER + tiny * 16) == b"x" * 16
+    assert refused(Codec.SNAPPY, XERIAL_HEADER + tiny * 1_000_000).code is ErrorCode.INVALID_RECORD
+    zeros = bytes(cramjam.snappy.compress_raw(bytes(1024)))
+    small = len(zeros).to_bytes(4, "big") + zeros
+    assert inflate(Codec.SNAPPY, XERIAL_HEADER + small * 1_000) == bytes(1024 * 1_000)
+
+
 BARE = bytes(cramjam.snappy.compress_raw(b"words" * 10))
 
 

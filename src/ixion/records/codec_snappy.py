@@ -16,6 +16,9 @@ XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 BLOCK_SIZE: Final = 32 * 1024
 MAX_RATIO: Final = 22
+# A block of zeros, 1 kB as the library's smallest, takes 50 bytes. Streams of much smaller blocks exist to waste time.
+MIN_MEAN_BLOCK: Final = 48
+SPARE_BLOCKS: Final = 16
 
 
 def chunks(data: memoryview, bound: int) -> Iterator[bytes]:
@@ -27,7 +30,11 @@ def chunks(data: memoryview, bound: int) -> Iterator[bytes]:
     end = len(data)
     if end < at:
         raise invalid("a snappy stream ends inside its header")
+    blocks_left = SPARE_BLOCKS + end // MIN_MEAN_BLOCK
     while at < end:
+        blocks_left -= 1
+        if blocks_left < 0:
+            raise invalid(f"a snappy stream of {end} bytes in more blocks than one for {MIN_MEAN_BLOCK} bytes")
         size = int.from_bytes(data[at : at + 4], "big", signed=True)
         at += 4
         if size <= 0 or size > end - at:
