@@ -6,12 +6,19 @@ fallen due. The caller serialises access and supplies the time.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion._native import i64
 from ixion.timer.clock import NS_PER_MS
 from ixion.timer.delay_queue import NEVER, DelayQueue
 from ixion.timer.snapshot import LevelSnapshot, TimerSnapshot
 from ixion.timer.task import CANCELLED, TimerTask
 from ixion.timer.wheel import TimingWheel
+
+Placed = int
+WAITS: Final = 0  # in the wheel
+DUE: Final = 1  # to be run by the caller
+REFUSED: Final = 2  # cancelled before
 
 
 class TimerCore:
@@ -31,23 +38,23 @@ class TimerCore:
         self.fell: i64 = 0
         self.failed: i64 = 0
 
-    def place(self, task: TimerTask, now_ns: i64) -> bool:
-        """Let the task wait for its delay, moving it if it waits here already. False: cancelled, or due now."""
+    def place(self, task: TimerTask, now_ns: i64) -> Placed:
+        """Let the task wait for its delay, moving it if it waits here already."""
         bucket = task._bucket
         if bucket is not None:
             bucket.remove(task)
             self.size -= 1
         self.added += 1
         if task._due_ms == CANCELLED:
-            return False
+            return REFUSED
         # rounded up: the delay counts from now, not from the start of this millisecond
         task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
         # a delay of nothing is due even if the hand, which moves only with buckets, lags behind the clock
         if task.delay_ms > 0 and self.wheel.add(task):
             self.size += 1
-            return True
+            return WAITS
         self.expired += 1
-        return False
+        return DUE
 
     def discard(self, task: TimerTask, for_good: bool) -> bool:
         """Take the task out, and mark it as cancelled if `for_good`. True if it was waiting."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ixion._native import i64
 from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
-from ixion.timer.core import TimerCore
+from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.snapshot import TimerSnapshot
 from ixion.timer.task import TimerTask
@@ -70,14 +70,13 @@ class LoopTimer(Timer):
                 previous.withdraw(task, False)
             task._timer = self
         core = self._core
-        if core.place(task, now_ns):
-            if core.queue.head_ms < self._armed_ms:
-                self._arm(now_ns)
-            return True
-        if not task.cancelled:
+        placed = core.place(task, now_ns)
+        if placed == DUE:
             self._due.append(task)
             self._run_soon()
-        return False
+        elif core.queue.head_ms < self._armed_ms:
+            self._arm(now_ns)
+        return placed == WAITS
 
     def withdraw(self, task: TimerTask, for_good: bool) -> bool:
         return task._timer is self and self._core.discard(task, for_good)

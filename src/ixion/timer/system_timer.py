@@ -26,7 +26,7 @@ from typing import Final
 
 from ixion._native import i64
 from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
-from ixion.timer.core import TimerCore
+from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.mutex import Mutex
 from ixion.timer.snapshot import TimerSnapshot
@@ -99,14 +99,14 @@ class SystemTimer(Timer):
         try:
             if self._closed:
                 raise TimerClosedError(f"timer {self.name} has been shut down")
-            waits = self._core.place(task, now_ns)
+            placed = self._core.place(task, now_ns)
             if self._sleeping and self._core.queue.head_ms < self._sleeping_until_ms:
                 self._wake()
         finally:
             self._mutex.release()
-        if not waits and not task.cancelled:
+        if placed == DUE:
             self._execute([task])
-        return waits
+        return placed == WAITS
 
     def withdraw(self, task: TimerTask, for_good: bool) -> bool:
         self._mutex.acquire()
