@@ -57,6 +57,7 @@ clean: ## remove what was built
 # The installed copy is the compiled one; the interpreted tests put src/ in front of it. Where there is a C compiler,
 # failing to compile is an error here; anybody else's installation would go on interpreted.
 .venv/.built: .venv/.ready $(SOURCES)
+	@echo "building ixion; compiling it takes a minute or two"
 	rm -rf build/lib* build/bdist*
 	IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
 	@touch $@

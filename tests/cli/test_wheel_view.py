@@ -144,7 +144,7 @@ def test_an_empty_queue_has_no_next_bucket() -> None:
 
 
 def test_numbers_and_durations_are_short() -> None:
-    assert [compact(n) for n in (0, 0.42, 9.96, 126, 9898, 9999.6, 20_012, 999_600)] == [
-        "0", "0.4", "10", "126", "9,898", "10k", "20k", "1.0M",
+    assert [compact(n) for n in (0, 5, 5.0, 0.42, 9.96, 126, 9898, 9999.6, 20_012, 999_600)] == [
+        "0", "5", "5.0", "0.4", "10", "126", "9,898", "10k", "20k", "1.0M",
     ]  # fmt: skip
     assert [duration(ms) for ms in (1, 400, 8000, 160_000, 3_200_000)] == ["1 ms", "400 ms", "8 s", "160 s", "53 min"]

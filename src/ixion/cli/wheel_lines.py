@@ -33,8 +33,8 @@ def summary(reading: Reading) -> str:
     """The whole run, in three lines."""
     timer = reading.timer
     return (
-        f"{reading.elapsed_seconds:.1f} s: {timer.added:,} tasks added ({per_second(reading.added)} a second), "
-        f"{timer.expired:,} ran, {timer.cancelled:,} cancelled, {timer.size:,} still waited\n"
-        f"{timer.fell:,} falls between {len(timer.levels)} levels; late {lateness(reading)}\n"
-        f"{process(reading)}"
+        f"{reading.elapsed_seconds:.1f} s: {timer.added:,} tasks added, {per_second(reading.added)} a second\n"
+        f"{timer.expired:,} ran, {timer.cancelled:,} cancelled, {timer.size:,} still waited; "
+        f"{timer.fell:,} falls between {len(timer.levels)} levels\n"
+        f"late {lateness(reading)}; {process(reading)}"
     )

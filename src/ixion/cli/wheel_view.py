@@ -185,9 +185,9 @@ def colour(far: float) -> str:
 
 
 def compact(number: float) -> str:
-    """At most five characters: 0.4, 126, 9,898, 20k, 1.2M."""
+    """At most five characters: 5 tasks, 0.4 a second, 126, 9,898, 20k, 1.2M."""
     if number < 9_999.5:
-        return per_second(number)
+        return f"{number:,}" if isinstance(number, int) else per_second(number)
     return f"{number / 1000:.0f}k" if number < 999_500 else f"{number / 1e6:.1f}M"
 
 
