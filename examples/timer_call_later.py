@@ -13,7 +13,7 @@ from ixion.timer import SystemTimer, TimerTask
 
 # By default a worker thread runs the tasks. With this executor the thread that turns the wheel runs them itself: right
 # for short functions, and then `timer.size` says truly whether anything is still to come.
-timer = SystemTimer("demo", executor=lambda task: task())
+timer = SystemTimer("demo", executor=lambda task: task.run())
 
 
 def tick(number: int) -> None:
