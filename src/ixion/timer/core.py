@@ -44,9 +44,9 @@ class TimerCore:
         if bucket is not None:
             bucket.remove(task)
             self.size -= 1
-        self.added += 1
         if task._due_ms == CANCELLED:
             return REFUSED
+        self.added += 1
         # rounded up: the delay counts from now, not from the start of this millisecond
         task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
         # a delay of nothing is due even if the hand, which moves only with buckets, lags behind the clock
