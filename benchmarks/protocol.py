@@ -7,6 +7,8 @@ and writes what they mean. ixion alone proves a frame sound before it builds any
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -20,6 +22,7 @@ from ixion.protocol.registry import ApiKey
 
 OURS, KIO, KAFKA_PYTHON, AIOKAFKA = "ixion", "kio", "kafka-python", "aiokafka"
 VERSIONS = {ApiKey.PRODUCE: (7, 9), ApiKey.FETCH: (11, 12), ApiKey.METADATA: (5, 12)}
+IMPORT = "import time; t = time.perf_counter(); import ixion.protocol.envelope; print((time.perf_counter() - t) * 1000)"
 Job = tuple[str, Callable[[], object]]
 
 
@@ -162,10 +165,16 @@ def measured(jobs: list[Job], seconds: float) -> Mapping[str, float]:
     return result
 
 
+def with_import(jobs: list[Job], seconds: float) -> Mapping[str, float]:
+    """What all messages cost, and what it costs to import the package in a new interpreter."""
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+    return {**measured(jobs, seconds), "import": float(done.stdout)}
+
+
 def contenders(session: Session) -> dict[str, Contender]:
     seconds = 0.01 if session.quick else 0.1
     found = {OURS: list(ours()), KIO: list(kio()), KAFKA_PYTHON: list(kafka_python()), AIOKAFKA: list(aiokafka())}
-    return {name: partial(measured, jobs, seconds) for name, jobs in found.items()}
+    return {name: partial(with_import if name == OURS else measured, jobs, seconds) for name, jobs in found.items()}
 
 
 def rows(verb: str, side: str) -> tuple[Row, ...]:
@@ -179,7 +188,11 @@ def rows(verb: str, side: str) -> tuple[Row, ...]:
 BENCHMARK = Benchmark(
     name="protocol",
     title="Messages of the protocol",
-    rows=(*rows("read", "request"), *rows("write", "response")),
+    rows=(
+        *rows("read", "request"),
+        *rows("write", "response"),
+        Row(key="import", label="import ixion.protocol.envelope", unit="ms", charted=False),
+    ),
     goals=(
         Goal(
             label="a Produce request is read, and proved sound, in at most twice kio's time",
@@ -196,6 +209,7 @@ BENCHMARK = Benchmark(
             )
             for api, versions in VERSIONS.items()
         ),
+        Goal(label="imported in at most 30 ms", value=("import", OURS), base=30.0, at_most=1.0),
     ),
     baseline=OURS,
     contenders=contenders,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ixion.protocol.codec.sink import SPLIT_SIZE
 from ixion.protocol.envelope import (
     decode_request,
     decode_request_header,
@@ -11,12 +12,21 @@ from ixion.protocol.envelope import (
     encode_request,
     encode_response,
     encode_response_as,
+    frame_request,
+    frame_response,
 )
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.headers import RequestHeader, ResponseHeader
+from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.protocol.messages.k03_metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
 from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.protocol.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 
@@ -92,8 +102,6 @@ def test_an_error_in_the_body_names_the_body() -> None:
 
 
 def test_large_answers_may_pass_the_budget_of_requests() -> None:
-    from ixion.protocol.messages.k03_metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-
     partition = MetadataResponsePartition(
         error_code=0, partition_index=0, leader_id=1, replica_nodes=tuple(range(300)), isr_nodes=(1,)
     )
@@ -103,3 +111,36 @@ def test_large_answers_may_pass_the_budget_of_requests() -> None:
     assert decode_response(ApiKey.METADATA, 1, frame)[1] == body
     with pytest.raises(DecodeError, match="more elements"):
         decode_response(ApiKey.METADATA, 1, frame, budget=1000)
+
+
+@pytest.mark.parametrize("size", [0, 10, SPLIT_SIZE, 3 * SPLIT_SIZE])
+def test_frames_carry_their_size(size: int) -> None:
+    records = memoryview(bytes(size))
+    partition = PartitionProduceData(index=0, records=records)
+    topic = TopicProduceData(name="orders", partition_data=(partition, partition))
+    body = ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,))
+    parts = frame_request(header(ApiKey.PRODUCE, 9), body)
+    frame = b"".join(parts)
+    assert int.from_bytes(frame[:4]) == len(frame) - 4
+    assert frame[4:] == b"".join(encode_request(header(ApiKey.PRODUCE, 9), body))
+    assert decode_request(frame, 4)[1] == body
+    assert sum(part is records for part in parts) == (2 if size >= SPLIT_SIZE else 0)
+
+
+def test_framed_answers_are_one_buffer_when_small() -> None:
+    body = HeartbeatResponse(error_code=27)
+    (frame,) = frame_response(header(ApiKey.HEARTBEAT, 4), body)
+    assert bytes(frame).hex(" ") == "00 00 00 0c 00 00 00 07 00 00 00 00 00 00 1b 00"
+
+
+def test_a_trusted_sender_may_send_more() -> None:
+    request = OffsetDeleteRequest(
+        group_id="g",
+        topics=(
+            OffsetDeleteRequestTopic(name="t", partitions=(OffsetDeleteRequestPartition(partition_index=1),) * 300),
+        ),
+    )
+    frame = b"".join(encode_request(header(ApiKey.OFFSET_DELETE, 0), request))
+    with pytest.raises(DecodeError, match="more elements"):
+        decode_request(frame, budget=300)
+    assert decode_request(frame, budget=301)[1] == request

@@ -1,8 +1,10 @@
-"""Whole requests and responses: header and body, without the four bytes of size that framing puts in front.
+"""Whole requests and responses: header and body.
 
     header, body = decode_request(frame)
-    parts = encode_response(header, ProduceResponse(...))
+    parts = frame_response(header, ProduceResponse(...))
 
+A frame is read without the four bytes of size in front of it, which framing has taken off. It is written with them
+by the functions named `frame`, without them by those named `encode`.
 Bodies come back as `Struct`; the handler of a key knows which one it is. Both directions are here for both roles. The
 first request of a key and version pays for its codecs; after that a header costs 0.4 µs beside its body.
 """
@@ -61,11 +63,13 @@ def exchange(key: i64, version: i64) -> Exchange:
     return known
 
 
-def decode_request(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
-    """The request that fills `data[start:end]`."""
+def decode_request(
+    data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = ELEMENT_BUDGET
+) -> tuple[RequestHeader, Struct]:
+    """The request that fills `data[start:end]`. A listener that only brokers reach may grant a larger budget."""
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
-    return cast(RequestHeader, header), cast(Struct, codecs.request.decode(data, body, end))
+    return cast(RequestHeader, header), cast(Struct, codecs.request.decode(data, body, end, budget))
 
 
 def decode_request_header(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, i64]:
@@ -92,27 +96,54 @@ def version_number(data: bytes, start: i64) -> i64:
 
 
 def encode_request(header: RequestHeader, body: Struct) -> list[Part]:
-    codecs = exchange(header.api_key, header.api_version)
+    """Buffers to send one after the other. Large record data is among them as it was given, uncopied."""
     sink = Sink()
-    codecs.request_header.write(sink, header)
-    codecs.request.write(sink, body)
+    write_request(sink, header, body)
     return sink.finish()
 
 
+def frame_request(header: RequestHeader, body: Struct) -> list[Part]:
+    """As `encode_request`, with the size in front: ready to send."""
+    sink = Sink(True)
+    write_request(sink, header, body)
+    return sink.finish_frame()
+
+
+def write_request(sink: Sink, header: RequestHeader, body: Struct) -> None:
+    codecs = exchange(header.api_key, header.api_version)
+    codecs.request_header.write(sink, header)
+    codecs.request.write(sink, body)
+
+
 def encode_response(header: RequestHeader, body: Struct) -> list[Part]:
-    """The answer to the request with this header. Large record data stays in buffers of its own, uncopied."""
+    """The answer to the request with this header, as buffers like those of `encode_request`."""
     return encode_response_as(header.api_key, header.api_version, header.correlation_id, body)
 
 
 def encode_response_as(key: i64, version: i64, correlation_id: i32, body: Struct) -> list[Part]:
     """As `encode_response`, in a version of one's own choice: ApiVersions answers one that is too new in version 0."""
-    codecs = exchange(key, version)
     sink = Sink()
+    write_response(sink, key, version, correlation_id, body)
+    return sink.finish()
+
+
+def frame_response(header: RequestHeader, body: Struct) -> list[Part]:
+    """As `encode_response`, with the size in front: ready to send."""
+    return frame_response_as(header.api_key, header.api_version, header.correlation_id, body)
+
+
+def frame_response_as(key: i64, version: i64, correlation_id: i32, body: Struct) -> list[Part]:
+    sink = Sink(True)
+    write_response(sink, key, version, correlation_id, body)
+    return sink.finish_frame()
+
+
+def write_response(sink: Sink, key: i64, version: i64, correlation_id: i32, body: Struct) -> None:
+    codecs = exchange(key, version)
     write_i32_be(sink.out, correlation_id)
     if codecs.tagged_answer:
         sink.out.append(0)  # no tagged fields
     codecs.response.write(sink, body)
-    return sink.finish()
 
 
 def decode_response(

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, write_i32_be
 
-from ixion._native import i64
+from ixion._native import i32, i64, u8
 
 # Record data of this size and more becomes a part of its own. Below, copying is cheaper than one more buffer to send.
 SPLIT_SIZE: Final = 4096
+SIZE_SIZE: Final = 4  # bytes of the size in front of a frame
 
 Part = bytes | bytearray | memoryview
 
 
 class Sink:
-    """Collects one message. `out` is written directly by the types; `parts` holds what was closed before it."""
+    """Collects one message. `out` is written directly by the types; `parts` holds what was closed before it.
 
-    def __init__(self) -> None:
+    A `framed` one leaves four bytes free in front, for `finish_frame` to put the size of the rest there.
+    """
+
+    def __init__(self, framed: bool = False) -> None:
         self.out = BytesWriter()
         self.parts: list[Part] = []
+        if framed:
+            write_i32_be(self.out, 0)
 
     def uvarint(self, value: i64) -> None:
         out = self.out
@@ -49,3 +55,19 @@ class Sink:
         if not self.parts:
             return self.out.getvalue()
         return b"".join(self.finish())
+
+    def finish_frame(self) -> list[Part]:
+        size: i64 = len(self.out) - SIZE_SIZE
+        if not self.parts:
+            shift: i64 = 24
+            for index in range(SIZE_SIZE):
+                self.out[index] = u8((size >> shift) & 255)
+                shift -= 8
+            return self.finish()
+        for part in self.parts:
+            size += part.nbytes if isinstance(part, memoryview) else len(part)
+        head = BytesWriter()
+        write_i32_be(head, i32(size))
+        head.write(bytes(self.parts[0])[SIZE_SIZE:])
+        self.parts[0] = head.getvalue()
+        return self.finish()
