@@ -22,7 +22,7 @@ from ixion.protocol.registry import ApiKey
 
 OURS, KIO, KAFKA_PYTHON, AIOKAFKA = "ixion", "kio", "kafka-python", "aiokafka"
 VERSIONS = {ApiKey.PRODUCE: (7, 9), ApiKey.FETCH: (11, 12), ApiKey.METADATA: (5, 12)}
-IMPORT = "import time; t = time.perf_counter(); import ixion.protocol.envelope; print((time.perf_counter() - t) * 1000)"
+IMPORT = "import time; t = time.process_time(); import ixion.protocol.envelope; print((time.process_time() - t) * 1000)"
 Job = tuple[str, Callable[[], object]]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import uuid
 
 import pytest
@@ -15,9 +16,15 @@ def test_there_and_back() -> None:
 
 
 def test_drawn_ids_can_be_named_on_a_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter([ZERO_ID, bytes(15) + b"\x01", b"\xfb" * 16, b"2E78EA57052D436B"])
-    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=next(drawn)))
-    assert new_id() == b"2E78EA57052D436B"
+    drawn = iter([b"\xfb" * 16, b"2E78EA57052D436B"])
+    monkeypatch.setattr(os, "urandom", lambda size: next(drawn)[:size])
+    assert id_text(new_id()) == "MkU3OEVBRTewNTJENDM2Qg"
+
+
+def test_drawn_ids_are_random_uuids() -> None:
+    drawn = {new_id() for _ in range(100)}
+    assert len(drawn) == 100
+    assert {uuid.UUID(bytes=value).version for value in drawn} == {4}
 
 
 @pytest.mark.parametrize("text", ["", "abc", "A" * 21, "A" * 23, "A" * 21 + "+", "A" * 21 + "=", "é" * 22])

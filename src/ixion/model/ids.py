@@ -2,38 +2,43 @@
 
     MkU3OEVBNTcwNTJENDM2Qg  <->  32 45 37 38 45 41 35 37 30 35 32 44 34 33 36 42
 
-Kafka reserves the lowest ids: zero means "none", one the metadata topic of KRaft; neither is ever drawn. Nor is an id
-whose text starts with a dash, which a command line would take for an option.
+Zero means "none". An id whose text starts with a dash is never drawn: a command line would take it for an option.
 """
 
 from __future__ import annotations
 
-import base64
-import uuid
+import os
+from binascii import a2b_base64, b2a_base64
 from typing import Final
 
 ID_SIZE: Final = 16  # bytes
 TEXT_SIZE: Final = 22  # characters
 ZERO_ID: Final = bytes(ID_SIZE)
-RESERVED_BELOW: Final = 100
+
+# `base64` and `uuid` would do this too, for 8 ms of every start.
+TO_URL: Final = bytes.maketrans(b"+/", b"-_")
+FROM_URL: Final = bytes.maketrans(b"-_", b"+/")
 
 
 def new_id() -> bytes:
+    """A random UUID of version 4."""
     while True:
-        drawn = uuid.uuid4().bytes
-        if int.from_bytes(drawn) >= RESERVED_BELOW and not id_text(drawn).startswith("-"):
-            return drawn
+        drawn = bytearray(os.urandom(ID_SIZE))
+        drawn[6] = drawn[6] & 0x0F | 0x40  # version
+        drawn[8] = drawn[8] & 0x3F | 0x80  # variant
+        if not id_text(drawn).startswith("-"):
+            return bytes(drawn)
 
 
-def id_text(value: bytes) -> str:
+def id_text(value: bytes | bytearray) -> str:
     if len(value) != ID_SIZE:
         raise ValueError(f"an id has {ID_SIZE} bytes, not {len(value)}")
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+    return b2a_base64(value, newline=False).translate(TO_URL).decode()[:TEXT_SIZE]
 
 
 def id_from_text(text: str) -> bytes:
     try:
-        value = base64.urlsafe_b64decode(text + "==")
+        value = a2b_base64(text.encode().translate(FROM_URL) + b"==")
     except ValueError:
         value = b""
     # The decoder passes over what it does not know; only the text that we would write for the value is its text.
