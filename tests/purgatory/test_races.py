@@ -106,7 +106,7 @@ def completes_without(tmp_path: Path, scenario: str, module: str, line: str, ins
 
 def test_the_pending_flag(tmp_path: Path) -> None:
     assert pending_flag()
-    line = "                self._pending = True\n"
+    line = "            operation._pending = True\n"
     assert not completes_without(tmp_path, "pending_flag", "purgatory/operation.py", line, "")
 
 

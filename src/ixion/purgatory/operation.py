@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from ixion._native import mypyc_attr
 from ixion.timer.mutex import Mutex
-from ixion.timer.task import TimerTask
+from ixion.timer.task import TimerTask, cancel
 
 if TYPE_CHECKING:
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
@@ -64,48 +64,58 @@ class DelayedOperation(TimerTask):
 
     def force_complete(self) -> bool:
         """Complete the operation now, whatever its condition. False if it was completed before."""
-        FLAGS.acquire()
-        first = not self._completed
-        self._completed = True
-        FLAGS.release()
-        if not first:
+        if not leave(self, True):
             return False
-        self.cancel()
-        self.leave()
+        cancel(self)
         self.on_complete()
         return True
 
     def safe_try_complete(self) -> bool:
         """`try_complete`, by one thread at a time and without losing a wake-up. True if this call completed it."""
-        while True:
-            FLAGS.acquire()
-            if self._checking:
-                self._pending = True
-                FLAGS.release()
-                return False
-            self._checking = True
-            self._pending = False
-            FLAGS.release()
-            try:
-                done = self.try_complete()
-            finally:
-                FLAGS.acquire()
-                self._checking = False
-                again = self._pending
-                FLAGS.release()
-            if done or self._completed or not again:
-                return done
+        return safe_try_complete(self)
 
     def run(self) -> None:
         """The timer's call: the time is up."""
         if self.force_complete():
             self.on_expiration()
 
-    def leave(self) -> None:
-        """Stop counting as delayed in the purgatory it waits in, if any."""
+
+# Functions, because compiled code calls these directly, whatever Python class the operation has; a method of a class
+# that Python code may subclass is looked up by name each time, which costs more than what these do.
+
+
+def safe_try_complete(operation: DelayedOperation) -> bool:
+    while True:
         FLAGS.acquire()
-        purgatory = self._purgatory
-        if purgatory is not None:
-            purgatory._delayed -= 1
-            self._purgatory = None
+        if operation._checking:
+            operation._pending = True
+            FLAGS.release()
+            return False
+        operation._checking = True
+        operation._pending = False
         FLAGS.release()
+        try:
+            done = operation.try_complete()
+        finally:
+            FLAGS.acquire()
+            operation._checking = False
+            again = operation._pending
+            FLAGS.release()
+        if done or operation._completed or not again:
+            return done
+
+
+def leave(operation: DelayedOperation, completed: bool) -> bool:
+    """Mark the operation as completed, or else dropped, and no longer delayed. False if it was completed before."""
+    FLAGS.acquire()
+    first = not operation._completed
+    if completed:
+        operation._completed = True
+    else:
+        operation._dropped = True
+    purgatory = operation._purgatory
+    if purgatory is not None:
+        purgatory._delayed -= 1
+        operation._purgatory = None
+    FLAGS.release()
+    return first

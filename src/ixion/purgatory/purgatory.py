@@ -26,13 +26,14 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from ixion._native import i64
-from ixion.purgatory.operation import FLAGS, DelayedOperation
+from ixion.purgatory.operation import FLAGS, DelayedOperation, leave, safe_try_complete
 from ixion.purgatory.purge import Purge
 from ixion.purgatory.reaper import Reaper
 from ixion.purgatory.snapshot import PurgatorySnapshot
 from ixion.purgatory.watchers import Shard
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.system_timer import SystemTimer
+from ixion.timer.task import cancel
 from ixion.timer.timer import Timer, TimerClosedError
 
 log = logging.getLogger(__name__)
@@ -121,10 +122,8 @@ class DelayedOperationPurgatory:
         """Stop waiting for what watches the key. The operations are handed back, not completed."""
         cancelled: list[DelayedOperation] = []
         for operation in self._shard(key).forget(key):
-            if not operation._completed and not operation._dropped:
-                operation._dropped = True
-                operation.cancel()
-                operation.leave()
+            if not operation._dropped and leave(operation, False):
+                cancel(operation)
                 cancelled.append(operation)
         return cancelled
 
@@ -182,7 +181,7 @@ class DelayedOperationPurgatory:
 
     def _attempt(self, operation: DelayedOperation) -> bool:
         try:
-            return operation.safe_try_complete()
+            return safe_try_complete(operation)
         except Exception:
             self._failed += 1
             log.exception("purgatory %s: operation %s raised", self.name, operation.describe())

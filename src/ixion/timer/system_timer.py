@@ -30,7 +30,7 @@ from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.mutex import Mutex
 from ixion.timer.snapshot import TimerSnapshot
-from ixion.timer.task import TimerTask
+from ixion.timer.task import TimerTask, cancel
 from ixion.timer.timer import Timer, TimerClosedError
 from ixion.timer.worker import Worker
 
@@ -116,7 +116,7 @@ class SystemTimer(Timer):
         finally:
             self._mutex.release()
         # a task that another thread moved to another timer a moment ago is cancelled there
-        return taken_out if here or not for_good else task.cancel()
+        return taken_out if here or not for_good else cancel(task)
 
     def advance_clock(self, timeout_ms: int) -> bool:
         """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""

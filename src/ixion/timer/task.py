@@ -47,13 +47,7 @@ class TimerTask:
 
     def cancel(self) -> bool:
         """Take the task out of its timer, in O(1), and refuse it from now on. True: it was waiting and will not run."""
-        timer = self._timer
-        if timer is None:
-            self._due_ms = CANCELLED
-            timer = self._timer  # read after the flag was set: an add that missed it has left its timer here
-            if timer is None:
-                return False
-        return timer.withdraw(self, True)
+        return cancel(self)
 
     @property
     def cancelled(self) -> bool:
@@ -83,6 +77,17 @@ class CallTask(TimerTask):
 
     def describe(self) -> str:
         return str(getattr(self._fn, "__qualname__", repr(self._fn)))
+
+
+def cancel(task: TimerTask) -> bool:
+    """`task.cancel()`. A function, because compiled code calls it directly, whatever Python class the task has."""
+    timer = task._timer
+    if timer is None:
+        task._due_ms = CANCELLED
+        timer = task._timer  # read after the deadline was overwritten: an add that missed that has left its timer here
+        if timer is None:
+            return False
+    return timer.withdraw(task, True)
 
 
 def checked(delay_ms: SupportsIndex) -> int:
