@@ -6,11 +6,15 @@ Kafka's half is that very class, run as it is in a warm JVM (java/PurgatoryPeer.
 
 A rate is sustained when the requests really get in at that rate, and the last one is done no later than its timeout
 allows. We look for the highest: an overload shows about where it is, then the target comes down until it is met.
+
+Ours runs with the garbage collector relaxed, as `ixion.timer.relax_collector` sets it; the rows below it show Python's
+own thresholds, and none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from benchmarks.framework import Benchmark, Contender, Goal, JavaPeer, Row, Session, fresh
 from benchmarks.loads import purgatory_load, purge_load
@@ -25,6 +29,7 @@ MET = 0.97  # of the target; the rest is the noise of a second's worth of random
 SLACK_MS = 150  # for the last requests to be completed after their time
 FIRST_TRY, STEP = 1.1, 0.9  # of the rate reached in overload; then of the rate before
 PURGED = 340_000
+COLLECTORS = ("default", "off")  # beside the relaxed one
 
 Figures = Mapping[str, float]
 Run = Callable[[int, float], Figures]  # requests, rate
@@ -41,20 +46,23 @@ def sustained(run: Run, seconds: float) -> Figures:
         rate *= STEP
 
 
-def ours(form: Callable[[Harness], float], purge: Callable[[int], Figures], scale: int) -> Figures:
+def ours(form: Callable[[Harness], float], purge: Callable[..., Figures], scale: int) -> Figures:
     seconds = 1.5 / scale
     rows: dict[str, float] = {}
     for key, (p50, p75) in LOADS.items():
 
-        def run(requests: int, rate: float, *, p50: int = p50, p75: int = p75, **options: bool) -> Figures:
+        def run(requests: int, rate: float, *, p50: int = p50, p75: int = p75, **options: Any) -> Figures:
             load = Load(requests=requests, rate=rate, timeout_ms=TIMEOUT_MS, p50_ms=p50, p75_ms=p75)
             return fresh(purgatory_load.measure, form, load, **options)
 
         figures = sustained(run, seconds)
         rows |= {f"{key}-rate": figures["actual"], f"{key}-cpu": figures["cpu"], f"{key}-gc": figures["gc"]}
-        rows[f"{key}-cpu-nogc"] = run(int(figures["actual"] * seconds), figures["actual"], collector=False)["cpu"]
-        rows[f"{key}-harness"] = run(int(figures["actual"] * seconds), figures["actual"], null=True)["cpu"]
+        requests = int(figures["actual"] * seconds)
+        for collector in COLLECTORS:
+            rows[f"{key}-cpu-{collector}"] = run(requests, figures["actual"], collector=collector)["cpu"]
+        rows[f"{key}-harness"] = run(requests, figures["actual"], null=True)["cpu"]
     rows["purge"] = fresh(purge, PURGED // scale)["longest"]
+    rows["purge-default"] = fresh(purge, PURGED // scale, "default")["longest"]
     return rows
 
 
@@ -87,11 +95,17 @@ def rows() -> tuple[Row, ...]:
         found += [
             Row(key=f"{key}-rate", label=f"{words}: sustained rate", unit="requests/s"),
             Row(key=f"{key}-cpu", label=f"{words}: processor time of a request", unit="µs"),
-            Row(key=f"{key}-cpu-nogc", label="the same without the garbage collector", unit="µs", charted=False),
+            Row(
+                key=f"{key}-cpu-default", label="the same, Python's own collector thresholds", unit="µs", charted=False
+            ),
+            Row(key=f"{key}-cpu-off", label="the same without the garbage collector", unit="µs", charted=False),
             Row(key=f"{key}-harness", label="of which the harness itself", unit="µs", charted=False),
             Row(key=f"{key}-gc", label="of which in the garbage collector", unit="ns", charted=False),
         ]
     found.append(Row(key="purge", label=f"longest hold-up while {PURGED:,} operations are purged", unit="ms"))
+    found.append(
+        Row(key="purge-default", label="the same, Python's own collector thresholds", unit="ms", charted=False)
+    )
     return tuple(found)
 
 

@@ -18,7 +18,6 @@ what it costs itself.
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import random
 import threading
@@ -28,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from benchmarks.loads.timer_loads import GcWatch
+from benchmarks.loads.collector import Collector, GcWatch, set_collector
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
 from ixion.timer import LoopTimer
 
@@ -106,7 +105,6 @@ class Harness:
 
     def measure(self, run: Callable[[Harness], float]) -> Mapping[str, float]:
         """RUN puts all requests in, waits until they are done, and says how long the putting in took, in seconds."""
-        gc.collect()
         watch = GcWatch()
         cpu, start = time.process_time(), time.perf_counter()
         took = run(self)
@@ -237,9 +235,8 @@ def _latencies(load: Load, rng: random.Random) -> array[int]:
 
 
 def measure(
-    form: Callable[[Harness], float], load: Load, *, collector: bool = True, null: bool = False
+    form: Callable[[Harness], float], load: Load, *, collector: Collector = "relaxed", null: bool = False
 ) -> Mapping[str, float]:
     harness = Harness(load, null=null)
-    if not collector:
-        gc.disable()
+    set_collector(collector)
     return harness.measure(form)

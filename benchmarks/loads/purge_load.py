@@ -8,11 +8,11 @@ and two of those being purged, and completing it by a check. The longest of thes
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 import time
 from collections.abc import Mapping
 
+from benchmarks.loads.collector import Collector, set_collector
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
 from ixion.timer import LoopTimer
 
@@ -57,11 +57,11 @@ def fill(purgatory: DelayedOperationPurgatory, operations: int) -> None:
         place = number % SPREAD
         purgatory.try_complete_else_watch(operation, [f"a{place}", f"b{place}", f"c{place}"])
         operation.force_complete()
-    gc.collect()
 
 
-def in_threads(operations: int) -> Mapping[str, float]:
+def in_threads(operations: int, collector: Collector = "relaxed") -> Mapping[str, float]:
     purgatory = DelayedOperationPurgatory("bench", reaper=False, purge_interval=PURGE_INTERVAL)
+    set_collector(collector)
     fill(purgatory, operations)
     purger = threading.Thread(target=purgatory.advance_clock, args=(0,))
     probe = Probe(purgatory)
@@ -72,14 +72,15 @@ def in_threads(operations: int) -> Mapping[str, float]:
     return _answer(purgatory, probe, time.perf_counter_ns() - start)
 
 
-def on_loop(operations: int) -> Mapping[str, float]:
-    return asyncio.run(_on_loop(operations))
+def on_loop(operations: int, collector: Collector = "relaxed") -> Mapping[str, float]:
+    return asyncio.run(_on_loop(operations, collector))
 
 
-async def _on_loop(operations: int) -> Mapping[str, float]:
+async def _on_loop(operations: int, collector: Collector) -> Mapping[str, float]:
     """The turn includes the wait for the loop: whatever else the loop does holds everybody up."""
     timer = LoopTimer("bench")
     purgatory = DelayedOperationPurgatory("bench", timer=timer, purge_interval=NEVER_PURGE)
+    set_collector(collector)
     fill(purgatory, operations)
     purgatory.purge_interval = PURGE_INTERVAL
     probe = Probe(purgatory)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from benchmarks.framework.process import resident_bytes
+from benchmarks.loads.collector import Collector, GcWatch, set_collector
 from benchmarks.loads.delays import delays
 from benchmarks.loads.timers import MS, Competitor, Idle, Ixion
 
 Numbers = Mapping[str, float]
+Load = Callable[..., Coroutine[Any, Any, Numbers]]
 CHUNK = 5_000  # operations between two turns of the event loop
 AGAIN = 1_000  # tasks that are moved round and round
 
 
-def measure(load: Callable[..., Coroutine[Any, Any, Numbers]], make: Callable[[], Competitor], *sizes: int) -> Numbers:
+def measure(
+    load: Load,
+    make: Callable[[], Competitor],
+    *sizes: int,
+    collector: Collector = "relaxed",
+) -> Numbers:
     async def run() -> Numbers:
-        gc.collect()
         competitor = make()
+        set_collector(collector)
         try:
             return await load(competitor, *sizes)
         finally:
@@ -80,12 +86,11 @@ async def pending(competitor: Competitor, tasks: int, operations: int) -> Number
     }
 
 
-async def fill_without_gc(competitor: Competitor, tasks: int) -> Numbers:
+async def fill(competitor: Competitor, tasks: int) -> Numbers:
     far = delays(tasks, 60_000, 3_600_000)
-    gc.disable()
     start = time.process_time_ns()
     competitor.fill(far)
-    return {"fill-nogc": (time.process_time_ns() - start) / tasks}
+    return {"fill": (time.process_time_ns() - start) / tasks}
 
 
 async def burst(competitor: Competitor, tasks: int, span_ms: int) -> Numbers:
@@ -116,26 +121,3 @@ async def lateness(competitor: Competitor, rate: int, span_ms: int) -> Numbers:
         await asyncio.sleep(0.01)
     late = sorted(competitor.ran)
     return {"late-p50": late[tasks // 2] / MS, "late-p99": late[int(tasks * 0.99)] / MS}
-
-
-class GcWatch:
-    """Counts the collector's runs and their processor time, during which nothing else of the program goes on."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.total_ns = 0
-        self.longest_ns = 0
-        self._start = 0
-        gc.callbacks.append(self._on_gc)
-
-    def _on_gc(self, phase: str, info: Mapping[str, int]) -> None:  # noqa: ARG002 - the collector's signature
-        if phase == "start":
-            self._start = time.thread_time_ns()
-        else:
-            took = time.thread_time_ns() - self._start
-            self.runs += 1
-            self.total_ns += took
-            self.longest_ns = max(self.longest_ns, took)
-
-    def close(self) -> None:
-        gc.callbacks.remove(self._on_gc)
