@@ -247,6 +247,33 @@ def test_shutdown_refuses_new_tasks_drops_waiting_ones_and_may_be_called_twice()
     assert threads_named("executor-closing") == []
 
 
+def test_a_closed_timer_leaves_the_task_where_it_waits(timer: SystemTimer, clock: ManualClock) -> None:
+    out: list[int] = []
+    task = Recorder(5, out)
+    timer.add(task)
+    closed = SystemTimer("closed")
+    closed.shutdown()
+    with pytest.raises(TimerClosedError):
+        closed.add(task)
+    clock.advance(5)
+    timer.advance_clock(0)
+    assert out == [5]
+
+
+def test_a_task_may_advance_the_clock_itself(timer: SystemTimer, clock: ManualClock) -> None:
+    out: list[int] = []
+
+    def hurry() -> None:
+        clock.advance(1)
+        timer.advance_clock(0)
+
+    timer.call_later(1, hurry)
+    timer.add(Recorder(2, out))
+    clock.advance(1)
+    timer.advance_clock(0)
+    assert out == [2]
+
+
 def test_a_task_may_shut_its_own_timer_down() -> None:
     timer = SystemTimer("suicide")
     timer.call_later(0, timer.shutdown)

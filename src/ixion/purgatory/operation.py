@@ -56,7 +56,10 @@ class DelayedOperation(TimerTask):
         raise NotImplementedError(f"{type(self).__qualname__} needs an on_complete() method")
 
     def on_expiration(self) -> None:
-        """Called after `on_complete` when the timeout completed the operation."""
+        """Called after `on_complete`, and only when the timeout completed the operation: the place to count timeouts.
+
+        What the answer says about a timeout is decided before: set it as the default and clear it in `try_complete`.
+        """
 
     @property
     def completed(self) -> bool:

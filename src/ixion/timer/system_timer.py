@@ -89,6 +89,8 @@ class SystemTimer(Timer):
             clock.subscribe(self._on_clock_advanced)
 
     def add(self, task: TimerTask) -> bool:
+        if self._closed:
+            raise TimerClosedError(f"timer {self.name} has been shut down")
         now_ns: i64 = self._clock()
         previous = task._timer
         if previous is not self:
@@ -97,7 +99,7 @@ class SystemTimer(Timer):
             task._timer = self
         self._mutex.acquire()
         try:
-            if self._closed:
+            if self._closed:  # a moment ago, by another thread
                 raise TimerClosedError(f"timer {self.name} has been shut down")
             placed = self._core.place(task, now_ns)
             if self._sleeping and self._core.queue.head_ms < self._sleeping_until_ms:
@@ -122,23 +124,10 @@ class SystemTimer(Timer):
         """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""
         give_up_ns: i64 = time.monotonic_ns() + min(max(0, timeout_ms), MAX_WAIT_MS) * NS_PER_MS
         with self._advancing:
-            while True:
-                now_ns: i64 = self._clock()
-                self._mutex.acquire()
-                try:
-                    due = self._core.expire(now_ns // NS_PER_MS)
-                    left_ns = give_up_ns - time.monotonic_ns()
-                    done = due is not None or self._closed or left_ns <= 0
-                    if not done:
-                        self._sleeping = True
-                        self._sleeping_until_ms = self._core.queue.head_ms
-                finally:
-                    self._mutex.release()
-                if done:
-                    if due:
-                        self._execute(due)
-                    return due is not None
-                self._sleep(left_ns, now_ns)
+            due = self._wait_for_due(give_up_ns)
+        if due:
+            self._execute(due)
+        return due is not None
 
     @property
     def size(self) -> int:
@@ -166,6 +155,22 @@ class SystemTimer(Timer):
         self._mutex.acquire()
         self._core.failed += 1
         self._mutex.release()
+
+    def _wait_for_due(self, give_up_ns: i64) -> list[TimerTask] | None:
+        """Turn the wheel, sleeping until a bucket is due. None if none was, until then or until the timer is closed."""
+        while True:
+            now_ns: i64 = self._clock()
+            self._mutex.acquire()
+            try:
+                due = self._core.expire(now_ns // NS_PER_MS)
+                left_ns = give_up_ns - time.monotonic_ns()
+                if due is not None or self._closed or left_ns <= 0:
+                    return due
+                self._sleeping = True
+                self._sleeping_until_ms = self._core.queue.head_ms
+            finally:
+                self._mutex.release()
+            self._sleep(left_ns, now_ns)
 
     def _execute(self, due: list[TimerTask]) -> None:
         executor = self._executor
