@@ -17,7 +17,14 @@ HOT = (
     *("log/append.py", "log/config.py", "log/epochs.py", "log/files.py", "log/handle.py", "log/home.py"),
     *("log/index_file.py", "log/log.py", "log/offset_index.py", "log/time_index.py", "log/txn_index.py"),
     *("log/producer_entry.py", "log/producer_state.py", "log/reader.py", "log/replay.py", "log/scan.py"),
-    *("log/segment.py", "log/segments.py", "log/recovery.py", "log/compaction.py", "log/offset_map.py"),
+    *(
+        "log/segment.py",
+        "log/segments.py",
+        "log/recovery.py",
+        "log/truncation.py",
+        "log/compaction.py",
+        "log/offset_map.py",
+    ),
 )
 SOURCE = Path("src/ixion")
 

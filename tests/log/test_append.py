@@ -13,6 +13,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import TimestampType
 from ixion.records.batches import iter_batches
 from ixion.records.compression import Codec
+from ixion.records.patch import patch_max_timestamp
 from tests.log.support import NOW, Box, batch, stored
 
 
@@ -255,3 +256,15 @@ def test_settings_can_change_while_the_log_is_open(box: Box) -> None:
 def test_wrong_settings_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong)).replace("_", ".")):
         LogConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compression_type", ["producer", "zstd"])
+def test_a_largest_timestamp_that_is_not_true_is_set_right(box: Box, compression_type: str) -> None:
+    box.config = LogConfig(compression_type=compression_type)
+    log = box.open()
+    lying = bytearray(batch(b"a", timestamp=NOW))
+    patch_max_timestamp(lying, 0, TimestampType.CREATE_TIME, NOW + 10**9)
+    assert log.append_as_leader(bytes(lying), 0).max_timestamp == NOW
+    (view,) = iter_batches(read(log, 0, 10_000).records)
+    assert view.max_timestamp == NOW
+    assert view.crc_is_valid()

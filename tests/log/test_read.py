@@ -71,6 +71,10 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
                 assert views[0].base_offset <= offset <= views[0].last_offset
                 assert views[-1].last_offset < limit
                 assert len(found.records) <= max_bytes or (min_one and len(views) == 1)
+                following = int(views[-1].last_offset) + 1
+                if following < limit and log.segments.slot_of(following) == log.segments.slot_of(offset):
+                    (another,) = iter_batches(read(log, following, 1).records)
+                    assert len(found.records) + another.size_in_bytes > max_bytes  # as much as fits
             else:
                 assert not min_one
         assert [offset for offset, _ in stored(log)] == list(range(log.end_offset))

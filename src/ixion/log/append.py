@@ -18,10 +18,10 @@ from ixion.log.config import LogConfig
 from ixion.log.files import Part
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, BatchView
-from ixion.records.builder import BatchBuilder
 from ixion.records.compression import Codec
 from ixion.records.layout import BATCH_LENGTH, LEADER_EPOCH, LOG_OVERHEAD, MIN_BATCH_LENGTH, Buffer
 from ixion.records.patch import patch_base_offset, patch_leader_epoch, patch_max_timestamp
+from ixion.records.recode import recode
 from ixion.records.validate import TopicRules, validate_produce
 
 _pack_head = struct.Struct(">qii").pack
@@ -102,14 +102,13 @@ def prepare_leader(
         checked = validate_produce(records, rules, now_ms)
         if not checked.in_place:
             assert rules.codec is not None
-            records = build_anew(checked.batch, rules.codec)
-            too_large = len(records) > rules.max_batch_bytes
-            if too_large:
+            records = bytes(recode(checked.batch, rules.codec))
+            if len(records) > rules.max_batch_bytes:
                 raise KafkaError(
                     ErrorCode.MESSAGE_TOO_LARGE,
                     f"the batch has {len(records)} bytes as {rules.codec.name}, {rules.max_batch_bytes} are allowed",
                 )
-        elif not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
+        if not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
             patched = bytearray(records)
             patch_max_timestamp(patched, 0, CREATE_TIME, checked.max_timestamp)
             records = bytes(patched)
@@ -182,17 +181,3 @@ def prepare_follower(records: Buffer, expected: int) -> Prepared:
         prepared.first_offset = int(prepared.views[0].base_offset)
         prepared.last_offset = last
     return prepared
-
-
-def build_anew(batch: BatchView, codec: Codec) -> bytes:
-    """The same records in another codec, for topics that set compression.type."""
-    builder = BatchBuilder(
-        codec=codec,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-    )
-    for record in batch.records():
-        builder.append_at(record.offset, record.key, record.value, record.headers, record.timestamp)
-    return builder.build()

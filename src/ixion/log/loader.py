@@ -228,7 +228,7 @@ def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, n
         log.epochs.clear()
         log.snapshots.drop_all()
     if not len(log.segments):
-        log._start_segment(log_start, now_ms)
+        log.start_segment(log_start, now_ms)
     log.end_offset = log.segments.active.next_offset()
     log.log_start = max(log_start, log.segments.first.base_offset)
     log.recovery_point = log.end_offset if trusted else min(recovery_point, log.end_offset)

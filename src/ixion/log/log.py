@@ -35,10 +35,11 @@ from ixion.log.home import Home
 from ixion.log.names import DELETED
 from ixion.log.offset_index import MAX_RELATIVE
 from ixion.log.producer_state import Draft, EndedTxn, ProducerState
-from ixion.log.replay import add_to_draft, rebuild_producers
+from ixion.log.replay import add_to_draft
 from ixion.log.segment import Segment
 from ixion.log.segments import Segments
 from ixion.log.snapshots import Snapshots
+from ixion.log.truncation import cut_end, restart_at
 from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
@@ -80,8 +81,8 @@ class Log:
         self.config = config
         self._rules = topic_rules(config)
         self._jitter_ms = 0
-        self._truncations = 0
-        self._new_names = False  # files were made or renamed since the folder was last synced
+        self.truncations = 0  # so far; a flush that finds another number has been overtaken
+        self.new_names = False  # files were made or renamed since the folder was last synced
 
     @property
     def name(self) -> str:
@@ -169,7 +170,7 @@ class Log:
         try:
             if self._should_roll(prepared, max_timestamp, now_ms):
                 near = prepared.last_offset - self.end_offset <= MAX_RELATIVE
-                self._roll(self.end_offset if near else prepared.first_offset, now_ms)
+                self.roll_at(self.end_offset if near else prepared.first_offset, now_ms)
                 info.rolled = True
             segment = self.segments.active
             position = segment.append(prepared.parts, prepared.size)
@@ -207,7 +208,7 @@ class Log:
             segment.txn_index.append(
                 AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
             )
-            self._new_names = True
+            self.new_names = True
         except OSError as error:
             raise self.home.fail(f"noting an aborted transaction of {self.name}", error) from error
 
@@ -237,11 +238,12 @@ class Log:
         """Seals the active segment, if there is anything in it, and begins another at the end of the log."""
         with self.lock:
             try:
-                self._roll(self.end_offset, self.clock_ms())
+                self.roll_at(self.end_offset, self.clock_ms())
             except OSError as error:
                 raise self.home.fail(f"rolling {self.name}", error) from error
 
-    def _roll(self, base_offset: int, now_ms: int) -> None:
+    def roll_at(self, base_offset: int, now_ms: int) -> None:
+        """The same at a given offset. The caller holds the lock."""
         active = self.segments.active
         if active.size == 0:
             if active.base_offset == base_offset:
@@ -252,13 +254,14 @@ class Log:
             active.seal()
             self.producers.end_offset = base_offset
             self.snapshots.take(self.producers, False)
-        self._start_segment(base_offset, now_ms)
+        self.start_segment(base_offset, now_ms)
 
-    def _start_segment(self, base_offset: int, now_ms: int) -> None:
+    def start_segment(self, base_offset: int, now_ms: int) -> None:
+        """Begins a new active segment. The caller holds the lock."""
         segment = Segment(self.files, self.folder, base_offset, {}, now_ms)
         segment.create()
         self.segments.add(segment)
-        self._new_names = True
+        self.new_names = True
         jitter = self.config.segment_jitter_ms
         self._jitter_ms = random.randrange(min(jitter, self.config.segment_ms)) if jitter else 0
 
@@ -304,10 +307,11 @@ class Log:
                 )
             if offset <= self.log_start:
                 return False
-            self._set_log_start(offset)
+            self.move_log_start(offset)
             return True
 
-    def _set_log_start(self, offset: int) -> None:
+    def move_log_start(self, offset: int) -> None:
+        """The caller holds the lock."""
         self.log_start = offset
         self.epochs.truncate_start(offset)
         self.producers.on_high_watermark(offset)
@@ -340,9 +344,9 @@ class Log:
                 return False
             try:
                 if offset < self.segments.first.base_offset:
-                    self._restart_at(offset)
+                    restart_at(self, offset)
                 else:
-                    self._cut_end(offset)
+                    cut_end(self, offset)
             except OSError as error:
                 raise self.home.fail(f"truncating {self.name} to {offset}", error) from error
             return True
@@ -351,42 +355,9 @@ class Log:
         """Drops everything and goes on at `offset`."""
         with self.lock:
             try:
-                self._restart_at(offset)
+                restart_at(self, offset)
             except OSError as error:
                 raise self.home.fail(f"truncating {self.name} fully", error) from error
-
-    def _cut_end(self, offset: int) -> None:
-        self._truncations += 1
-        # The last one first: a crash on the way leaves a log without a hole.
-        while self.segments.active.base_offset > offset:
-            last = self.segments.active
-            self.segments.remove(last)
-            last.delete()
-            self._new_names = True
-        end = self.segments.active.truncate(offset, self.clock_ms())
-        self.end_offset = end
-        self.recovery_point = min(self.recovery_point, end)
-        self.log_start = min(self.log_start, end)
-        self.high_watermark = min(self.high_watermark, end)
-        self.epochs.truncate_end(end)
-        self.epochs.write(False)
-        self.snapshots.drop_above(end)
-        if self._new_names:
-            self.files.sync_dir(self.folder)
-        rebuild_producers(self, self.log_start, end)
-
-    def _restart_at(self, offset: int) -> None:
-        self._truncations += 1
-        while len(self.segments):
-            last = self.segments.active
-            self.segments.remove(last)
-            last.delete()
-        self._start_segment(offset, self.clock_ms())
-        self.epochs.clear()
-        self.epochs.write(False)
-        self.producers.clear(offset)
-        self.snapshots.drop_all()
-        self.log_start = self.end_offset = self.high_watermark = self.recovery_point = offset
 
     # Flushing and closing.
 
@@ -396,7 +367,7 @@ class Log:
             offset = self.end_offset if to < 0 else min(to, self.end_offset)
             if offset <= self.recovery_point or self.closed or self.home.offline:
                 return
-            generation = self._truncations
+            generation = self.truncations
             dirty = list(self.segments.from_offset(self.recovery_point))
             try:
                 handles = []
@@ -404,8 +375,8 @@ class Log:
                     segment.write_indexes_so_far()
                     handles.append(segment.handle)
                 self.epochs.write(True)
-                names = self._new_names
-                self._new_names = False
+                names = self.new_names
+                self.new_names = False
             except OSError as error:
                 raise self.home.fail(f"flushing {self.name}", error) from error
         try:
@@ -419,7 +390,7 @@ class Log:
         except OSError as error:
             raise self.home.fail(f"flushing {self.name}", error) from error
         with self.lock:
-            if generation == self._truncations and offset > self.recovery_point:
+            if generation == self.truncations and offset > self.recovery_point:
                 self.recovery_point = min(offset, self.end_offset)
                 self.last_flush_ms = self.clock_ms()
 

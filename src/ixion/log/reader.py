@@ -159,9 +159,7 @@ def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
             if stop - first.position > max_bytes:
                 if first.size > max_bytes and not min_one:
                     return None
-                last = segment.boundary(first, min(first.position + max(max_bytes, first.size), stop))
-                stop = last.position + last.size
-                next_offset = last.last_offset + 1
+                stop, next_offset = segment.boundary(first, min(first.position + max(max_bytes, first.size), stop))
             segment.hint(next_offset, stop)
             if not segment.trusted:
                 segment.verify(first.position, stop - first.position)

@@ -42,10 +42,10 @@ def _retain(log: Log, now_ms: int) -> int:
             doomed = [log.segments.at(slot) for slot in range(count)]
             if count == len(log.segments):
                 # The whole log goes: it must still have an active segment to go on with.
-                log._roll(log.end_offset, now_ms)
+                log.roll_at(log.end_offset, now_ms)
             take_out(log, doomed, now_ms)
             if log.segments.first.base_offset > log.log_start:
-                log._set_log_start(log.segments.first.base_offset)
+                log.move_log_start(log.segments.first.base_offset)
         except OSError as error:
             raise log.home.fail(f"deleting old segments of {log.name}", error) from error
         return count

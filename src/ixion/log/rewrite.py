@@ -30,7 +30,7 @@ def rewrite_batch(batch: BatchView, kept: list[Record], delete_horizon: int) -> 
         delete_horizon=delete_horizon if delete_horizon >= 0 else None,
     )
     for record in kept:
-        builder.append_at(record.offset, record.key, record.value, record.headers, record.timestamp)
+        builder.append_copy(record)
     data = bytearray(builder.build())
     _I32.pack_into(data, LAST_OFFSET_DELTA, batch.last_offset_delta)
     if not kept:

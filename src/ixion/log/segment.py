@@ -186,16 +186,20 @@ class Segment:
             raise CorruptFileError(self.path(LOG), f"no batch begins at byte {scan.position + scan.size}")
         return None
 
-    def boundary(self, first: Place, limit: int) -> Place:
-        """The last batch that ends at or before byte `limit`, `first` or a later one."""
+    def boundary(self, first: Place, limit: int) -> tuple[int, int]:
+        """(position, offset) at which the first batch begins that does not end by byte `limit`; at least one does."""
         start = self.index.floor_position(limit)
         if not first.position < start <= limit:
             start = first.position
         scan = Scan(self.files, self.handle.fd, start, self.size)
-        last = first
-        while scan.step() and scan.position + scan.size <= limit:
-            last = Place(scan.position, scan.size, scan.base_offset, scan.last_offset)
-        return last
+        if not scan.step():  # the index lies
+            scan = Scan(self.files, self.handle.fd, first.position, self.size)
+            scan.step()
+        while True:
+            if scan.position + scan.size > limit and scan.position > first.position:
+                return int(scan.position), int(scan.base_offset)
+            if not scan.step():
+                return int(scan.position + scan.size), int(scan.last_offset) + 1
 
     def hint(self, offset: int, position: int) -> None:
         """Notes that the batch from which `offset` will be read begins at `position`."""

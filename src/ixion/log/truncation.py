@@ -1,0 +1,51 @@
+"""Drops the end of a log, or all of it. The callers, both in `Log`, hold its lock.
+
+A follower truncates to where its log and its leader's part; what it drops was never committed. Order matters: segments
+go from the last one on, so that a crash on the way leaves a log without a hole, and what is cut off is synced at once,
+so that a power failure cannot bring it back between records that were written in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.log.replay import rebuild_producers
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+
+
+def cut_end(log: Log, offset: int) -> None:
+    """Drops every batch that ends at or after `offset`, which lies within the log."""
+    log.truncations += 1
+    while log.segments.active.base_offset > offset:
+        last = log.segments.active
+        log.segments.remove(last)
+        last.delete()
+        log.new_names = True
+    end = log.segments.active.truncate(offset, log.clock_ms())
+    log.end_offset = end
+    log.recovery_point = min(log.recovery_point, end)
+    log.log_start = min(log.log_start, end)
+    log.high_watermark = min(log.high_watermark, end)
+    log.epochs.truncate_end(end)
+    log.epochs.write(False)
+    log.snapshots.drop_above(end)
+    if log.new_names:
+        log.files.sync_dir(log.folder)
+    rebuild_producers(log, log.log_start, end)
+
+
+def restart_at(log: Log, offset: int) -> None:
+    """Drops everything; the log goes on at `offset`."""
+    log.truncations += 1
+    while len(log.segments):
+        last = log.segments.active
+        log.segments.remove(last)
+        last.delete()
+    log.start_segment(offset, log.clock_ms())
+    log.epochs.clear()
+    log.epochs.write(False)
+    log.producers.clear(offset)
+    log.snapshots.drop_all()
+    log.log_start = log.end_offset = log.high_watermark = log.recovery_point = offset
