@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,7 +32,8 @@ import org.apache.kafka.storage.internals.log.VerificationGuard;
 
 /**
  * Apache Kafka's UnifiedLog at the same work as ours; benchmarks/log.py has the other half and explains it.
- * Questions: "append FOLDER BATCH-FILE COUNT", "read FOLDER SIZE BYTES", "recover FOLDER", "open ROOT".
+ * Questions: "append FOLDER BATCH-FILE COUNT", "read FOLDER SIZE BYTES", "find FOLDER SIZE COUNT", "recover FOLDER",
+ * "open ROOT".
  */
 public class LogPeer {
     static final KafkaScheduler SCHEDULER = new KafkaScheduler(1);
@@ -45,6 +47,7 @@ public class LogPeer {
             String answer = switch (words[0]) {
                 case "append" -> append(new File(words[1]), Path.of(words[2]), Integer.parseInt(words[3]));
                 case "read" -> read(new File(words[1]), Integer.parseInt(words[2]), Long.parseLong(words[3]));
+                case "find" -> find(new File(words[1]), Integer.parseInt(words[2]), Integer.parseInt(words[3]));
                 case "recover" -> recover(new File(words[1]));
                 case "open" -> open(new File(words[1]));
                 default -> throw new IOException("unknown question: " + line);
@@ -52,6 +55,11 @@ public class LogPeer {
             System.out.println("= " + answer);
             System.out.flush();
         }
+    }
+
+    /** Nanoseconds that this thread has worked: neighbours on the machine do not count. */
+    static long cpuTime() {
+        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
     }
 
     static UnifiedLog log(File folder, boolean clean) {
@@ -69,13 +77,13 @@ public class LogPeer {
         UnifiedLog log = log(folder, true);
         RequestLocal local = RequestLocal.withThreadConfinedCaching();
         ByteBuffer buffer = ByteBuffer.wrap(batch);
-        long start = System.nanoTime();
+        long start = cpuTime();
         for (int i = 0; i < count; i++) {
             buffer.putLong(0, 0);  // a client sends offset 0; the append of before has changed it in place
             log.appendAsLeader(MemoryRecords.readableRecords(buffer), 0, AppendOrigin.CLIENT,
                 MetadataVersion.latestProduction(), local, VerificationGuard.SENTINEL);
         }
-        long time = System.nanoTime() - start;
+        long time = cpuTime() - start;
         log.close();
         delete(folder);
         return "MB/s=" + (double) batch.length * count * 1000 / time;
@@ -86,7 +94,7 @@ public class LogPeer {
         ByteBuffer socket = ByteBuffer.allocateDirect(size);
         long done = 0;
         long offset = 0;
-        long start = System.nanoTime();
+        long start = cpuTime();
         while (done < bytes) {
             FileRecords records = (FileRecords) log.read(offset, size, FetchIsolation.LOG_END, true).records;
             socket.clear();
@@ -97,9 +105,23 @@ public class LogPeer {
             offset += advance(socket, offset);
             if (offset >= log.logEndOffset()) offset = 0;
         }
-        long time = System.nanoTime() - start;
+        long time = cpuTime() - start;
         log.close();
         return "MB/s=" + (double) done * 1000 / time;
+    }
+
+    static String find(File folder, int size, int count) throws IOException {
+        UnifiedLog log = log(folder, true);
+        long end = log.logEndOffset();
+        long found = 0;
+        long start = cpuTime();
+        for (long i = 0; i < count; i++) {
+            found += log.read(i * 7919 % end, size, FetchIsolation.LOG_END, true).records.sizeInBytes();
+        }
+        long time = cpuTime() - start;
+        log.close();
+        if (found == 0) throw new IOException("nothing found");
+        return "us=" + (double) time / 1000 / count;
     }
 
     /** How far the whole batches in the buffer reach beyond OFFSET. */

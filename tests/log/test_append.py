@@ -155,6 +155,20 @@ def test_a_segment_without_timestamps_rolls_by_the_clock(box: Box) -> None:
     assert len(log.segments) == 2
 
 
+def test_jitter_lets_segments_roll_earlier_but_never_later(box: Box) -> None:
+    box.config = LogConfig(segment_ms=1000, segment_jitter_ms=400, segment_bytes=10_000)
+    log = box.open()
+    ages = []
+    started = NOW
+    for step in range(3000):
+        if log.append_as_leader(batch(b"a", timestamp=NOW + step * 20), 0).rolled:
+            ages.append(NOW + step * 20 - started)
+            started = NOW + step * 20
+    assert min(ages) >= 600
+    assert max(ages) <= 1020
+    assert len(set(ages)) > 5
+
+
 def test_an_empty_segment_does_not_age(box: Box) -> None:
     box.config = LogConfig(segment_ms=1000)
     log = box.open()

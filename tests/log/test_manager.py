@@ -216,7 +216,7 @@ def test_meta_properties_belong_to_each_directory(stage: Stage) -> None:
     manager.close()
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS, errno.ENOSPC])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
 def test_a_failing_disk_takes_its_directory_offline_and_no_other(stage: Stage, error: int) -> None:
     manager = stage.manager()
     first = manager.create("orders", 0)
@@ -247,6 +247,50 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(stage: Stage, e
     assert stored(again.logs["orders", 0]) == [(0, b"a")]
     assert len(stored(again.logs["orders", 1])) == 2
     again.abandon()
+
+
+def test_a_disk_that_is_full_before_the_guard_saw_it_waits_for_room(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    stage.files.sick = stage.paths[0]
+    stage.files.error = errno.ENOSPC
+    stage.files.short = 30
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            log.append_as_leader(batch(b"b"), 0)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert stored(log) == [(0, b"a")]
+    stage.files.sick = None
+    assert stage.offline == []
+    DiskGuard(1000, free=lambda _: 5000).check(log.home)
+    log.append_as_leader(batch(b"c"), 0)
+    assert stored(log) == [(0, b"a"), (1, b"c")]
+    manager.abandon()
+    again = stage.manager()
+    assert stored(again.logs["orders", 0]) == [(0, b"a"), (1, b"c")]
+    again.abandon()
+
+
+def test_a_log_moves_to_another_directory(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0, TOPIC_ID, manager.directories[0])
+    log.append_as_leader(batch(b"a", b"b"), 3)
+    future = manager.create_future("orders", 0, manager.directories[1])
+    assert manager.create_future("orders", 0, manager.directories[1]) is future
+    future.append_as_follower(read(log, 0, 1000).records)
+    manager.close()
+    again = stage.manager()
+    assert stored(again.future_logs["orders", 0]) == [(0, b"a"), (1, b"b")]
+    moved = again.promote_future("orders", 0)
+    assert again.get("orders", 0) is moved
+    assert (moved.home.path, moved.topic_id) == (stage.paths[1], TOPIC_ID)
+    moved.append_as_leader(batch(b"c"), 4)
+    again.close()
+    third = stage.manager()
+    assert stored(third.logs["orders", 0]) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert third.future_logs == {}
+    third.close()
 
 
 def test_a_failing_flush_takes_the_directory_offline(stage: Stage) -> None:

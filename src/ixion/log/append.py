@@ -18,9 +18,10 @@ from ixion.log.config import LogConfig
 from ixion.log.files import Part
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, BatchView
+from ixion.records.batches import iter_batches
 from ixion.records.compression import Codec
 from ixion.records.layout import BATCH_LENGTH, LEADER_EPOCH, LOG_OVERHEAD, MIN_BATCH_LENGTH, Buffer
-from ixion.records.patch import patch_base_offset, patch_leader_epoch, patch_max_timestamp
+from ixion.records.patch import patch_max_timestamp
 from ixion.records.recode import recode
 from ixion.records.validate import TopicRules, validate_produce
 
@@ -99,48 +100,47 @@ def prepare_leader(
 ) -> Prepared:
     """Checks the batches and gives them their place. Nothing is written if one of them is refused."""
     if origin == Origin.CLIENT:
-        checked = validate_produce(records, rules, now_ms)
-        if not checked.in_place:
-            assert rules.codec is not None
-            records = bytes(recode(checked.batch, rules.codec))
-            if len(records) > rules.max_batch_bytes:
-                raise KafkaError(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"the batch has {len(records)} bytes as {rules.codec.name}, {rules.max_batch_bytes} are allowed",
-                )
-        if not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
-            patched = bytearray(records)
-            patch_max_timestamp(patched, 0, CREATE_TIME, checked.max_timestamp)
-            records = bytes(patched)
-    prepared = Prepared()
-    stamp_time = rules.timestamp_type == LOG_APPEND_TIME
-    offset = first_offset
-    position = 0
-    end = len(records)
-    whole = memoryview(records)
-    while position < end:
-        view = BatchView(records, position)
-        size = int(view.size_in_bytes)
-        if origin != Origin.CLIENT:
+        views = [_check_client(records, rules, now_ms)]
+    else:
+        views = list(iter_batches(records))
+        for view in views:
             _check_trusted(view, rules)
-        if stamp_time and not view.is_control:
-            patched = bytearray(whole[position : position + size])
+    prepared = Prepared()
+    offset = first_offset
+    for view in views:
+        if rules.timestamp_type == LOG_APPEND_TIME and not view.is_control:
+            patched = bytearray(view.as_view())
             patch_max_timestamp(patched, 0, LOG_APPEND_TIME, now_ms)
-            patch_base_offset(patched, 0, offset)
-            patch_leader_epoch(patched, 0, leader_epoch)
-            data = bytes(patched)
-            view = BatchView(data, 0)
-            prepared.parts.append(data)
-        else:
-            prepared.parts.append(_pack_head(offset, size - LOG_OVERHEAD, leader_epoch))
-            prepared.parts.append(whole[position + _HEAD : position + size])
+            view = BatchView(bytes(patched), 0)
+        size = int(view.size_in_bytes)
+        prepared.parts.append(_pack_head(offset, size - LOG_OVERHEAD, leader_epoch))
+        prepared.parts.append(memoryview(view.buffer)[view.position + _HEAD : view.position + size])
         prepared.views.append(view)
-        position += size
+        prepared.size += size
         offset += int(view.last_offset_delta) + 1
-    prepared.size = end
     prepared.first_offset = first_offset
     prepared.last_offset = offset - 1
     return prepared
+
+
+def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
+    """The client's one batch; made anew if the topic wants another codec or its largest timestamp is not true."""
+    checked = validate_produce(records, rules, now_ms)
+    if checked.in_place and (checked.max_timestamp_is_true or rules.timestamp_type == LOG_APPEND_TIME):
+        return checked.batch
+    if checked.in_place:
+        made = bytearray(records)
+    else:
+        assert rules.codec is not None
+        made = recode(checked.batch, rules.codec)
+        if len(made) > rules.max_batch_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {len(made)} bytes as {rules.codec.name}, {rules.max_batch_bytes} are allowed",
+            )
+    if not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
+        patch_max_timestamp(made, 0, CREATE_TIME, checked.max_timestamp)
+    return BatchView(bytes(made), 0)
 
 
 def _check_trusted(view: BatchView, rules: TopicRules) -> None:

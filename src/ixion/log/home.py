@@ -2,11 +2,13 @@
 
 An I/O error takes the whole directory offline: every log in it answers KAFKA_STORAGE_ERROR from then on, and whoever
 runs the broker moves the leaders elsewhere. A disk that is merely too full is guarded before it fails: appends are
-refused with the same, retriable code, reads go on, and all is well again when there is room.
+refused with the same, retriable code, reads go on, and all is well again when there is room. The same happens when it
+fills up before the guard has seen it: an append that found no room has left nothing behind.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 
@@ -33,6 +35,15 @@ class Home:
             if self._on_offline is not None:
                 self._on_offline(self.path, reason)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+
+    def refuse(self, doing: str, error: OSError) -> KafkaError:
+        """An append failed. If there was only no room for it, the directory waits for room instead of going offline."""
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return self.fail(doing, error)
+        if not self.full:
+            self.full = True
+            logger.error("the disk of %s is full: %s; appends are refused", self.path, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} in {self.path}: {error}")
 
     def check_readable(self) -> None:
         if self.offline:

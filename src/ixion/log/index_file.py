@@ -3,7 +3,7 @@
 While its segment is being written, an index lives in memory, in the very bytes the file will hold, and costs an append
 no system call. `write` brings the file up to date: at a roll, at a flush and at a clean close, always before the
 recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment is sealed
-the bytes are let go, and a lookup maps the file.
+the bytes are let go; the next lookup reads the file, and the bytes stay until nobody has asked for a while.
 
 Apache Kafka allocates index files at their full size and cuts them when a segment is sealed; ours are always cut, which
 its loader takes as well.
@@ -11,14 +11,12 @@ its loader takes as well.
 
 from __future__ import annotations
 
-import mmap
-import os
-
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 
 
 class IndexFile:
-    __slots__ = ("_buffer", "_clean", "_map", "_on_disk", "count", "entry_size", "files", "path")
+    __slots__ = ("_buffer", "_clean", "_loaded", "_on_disk", "count", "entry_size", "files", "path")
 
     def __init__(self, files: Files, path: str, entry_size: int, size: int) -> None:
         """`size` is the length of the file; -1 if there is none yet."""
@@ -29,19 +27,21 @@ class IndexFile:
         self._on_disk = size
         self._clean = self.count * entry_size  # so many bytes of the file are what memory holds
         self._buffer: bytearray | None = None if self.count else bytearray()
-        self._map: mmap.mmap | None = None
+        self._loaded: bytes | None = None  # of a file that does not change any more
 
-    def view(self) -> bytearray | mmap.mmap:
+    def view(self) -> bytes | bytearray:
         """The bytes to look entries up in."""
         if self._buffer is not None:
             return self._buffer
-        if self._map is None:
+        if self._loaded is None:
             fd = self.files.open_to_read(self.path)
             try:
-                self._map = mmap.mmap(fd, self.count * self.entry_size, access=mmap.ACCESS_READ)
+                self._loaded = self.files.read(fd, self.count * self.entry_size, 0)
             finally:
-                os.close(fd)
-        return self._map
+                self.files.close(fd)
+            if len(self._loaded) < self.count * self.entry_size:
+                raise CorruptFileError(self.path, f"it has become shorter than its {self.count} entries")
+        return self._loaded
 
     def append(self, entry: bytes) -> None:
         buffer = self._load()
@@ -79,19 +79,15 @@ class IndexFile:
         self.write()
 
     def release(self) -> None:
-        """Lets go of memory and map. Call it after `write`; the next lookup maps the file."""
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        """Lets go of the bytes. Call it after `write`; the next lookup reads the file."""
+        self._loaded = None
         if self.count:
             self._buffer = None
 
     def _load(self) -> bytearray:
         if self._buffer is None:
             self._buffer = bytearray(self.view())
-            if self._map is not None:
-                self._map.close()
-                self._map = None
+            self._loaded = None
         return self._buffer
 
     def sync(self) -> None:

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
+
+from librt.threading import Lock
 
 from ixion.log import checkpoint
 from ixion.log.append import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
@@ -65,8 +66,8 @@ class Log:
         self.topic_id: UUID | None = None
         self.files: Final = files
         self.clock_ms: Final = clock_ms
-        self.lock: Final = threading.Lock()
-        self.upkeep: Final = threading.Lock()  # held by whoever replaces sealed segments; taken before `lock`
+        self.lock: Final = Lock()
+        self.upkeep: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
         self.segments = Segments()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
@@ -175,7 +176,7 @@ class Log:
             segment = self.segments.active
             position = segment.append(prepared.parts, prepared.size)
         except OSError as error:
-            raise self.home.fail(f"appending to {self.name}", error) from error
+            raise self.home.refuse(f"appending to {self.name}", error) from error
         offset = prepared.first_offset
         epoch = leader_epoch
         for view in prepared.views:

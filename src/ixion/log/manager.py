@@ -149,6 +149,44 @@ class LogManager:
             self._set_topic_id(log, topic_id)
         return log
 
+    def create_future(self, topic: str, partition: int, directory: LogDirectory) -> Log:
+        """An empty log in another directory, to be filled with what the current one has and then to replace it."""
+        key = (topic, partition)
+        with self._lock:
+            if key in self.future_logs:
+                return self.future_logs[key]
+            directory.home.check_writable()
+            log = open_log(
+                home=directory.home,
+                folder=os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE)),
+                topic=topic,
+                partition=partition,
+                config=self.config_of(topic),
+                files=self.files,
+                clock_ms=self.clock_ms,
+            )
+            self.future_logs[key] = log
+            return log
+
+    def promote_future(self, topic: str, partition: int) -> Log:
+        """The future log has caught up: it takes the place of the current one, which is deleted."""
+        with self._lock:
+            log = self.future_logs.pop((topic, partition))
+        current = self.get(topic, partition)
+        self.delete(topic, partition)
+        folder = os.path.join(log.home.path, folder_name(topic, partition))
+        try:
+            self.files.rename(log.folder, folder)
+            self.files.sync_dir(log.home.path)
+        except OSError as error:
+            raise log.home.fail(f"putting {log.name} in place", error) from error
+        log.move(folder)
+        with self._lock:
+            self.logs[topic, partition] = log
+        if current is not None and current.topic_id is not None:
+            self._set_topic_id(log, current.topic_id)
+        return log
+
     def _set_topic_id(self, log: Log, topic_id: UUID) -> None:
         if log.topic_id is None:
             try:

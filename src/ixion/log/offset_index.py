@@ -16,6 +16,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from librt.strings import read_i32_be
+
 from ixion._native import i64
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
@@ -97,6 +99,16 @@ class OffsetIndex:
         if not high:
             return -1
         view = self.file.view()
+        if isinstance(view, bytes):
+            limit: i64 = wanted
+            at: i64 = column * 4
+            while low < high:
+                middle = (low + high) // 2
+                if i64(read_i32_be(view, middle * ENTRY_SIZE + at)) <= limit:
+                    low = middle + 1
+                else:
+                    high = middle
+            return low - 1
         while low < high:
             middle = (low + high) // 2
             if int(_unpack_from(view, middle * ENTRY_SIZE)[column]) <= wanted:

@@ -20,7 +20,7 @@ from ixion.log.segment import Segment
 def retain(log: Log, now_ms: int) -> int:
     """Step one; says how many segments left the log."""
     # A compaction of this log is under way: it will be looked at again next time.
-    if not log.upkeep.acquire(blocking=False):
+    if not log.upkeep.acquire(False):
         return 0
     try:
         return _retain(log, now_ms)
