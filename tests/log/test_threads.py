@@ -1,0 +1,111 @@
+"""The event loop appends and reads while worker threads flush, retain and compact: nothing is lost, torn or stuck."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ixion.log.cleaner import Cleaner
+from ixion.log.config import LogConfig
+from ixion.log.manager import LogManager
+from ixion.log.reader import read, read_slice
+from ixion.records.batches import iter_batches
+from tests.log.support import Clock, QuickFiles, batch
+
+APPENDS = 1500
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_everybody_at_once(tmp_path: Path, policy: str) -> None:
+    config = LogConfig(
+        segment_bytes=4000,
+        index_interval_bytes=300,
+        cleanup_policy=frozenset({policy}),
+        min_cleanable_dirty_ratio=0.1,
+        retention_bytes=40_000,
+        file_delete_delay_ms=0,
+    )
+    manager = LogManager([str(tmp_path)], clock_ms=Clock(), config_of=lambda _: config, files=QuickFiles())
+    manager.load()
+    log = manager.create("orders", 0)
+    cleaner = Cleaner(manager, 24 * 1000)
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def again_and_again(work: Callable[[], object]) -> threading.Thread:
+        def run() -> None:
+            try:
+                while not done.is_set():
+                    work()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    def tail() -> None:
+        offset = log.log_start
+        while offset < log.end_offset and not done.is_set():
+            if offset < log.log_start:
+                offset = log.log_start
+                continue
+            piece = read_slice(log, offset, 2000)
+            if piece.records is None:
+                return
+            for view in iter_batches(piece.records.read()):
+                assert view.crc_is_valid()
+                assert view.next_offset > offset
+                offset = int(view.next_offset)
+
+    def tail_carefully() -> None:
+        try:
+            tail()
+        except Exception as error:
+            if "OFFSET_OUT_OF_RANGE" not in str(error):  # retention was faster
+                raise
+
+    threads = [
+        again_and_again(log.flush),
+        again_and_again(manager.look_after),
+        again_and_again(lambda: cleaner.clean_dirtiest(Clock()())),
+        again_and_again(tail_carefully),
+    ]
+    try:
+        for number in range(APPENDS):
+            keys = [b"k%d" % (number % 11), b"k%d" % (number % 7)]
+            log.append_as_leader(batch(b"%d" % number * 10, b"x", keys=keys), 0)
+            log.raise_high_watermark(log.end_offset)
+            if number % 50 == 0:
+                assert read(log, log.end_offset - 1, 1).records
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(60)
+    assert not failures
+    assert not any(thread.is_alive() for thread in threads)
+    assert log.end_offset == APPENDS * 2
+    if policy == "delete":
+        assert log.log_start > 0
+        assert log.size < 50_000
+    manager.close()
+    again = LogManager([str(tmp_path)], clock_ms=Clock(), config_of=lambda _: config, files=QuickFiles())
+    again.load()
+    reopened = again.logs["orders", 0]
+    assert reopened.end_offset == APPENDS * 2
+    latest = {}
+    offset = reopened.log_start
+    while data := read(reopened, offset, 10_000).records:
+        for view in iter_batches(data):
+            for record in view.records():
+                latest[record.key] = int(record.offset)
+            offset = int(view.next_offset)
+    expected = {}
+    for number in range(APPENDS):
+        expected[b"k%d" % (number % 11)] = number * 2
+        expected[b"k%d" % (number % 7)] = number * 2 + 1
+    assert {key: value for key, value in latest.items() if key is not None} == expected
+    again.close()
