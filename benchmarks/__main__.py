@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 
 import benchmarks
-from benchmarks.framework import report
+from benchmarks.framework import page, report
 from benchmarks.framework.machine import facts
 from benchmarks.framework.model import Benchmark
 from benchmarks.framework.neighbours import Neighbours
@@ -61,6 +61,8 @@ def main() -> None:
         if not arguments.quick:
             for path in report.save(outcome, machine | {"used_by_others_percent": others}):
                 console.print(f"wrote {path.relative_to(CHECKOUT)}")
+    if not arguments.quick:
+        console.print(f"wrote {page.write().relative_to(CHECKOUT)}")
 
 
 if __name__ == "__main__":

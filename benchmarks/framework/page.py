@@ -1,0 +1,51 @@
+"""docs/bench/README.md: what the saved results say, goal by goal and row by row. Written anew after every run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.framework.report import CHARTS, RESULTS, number
+
+HEAD = """# Measured
+
+Written by `make bench` from `benchmarks/results`. Ours and the peers ran in alternating rounds of one run; a ratio is the
+median of ours over that of the peer named as the baseline. The machine is shared: the share that others used meanwhile is
+given with each table.
+"""
+
+
+def write() -> Path:
+    parts = [HEAD]
+    for path in sorted(RESULTS.glob("*.json")):
+        parts.append(_section(json.loads(path.read_text())))
+    page = CHARTS / "README.md"
+    page.write_text("\n".join(parts))
+    return page
+
+
+def _section(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    lines = [
+        f"## {result['title']}",
+        "",
+        f"![{result['title']}]({result['name']}.svg)",
+        "",
+        f"{machine['cores']} cores, Python {machine['python']}, Java {machine['java']}, ixion {machine['ixion']}; "
+        f"{machine['used_by_others_percent']} % of the machine used by others.",
+        "",
+    ]
+    if result["goals"]:
+        lines += ["| goal | ratio | wanted | met |", "|---|---|---|---|"]
+        for goal in result["goals"]:
+            ratio = "·" if goal["ratio"] is None else f"{goal['ratio']:.2f}"
+            met = {True: "yes", False: "**no**", None: "not measured"}[goal["met"]]
+            lines.append(f"| {goal['label']} | {ratio} | {goal['wanted']} | {met} |")
+        lines.append("")
+    names = list(dict.fromkeys(name for row in result["rows"] for name in row["contenders"]))
+    lines += [f"| median | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for row in result["rows"]:
+        cells = [number(row["contenders"][name]["median"]) if name in row["contenders"] else "·" for name in names]
+        lines.append(f"| {row['label']}, {row['unit']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
