@@ -27,13 +27,17 @@ from ixion.protocol.flaws import EncodeError
 UUID_SIZE: Final = 16
 
 
-def whole(value: object, low: int, high: int) -> i64:
-    """The integer within its bounds; only then does it fit a machine integer."""
+def whole(value: object, low: i64, high: i64) -> i64:
+    """The integer, if it lies within the bounds of its type."""
     if not isinstance(value, int):
         raise EncodeError(f"{value!r} is not an integer")
-    if value < low or value > high:
+    try:
+        number: i64 = value
+    except OverflowError:
+        raise EncodeError(f"{value} is not within {low} to {high}") from None
+    if number < low or number > high:
         raise EncodeError(f"{value} is not within {low} to {high}")
-    return value
+    return number
 
 
 class Boolean(WireType):

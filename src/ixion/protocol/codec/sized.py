@@ -12,7 +12,7 @@ from librt.strings import read_i16_be, read_i32_be, write_i16_be, write_i32_be
 
 from ixion._native import i16, i32, i64
 from ixion.protocol.codec.cursor import Cursor
-from ixion.protocol.codec.sink import Sink
+from ixion.protocol.codec.sink import Part, Sink
 from ixion.protocol.codec.wire_type import WireType
 from ixion.protocol.flaws import EncodeError
 
@@ -108,13 +108,20 @@ class Bytes(Sized):
         if value is None:
             self.write_null(sink)
             return
-        if not isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, bytes):
+            self._write_part(sink, value, len(value))
+        elif isinstance(value, memoryview):
+            self._write_part(sink, value, value.nbytes)
+        elif isinstance(value, bytearray):
+            self._write_part(sink, value, len(value))
+        else:
             raise EncodeError(f"{type(value).__name__} is not bytes")
-        size: i64 = value.nbytes if isinstance(value, memoryview) else len(value)
+
+    def _write_part(self, sink: Sink, part: Part, size: i64) -> None:
         if size > LENGTH_LIMIT:
             raise EncodeError(f"{size} bytes are more than a length can say")
         self.write_length(sink, size)
-        sink.data(value, size)
+        sink.data(part, size)
 
 
 class Records(Bytes):
