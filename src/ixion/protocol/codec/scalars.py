@@ -33,7 +33,7 @@ def whole(value: object, low: i64, high: i64) -> i64:
         raise EncodeError(f"{value!r} is not an integer")
     try:
         number: i64 = value
-    except OverflowError:
+    except ValueError:  # only compiled: a machine integer is smaller than ours
         raise EncodeError(f"{value} is not within {low} to {high}") from None
     if number < low or number > high:
         raise EncodeError(f"{value} is not within {low} to {high}")
