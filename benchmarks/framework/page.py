@@ -10,16 +10,14 @@ from benchmarks.framework.report import CHARTS, RESULTS, number
 
 HEAD = """# Measured
 
-Written by `make bench` from `benchmarks/results`. Ours and the peers ran in alternating rounds of one run; a ratio is the
-median of ours over that of the peer named as the baseline. The machine is shared: the share that others used meanwhile is
-given with each table.
+Written by `make bench` from `benchmarks/results`. Ours and the peers ran in alternating rounds of one run; a ratio is
+the median of ours over that of the peer named as the baseline. The machine is shared: the share that others used
+meanwhile is given with each table.
 """
 
 
 def write() -> Path:
-    parts = [HEAD]
-    for path in sorted(RESULTS.glob("*.json")):
-        parts.append(_section(json.loads(path.read_text())))
+    parts = [HEAD, *(_section(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json")))]
     page = CHARTS / "README.md"
     page.write_text("\n".join(parts))
     return page

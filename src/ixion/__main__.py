@@ -1,0 +1,5 @@
+"""`python -m ixion` is `ixion`."""
+
+from ixion.cli.main import run
+
+run()
