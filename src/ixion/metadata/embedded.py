@@ -1,0 +1,190 @@
+"""The embedded engine: the tree in one SQLite file of the data directory, owned by one process.
+
+**Durable means flushed.** A change that was acknowledged is there after kill -9 and after a power failure (write-ahead
+log, synchronous=FULL). One transaction is one change of the tree, so a `multi` is there whole or not at all.
+
+**One owner.** The file is locked from opening to closing; another process, or a second opening in this one, is refused
+at once. Every session belongs to the owner, so whatever ephemeral nodes a file holds when it is opened are those of a
+process that ended without closing. They are deleted: a broker that was killed need not wait for its own ghost.
+
+**Expiry.** A session that made no call and no `heartbeat` for longer than its timeout expires at the next
+`expire_sessions`, which the owner calls from time to time. Nothing expires behind its back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from ixion.metadata.embedded_session import EmbeddedSession
+from ixion.metadata.errors import MetadataError, SessionExpiredError, StoreUnusableError
+from ixion.metadata.node import Operation, Result
+from ixion.metadata.path import ROOT
+from ixion.metadata.session import Event
+from ixion.metadata.sqlite_file import IN_MEMORY, open_file
+from ixion.metadata.sqlite_tree import SqliteTree
+from ixion.metadata.watches import Watch, Watches
+
+FILE_NAME: Final = "metadata.sqlite"
+
+Milliseconds = Callable[[], int]
+
+__all__ = ["FILE_NAME", "IN_MEMORY", "EmbeddedStore"]
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def unix_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedStore:
+    """`file` may be `IN_MEMORY`: the same engine, with nothing left after `close`.
+
+    `clock_ms` never goes back and decides on expiry; `now_ms` is the time of day and is only written down.
+    """
+
+    def __init__(self, file: str, *, clock_ms: Milliseconds = monotonic_ms, now_ms: Milliseconds = unix_ms) -> None:
+        self._file = file
+        self._clock_ms = clock_ms
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._watches = Watches()
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._next_session = now_ms() << 16  # as ZooKeeper's: unlike those of earlier processes
+        self._connection = open_file(file)
+        self._tree = SqliteTree(self._connection)
+        self._zxid: int = self._connection.execute("SELECT zxid FROM counter").fetchone()[0]
+        self._closed = False
+        self._delete_all([path for _, path in self._tree.ephemerals()])
+
+    def open_session(self, timeout_ms: int) -> EmbeddedSession:
+        with self._lock:
+            if self._closed:
+                raise StoreUnusableError(self._file, "it was closed")
+            self._next_session += 1
+            session = EmbeddedSession(self, self._next_session, timeout_ms, self._clock_ms())
+            self._sessions[session.session_id] = session
+            return session
+
+    def expire_sessions(self) -> None:
+        with self._locked():
+            now = self._clock_ms()
+            for session in list(self._sessions.values()):
+                if now - session.heard_ms > session.timeout_ms:
+                    self._end(session)
+                    for callback in session.expiry_callbacks:
+                        self._watches.call(callback)
+
+    def close(self) -> None:
+        """Closes all sessions, then the file. Doing it twice is harmless."""
+        with self._locked():
+            if self._closed:
+                return
+            try:
+                for session in list(self._sessions.values()):
+                    self._end(session)
+            finally:
+                self._closed = True
+                self._connection.close()
+
+    # For the sessions.
+
+    @contextmanager
+    def tree(self, session: EmbeddedSession) -> Iterator[SqliteTree]:
+        """The tree, to be read."""
+        with self._lock:
+            self._hear(session)
+            try:
+                yield self._tree
+            except sqlite3.Error as error:
+                raise StoreUnusableError(self._file, str(error)) from error
+
+    @contextmanager
+    def watches(self, session: EmbeddedSession) -> Iterator[Watches]:
+        with self._lock:
+            self._hear(session)
+            yield self._watches
+
+    def change(self, session: EmbeddedSession, operations: Sequence[Operation]) -> list[Result]:
+        results: list[Result] = []
+        events: list[Event] = []
+        with self._locked():
+            self._hear(session)
+            with self._transaction() as zxid:
+                now = self._now_ms()
+                for index, operation in enumerate(operations):
+                    try:
+                        result, caused = self._tree.apply(operation, zxid, now, session.session_id)
+                    except MetadataError as error:
+                        error.operation = index
+                        raise
+                    results.append(result)
+                    events += caused
+            self._watches.fire(events)
+        return results
+
+    def cancel(self, watch: Watch) -> None:
+        with self._lock:
+            self._watches.remove(watch)
+
+    def heartbeat(self, session: EmbeddedSession) -> None:
+        with self._lock:
+            self._hear(session)
+
+    def end(self, session: EmbeddedSession) -> None:
+        with self._locked():
+            if session.session_id in self._sessions:
+                self._end(session)
+
+    # Under the lock.
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._watches.deliver()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[int]:
+        """Gives its zxid. All that was done inside is there afterwards, or nothing of it."""
+        run = self._connection.execute
+        zxid = self._zxid + 1
+        try:
+            run("BEGIN")
+            yield zxid
+            run("UPDATE counter SET zxid = ?", (zxid,))
+            run("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise StoreUnusableError(self._file, str(error)) from error
+            raise
+        self._zxid = zxid
+
+    def _hear(self, session: EmbeddedSession) -> None:
+        if session.session_id not in self._sessions:
+            raise SessionExpiredError(ROOT, f"session {session.session_id:#x} is over")
+        session.heard_ms = self._clock_ms()
+
+    def _end(self, session: EmbeddedSession) -> None:
+        owned = [path for owner, path in self._tree.ephemerals() if owner == session.session_id]
+        events = self._delete_all(owned)
+        del self._sessions[session.session_id]
+        self._watches.drop_session(session.session_id)
+        self._watches.fire(events)
+
+    def _delete_all(self, paths: list[str]) -> list[Event]:
+        if not paths:
+            return []
+        with self._transaction():
+            return [event for path in paths for event in self._tree.delete(path)]

@@ -1,0 +1,58 @@
+"""What can go wrong with a node, and with the store as a whole."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class MetadataError(Exception):
+    """An operation that was refused; nothing has changed.
+
+    In a `multi`, `operation` is the index of the one that was refused, and all the others were not done either.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path: Final = path
+        self.operation = 0
+
+
+class NoNodeError(MetadataError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "there is no such node")
+
+
+class NodeExistsError(MetadataError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the node exists already")
+
+
+class BadVersionError(MetadataError):
+    def __init__(self, path: str, expected: int, found: int) -> None:
+        super().__init__(path, f"expected version {expected}, but the node is at {found}")
+
+
+class NotEmptyError(MetadataError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "a node with children cannot be deleted")
+
+
+class NoChildrenForEphemeralsError(MetadataError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "an ephemeral node cannot have children")
+
+
+class InvalidPathError(MetadataError):
+    """The path is malformed, or the operation is not allowed on the root."""
+
+
+class SessionExpiredError(MetadataError):
+    """The session is over and its ephemeral nodes are gone; only a new session can go on."""
+
+
+class StoreUnusableError(Exception):
+    """The store cannot be opened or written: in use by another process, not ours, damaged, or the disk failed."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"metadata in {file}: {problem}")
+        self.file: Final = file

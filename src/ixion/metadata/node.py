@@ -1,0 +1,66 @@
+"""Nodes of the tree and the operations on them, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+ANY_VERSION: Final = -1  # set and delete whatever the version is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stat:
+    """What is known of a node besides its data.
+
+    Every transaction on the tree has a number of its own, its zxid, greater than all before it. Kafka takes the
+    created_zxid of a broker's registration as the epoch of that broker.
+    """
+
+    version: int  # how often the data was set; 0 after creation
+    created_zxid: int
+    modified_zxid: int  # of the last set
+    created_ms: int  # since 1970
+    modified_ms: int
+    owner: int  # id of the session an ephemeral node lives by; 0: persistent
+    children: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    data: bytes
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """An ephemeral node ends with its session. A sequential one gets ten digits appended to its name."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Changes nothing; refuses the whole `multi` if the node is not at this version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | Set | Delete | Check
+Result = str | Stat | None  # Create: the path made; Set: the new stat; Delete and Check: None

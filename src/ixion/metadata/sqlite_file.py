@@ -1,0 +1,90 @@
+"""Opening the SQLite file of the embedded engine: lock it, make sure that it is ours, or make it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Final
+
+from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.sqlite_tree import SCHEMA
+
+IN_MEMORY: Final = ":memory:"
+_APPLICATION: Final = 0x4978696F  # "Ixio": marks the file as ours
+_LAYOUT: Final = 1  # of our tables; another number is another version of them
+
+
+def open_file(file: str) -> sqlite3.Connection:
+    """Refuses, without having changed anything, a file that is in use, somebody else's, damaged or out of reach."""
+    try:
+        if file == IN_MEMORY:
+            connection = _connect(file)
+            _make_tables(connection)
+            return connection
+        if not os.path.exists(file):
+            _make_file(file)
+        connection = _connect(file)
+        try:
+            _claim(file, connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        problem = "another process has it open" if error.sqlite_errorname == "SQLITE_BUSY" else str(error)
+        raise StoreUnusableError(file, problem) from None
+    except OSError as error:
+        raise StoreUnusableError(file, error.strerror or str(error)) from None
+    return connection
+
+
+def _connect(file: str) -> sqlite3.Connection:
+    return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def _make_file(file: str) -> None:
+    """Beside its place first, so that it is there whole or not at all; and flushed twice instead of ten times."""
+    unfinished = f"{file}.{os.getpid()}.new"
+    try:
+        connection = _connect(unfinished)
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = WAL")
+        _make_tables(connection)
+        connection.close()
+        _flush(unfinished)
+        os.link(unfinished, file)
+        _flush(os.path.dirname(file) or ".")
+    except FileExistsError:
+        pass  # another process made it in the meantime; who opens it first has it
+    finally:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in (*SCHEMA, "CREATE TABLE counter (zxid INTEGER NOT NULL)", "INSERT INTO counter VALUES (0)"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+
+
+def _flush(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _claim(file: str, connection: sqlite3.Connection) -> None:
+    def number(pragma: str) -> int:
+        value: int = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        return value
+
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept until closing; spares the shared-memory file as well
+    if number("application_id") != _APPLICATION:
+        raise StoreUnusableError(file, "it is not one of ixion's")
+    if number("user_version") != _LAYOUT:
+        raise StoreUnusableError(file, f"its layout is {number('user_version')}, this ixion knows {_LAYOUT}")
+    connection.execute("PRAGMA synchronous = FULL")  # a commit returns when it is on the disk
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("COMMIT")

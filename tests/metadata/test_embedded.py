@@ -1,0 +1,143 @@
+"""What is the embedded engine's own: its file, its owner, its clock."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.metadata.errors import BadVersionError, SessionExpiredError, StoreUnusableError
+from ixion.metadata.session import Event
+
+
+def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    file = str(tmp_path / "m")
+    store = EmbeddedStore(file)
+    session = store.open_session(1000)
+    session.create("/a", b"1")
+    session.create("/a/n-", sequential=True)
+    session.create("/e", ephemeral=True)
+    written = session.get("/a")
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    store = EmbeddedStore(file)
+    session = store.open_session(1000)
+    assert session.get("/a") == written
+    assert session.children("/") == ["a"]
+    assert session.create("/a/n-", sequential=True) == "/a/n-0000000001"
+    session.create("/b")
+    assert session.get("/b").stat.created_zxid > written.stat.modified_zxid
+    store.close()
+
+
+def test_a_second_opening_is_refused(tmp_path: Path) -> None:
+    file = str(tmp_path / "m")
+    store = EmbeddedStore(file)
+    with pytest.raises(StoreUnusableError, match="another process has it open"):
+        EmbeddedStore(file)
+    program = "import sys; from ixion.metadata.embedded import EmbeddedStore; EmbeddedStore(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=False)
+    assert "StoreUnusableError" in done.stderr
+    assert "another process has it open" in done.stderr
+    store.close()
+    EmbeddedStore(file).close()
+
+
+def test_files_that_are_not_ours(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("broker.id=1\n" * 500)
+    with pytest.raises(StoreUnusableError, match="not a database"):
+        EmbeddedStore(str(text))
+    assert text.read_text() == "broker.id=1\n" * 500
+    foreign = tmp_path / "foreign"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    before = foreign.read_bytes()
+    with pytest.raises(StoreUnusableError, match="not one of ixion's"):
+        EmbeddedStore(str(foreign))
+    assert foreign.read_bytes() == before
+    newer = tmp_path / "newer"
+    EmbeddedStore(str(newer)).close()
+    connection = sqlite3.connect(newer)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreUnusableError, match="its layout is 99, this ixion knows 1"):
+        EmbeddedStore(str(newer))
+    with pytest.raises(StoreUnusableError, match="unable to open"):
+        EmbeddedStore(str(tmp_path / "no" / "where"))
+
+
+def test_a_session_lives_by_calls_and_heartbeats_only() -> None:
+    now = 0
+    store = EmbeddedStore(IN_MEMORY, clock_ms=lambda: now)
+    calling, beating, silent = (store.open_session(100) for _ in range(3))
+    ended: list[str] = []
+    calling.on_expired(lambda: ended.append("calling"))
+    beating.on_expired(lambda: ended.append("beating"))
+    silent.on_expired(lambda: ended.append("silent"))
+    now = 60
+    calling.exists("/")
+    beating.heartbeat()
+    now = 100
+    store.expire_sessions()
+    assert ended == []  # a timeout has passed when more time has
+    now = 101
+    store.expire_sessions()
+    assert ended == ["silent"]
+    now = 161
+    store.expire_sessions()
+    assert ended == ["silent", "calling", "beating"]
+    store.close()
+
+
+def test_a_closed_store_is_closed() -> None:
+    store = EmbeddedStore(IN_MEMORY)
+    session = store.open_session(1000)
+    store.close()
+    store.close()
+    with pytest.raises(SessionExpiredError):
+        session.exists("/")
+    with pytest.raises(StoreUnusableError, match="it was closed"):
+        store.open_session(1000)
+
+
+def test_threads_lose_no_change_and_no_event() -> None:
+    """Four threads count in one node by versions, a fifth hears of every change."""
+    store = EmbeddedStore(IN_MEMORY)
+    watching = store.open_session(60_000)
+    watching.create("/n", b"0")
+    events: list[Event] = []
+    running = threading.Lock()
+
+    def hear(event: Event) -> None:
+        assert running.acquire(blocking=False), "two callbacks at once"
+        events.append(event)
+        running.release()
+
+    watching.watch("/n", hear)
+
+    def count() -> None:
+        session = store.open_session(60_000)
+        left = 100
+        while left:
+            node = session.get("/n")
+            try:
+                session.set("/n", b"%d" % (int(node.data) + 1), version=node.stat.version)
+            except BadVersionError:  # somebody was faster
+                continue
+            left -= 1
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watching.get("/n").data == b"400"
+    assert len(events) == 400
+    store.close()
