@@ -1,0 +1,53 @@
+"""What can be wrong with a stream of frames, and what the bytes looked like instead.
+
+The first four bytes of other protocols, read as a size, are absurd ones: `GET ` is 1 195 725 856 bytes. Whoever reads
+the log wants to hear "an HTTP request" and not that number.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+PEEK: Final = 16  # bytes of a refused frame, its size included, that go into the message
+
+
+class Looks(Enum):
+    """What a stream that is not Kafka's looked like; the value is the name under which it is counted."""
+
+    HTTP = "http"
+    TLS = "tls"
+    SSH = "ssh"
+    NEGATIVE = "negative_size"
+    EMPTY = "empty_frame"
+    OVERSIZE = "oversize"
+    GARBAGE = "garbage"  # a frame, but no request in it
+    ORDER = "order"  # an answer that nobody waits for
+
+
+_HTTP: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ", b"HTTP")
+
+
+class WireError(Exception):
+    """The stream cannot be read on: close the connection. `looks` says why, the message with which bytes."""
+
+    def __init__(self, looks: Looks, message: str) -> None:
+        super().__init__(message)
+        self.looks: Final = looks
+
+
+def bad_size(size: int, limit: int, peek: bytes, shown: bool) -> WireError:
+    """The fault of a frame that announces `size`. Only who has not shown itself yet can be another protocol."""
+    if not shown:
+        if peek[:4] in _HTTP:
+            return WireError(Looks.HTTP, f"an HTTP message, not Kafka: {peek!r}")
+        if peek[:1] == b"\x16" and peek[1:2] == b"\x03":
+            return WireError(Looks.TLS, "a TLS handshake on a plaintext listener")
+        if peek[:4] == b"SSH-":
+            return WireError(Looks.SSH, f"an SSH banner, not Kafka: {peek!r}")
+    if size < 0:
+        return WireError(Looks.NEGATIVE, f"a frame of {size} bytes, starting with {peek!r}")
+    if size == 0:
+        return WireError(Looks.EMPTY, "a frame of 0 bytes")
+    before = "" if shown else " from a connection that has sent no valid request yet"
+    return WireError(Looks.OVERSIZE, f"a frame of {size} bytes{before}, where {limit} are allowed")

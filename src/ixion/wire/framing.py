@@ -1,0 +1,144 @@
+"""Cuts a stream of bytes into frames: a size of four bytes, big-endian, and that many bytes after it.
+
+    framer.feed(chunk)                 # as it came from the socket, of any length
+    framer.announced()                 # 120: the size of the next frame is known, its bytes need not be there
+    framer.complete()                  # True: they are
+    data, start, end = framer.take()   # the frame is data[start:end]
+
+A frame that lies within one chunk is not copied: `take` names the chunk and the place in it. One that spans chunks is
+copied once, into a buffer that grows with what has really come, never with what was announced, and becomes the frame
+itself. Announcing 100 MiB costs the sender 4 bytes and us none.
+
+Not thread-safe. A fault is final: it is raised again by every later call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from io import BytesIO
+from typing import Final
+
+from librt.strings import read_i32_be
+
+from ixion._native import i64
+from ixion.wire.faults import PEEK, WireError, bad_size
+
+SIZE_BYTES: Final = 4
+
+
+class Framer:
+    def __init__(self, limit: i64) -> None:
+        self.limit: i64 = limit  # largest frame, in bytes without its size; may change between frames
+        self.shown = False  # whether the stream is known to be Kafka's; only the fault's wording depends on it
+        self._chunk = b""  # the chunk being read, from `_at` on; exhausted only when `_later` is empty
+        self._at: i64 = 0
+        self._later: deque[bytes] = deque()  # the chunks behind it
+        self._size: i64 = -1  # of the frame that has begun
+        self._body: BytesIO | None = None  # what has come of a frame that spans chunks
+        self._missing: i64 = 0  # bytes that `_body` lacks
+        self._fault: WireError | None = None
+
+    def feed(self, data: bytes) -> None:
+        if self._missing > 0:
+            self._fill(data)
+        elif self._at < len(self._chunk):
+            self._later.append(data)
+        else:
+            self._chunk = data
+            self._at = 0
+
+    def announced(self) -> i64:
+        """The size of the frame that comes next, or -1 while it is not known. WireError if it is absurd."""
+        if self._size >= 0:
+            return self._size
+        if self._fault is not None:
+            raise self._fault
+        at = self._at
+        if len(self._chunk) - at >= SIZE_BYTES:
+            self._at = at + SIZE_BYTES
+            return self._begin(i64(read_i32_be(self._chunk, at)))
+        head = self._chunk[at:]  # three bytes at most
+        while self._later:
+            chunk = self._later.popleft()
+            lacking = SIZE_BYTES - len(head)
+            if len(chunk) >= lacking:
+                self._chunk = chunk
+                self._at = lacking
+                return self._begin(i64(read_i32_be(head + chunk[:lacking], 0)))
+            head += chunk
+        self._chunk = head
+        self._at = 0
+        return -1
+
+    def complete(self) -> bool:
+        """Whether all of the next frame is there."""
+        size = self.announced()
+        if size < 0:
+            return False
+        if self._body is None:
+            if self._at + size <= len(self._chunk):
+                return True
+            self._gather(size)
+        return self._missing == 0
+
+    def take(self) -> tuple[bytes, i64, i64]:
+        """The frame, which must be complete, as a buffer and the place in it."""
+        assert self.complete(), "take() needs a complete frame"
+        size = self._size
+        self._size = -1
+        body = self._body
+        if body is not None:
+            self._body = None
+            return body.getvalue(), 0, size  # the buffer itself, not a copy: nobody else has it
+        data = self._chunk
+        start = self._at
+        self._at = start + size
+        if self._at == len(data):
+            self._chunk = self._later.popleft() if self._later else b""
+            self._at = 0
+        return data, start, start + size
+
+    @property
+    def inside_frame(self) -> bool:
+        """Whether a frame has begun and is not whole yet."""
+        return self._missing > 0 or self._size >= 0 or self._at < len(self._chunk)
+
+    def break_off(self, fault: WireError) -> None:
+        """Whoever reads the frames found one that ends the stream."""
+        self._fault = fault
+        self._size = -1
+
+    def _begin(self, size: i64) -> i64:
+        if size <= 0 or size > self.limit:
+            peek = (
+                int(size).to_bytes(SIZE_BYTES, "big", signed=True)
+                + self._chunk[self._at : self._at + PEEK - SIZE_BYTES]
+            )
+            self._fault = bad_size(size, self.limit, peek, self.shown)
+            raise self._fault
+        self._size = size
+        return size
+
+    def _gather(self, size: i64) -> None:
+        """The frame goes on beyond this chunk: collect what there is of it."""
+        self._body = BytesIO()
+        self._missing = size - self._body.write(memoryview(self._chunk)[self._at :])
+        later = self._later
+        self._chunk = b""
+        self._at = 0
+        self._later = deque()
+        for chunk in later:
+            self.feed(chunk)
+
+    def _fill(self, data: bytes) -> None:
+        body = self._body
+        assert body is not None, "bytes are missing only from a body"
+        missing = self._missing
+        if len(data) <= missing:
+            body.write(data)
+            self._missing = missing - len(data)
+            return
+        body.write(memoryview(data)[:missing])
+        self._missing = 0
+        self._chunk = data
+        self._at = missing

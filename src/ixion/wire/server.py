@@ -1,0 +1,158 @@
+"""A client as the broker sees it: bytes in, requests out, one at a time.
+
+    wire.receive(chunk)
+    if wire.announced() >= 0 and pool.reserve(...):    # the caller may want to find memory first
+        request = wire.next_request()                  # None: not all of it has come
+    ...
+    wire.answered()                                    # now the next one may come out
+
+| state | next_request                | answered | a fault   |
+|-------|-----------------------------|----------|-----------|
+| open  | a whole frame: busy         | refused  | broken    |
+| busy  | None, the bytes wait        | open     |           |
+| broken| raises the fault            | refused  |           |
+
+Because a request comes out only when the one before it has been answered, answers leave in the order of their requests,
+whatever a client sends ahead. Until its first valid request a connection may send frames of `first_limit` bytes only:
+a stranger gets no 100 MiB. Valid means that the key is one of Kafka's and the header can be read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i16_be, read_i32_be
+
+from ixion._native import i64
+from ixion.protocol.codec.cursor import ELEMENT_BUDGET
+from ixion.protocol.envelope import decode_request, decode_request_header
+from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.protocol.headers import RequestHeader
+from ixion.protocol.notation import Struct
+from ixion.wire.faults import PEEK, Looks, WireError
+from ixion.wire.framing import Framer
+
+SHORTEST: Final = 8  # key, version, correlation id
+FIRST_LIMIT: Final = 512 * 1024
+DEFAULT_LIMIT: Final = 100 * 1024 * 1024
+
+
+OPEN: Final = 0
+BUSY: Final = 1
+BROKEN: Final = 2
+STATES: Final = ("open", "busy", "broken")
+
+
+class RequestFrame:
+    """A whole request, `data[start:end]`. The numbers in front are read where they are; the rest when asked for."""
+
+    def __init__(self, data: bytes, start: i64, end: i64) -> None:
+        self.data = data
+        self.start: i64 = start
+        self.end: i64 = end
+        self._header: RequestHeader | None = None
+
+    @property
+    def size(self) -> i64:
+        return self.end - self.start
+
+    @property
+    def api_key(self) -> int:
+        return read_i16_be(self.data, self.start)
+
+    @property
+    def api_version(self) -> int:
+        return read_i16_be(self.data, self.start + 2)
+
+    @property
+    def correlation_id(self) -> int:
+        return read_i32_be(self.data, self.start + 4)
+
+    @property
+    def header(self) -> RequestHeader:
+        """Read on first use. DecodeError or UnsupportedVersionError if it is not one."""
+        if self._header is None:
+            self._header, _ = decode_request_header(self.data, self.start, self.end)
+        return self._header
+
+    @property
+    def client_id(self) -> str | None:
+        return self.header.client_id
+
+    def decode(self, budget: i64 = ELEMENT_BUDGET) -> tuple[RequestHeader, Struct]:
+        return decode_request(self.data, self.start, self.end, budget)
+
+
+class ServerConnection:
+    def __init__(self, limit: i64 = DEFAULT_LIMIT, first_limit: i64 = FIRST_LIMIT) -> None:
+        self._limit: i64 = limit
+        self._first_limit: i64 = first_limit
+        self._framer = Framer(min(limit, first_limit))
+        self._state: i64 = OPEN
+
+    @property
+    def state(self) -> str:
+        return STATES[self._state]
+
+    @property
+    def shown(self) -> bool:
+        """Whether the client has sent a valid request."""
+        return self._framer.shown
+
+    @property
+    def inside_frame(self) -> bool:
+        """Whether a part of a request has come."""
+        return self._framer.inside_frame
+
+    def set_limit(self, limit: i64) -> None:
+        """The largest request from now on; one that has begun may end."""
+        self._limit = limit
+        self._framer.limit = limit if self.shown else min(limit, self._first_limit)
+
+    def receive(self, data: bytes) -> None:
+        self._framer.feed(data)
+
+    def announced(self) -> i64:
+        """The size of the request that comes next; -1 if it is not known yet, or the one before is unanswered."""
+        if self._state == BUSY:
+            return -1
+        try:
+            return self._framer.announced()
+        except WireError:
+            self._state = BROKEN
+            raise
+
+    def next_request(self) -> RequestFrame | None:
+        """The next request, or None. WireError when the stream is no longer, or never was, one of requests."""
+        if self.announced() < 0:
+            return None
+        framer = self._framer
+        if not framer.complete():
+            return None
+        data, start, end = framer.take()
+        request = RequestFrame(data, start, end)
+        if end - start < SHORTEST or not framer.shown:
+            self._meet(request)
+        self._state = BUSY
+        return request
+
+    def answered(self) -> None:
+        """The request in flight has its answer, or needs none."""
+        if self._state != BUSY:
+            raise RuntimeError(f"no request is in flight; the connection is {self.state}")
+        self._state = OPEN
+
+    def _meet(self, request: RequestFrame) -> None:
+        try:
+            if request.size < SHORTEST:
+                raise DecodeError(f"a request of {request.size} bytes", request.start)
+            header = request.header
+        except (DecodeError, UnsupportedVersionError) as flaw:
+            self._state = BROKEN
+            peek = request.data[request.start : min(request.end, request.start + PEEK)]
+            fault = WireError(Looks.GARBAGE, f"a frame of {request.size} bytes that is no request, {peek!r}: {flaw}")
+            self._framer.break_off(fault)
+            raise fault from flaw
+        assert header.api_key == request.api_key
+        self._framer.shown = True
+        self._framer.limit = self._limit

@@ -1,0 +1,91 @@
+"""A broker as its client sees it: answers belong to the oldest request, or the connection is over."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ixion.protocol.envelope import frame_response_as
+from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.wire import ClientConnection, Looks, ServerConnection, WireError
+from tests.wire.test_framing import cut, places
+
+
+def answer(correlation_id: int, version: int = 3, error_code: int = 0) -> bytes:
+    body = ApiVersionsResponse(error_code=error_code, api_keys=())
+    return b"".join(frame_response_as(18, version, correlation_id, body))
+
+
+@given(st.integers(1, 8), places)
+def test_both_roles_understand_each_other_however_the_stream_is_cut(count: int, at: list[int]) -> None:
+    client, server = ClientConnection("me"), ServerConnection()
+    sent = b""
+    for now_ms in range(count):
+        correlation_id, parts = client.request(18, 3, ApiVersionsRequest(), now_ms)
+        assert correlation_id == now_ms
+        sent += b"".join(parts)
+    answers = b""
+    for chunk in cut(sent, at):
+        server.receive(chunk)
+        while (request := server.next_request()) is not None:
+            answers += answer(request.correlation_id)
+            server.answered()
+    got = []
+    for chunk in cut(answers, at):
+        client.receive(chunk)
+        while (reply := client.next_answer()) is not None:
+            assert isinstance(reply.decode(), ApiVersionsResponse)
+            got.append((reply.correlation_id, reply.sent_ms))
+    assert got == [(number, number) for number in range(count)]
+    assert client.in_flight == 0
+
+
+def test_a_broker_too_old_for_the_version_answers_in_version_0() -> None:
+    client = ClientConnection()
+    client.request(18, 4, ApiVersionsRequest(), 0)
+    client.receive(answer(0, version=0, error_code=35))
+    reply = client.next_answer()
+    assert reply is not None
+    body = reply.decode()
+    assert isinstance(body, ApiVersionsResponse)
+    assert body.error_code == 35
+
+
+def test_an_answer_out_of_turn_ends_the_connection() -> None:
+    client = ClientConnection()
+    client.request(18, 3, ApiVersionsRequest(), 0)
+    client.request(18, 3, ApiVersionsRequest(), 0)
+    client.receive(answer(1) + answer(0))
+    for _ in range(2):
+        with pytest.raises(WireError, match="answer to 1, but the one to 0 is due") as caught:
+            client.next_answer()
+        assert caught.value.looks is Looks.ORDER
+
+
+def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
+    client = ClientConnection()
+    client.request(18, 3, ApiVersionsRequest(), 0, answered=False)
+    client.receive(answer(0))
+    with pytest.raises(WireError, match="nothing was asked"):
+        client.next_answer()
+
+
+def test_an_answer_without_a_header_ends_the_connection() -> None:
+    client = ClientConnection()
+    client.receive(struct.pack(">i", 2) + b"xx")
+    with pytest.raises(WireError, match="an answer of 2 bytes"):
+        client.next_answer()
+
+
+def test_the_longest_wait_is_that_of_the_oldest_request() -> None:
+    client = ClientConnection()
+    assert client.oldest_sent_ms() is None
+    client.request(18, 3, ApiVersionsRequest(), 40)
+    client.request(18, 3, ApiVersionsRequest(), 90)
+    assert client.oldest_sent_ms() == 40
+    client.receive(answer(0))
+    assert client.next_answer() is not None
+    assert client.oldest_sent_ms() == 90
