@@ -37,7 +37,7 @@ MEMORY = 24 * 1000
 class Stage:
     """One compacted log in a manager, and its cleaner."""
 
-    def __init__(self, path: Path, config: LogConfig = CONFIG, files: Journal | None = None) -> None:
+    def __init__(self, path: Path, config: LogConfig = CONFIG, files: QuickFiles | None = None) -> None:
         self.path = path
         self.clock = Clock()
         self.config = config
@@ -276,6 +276,7 @@ def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: p
     fresh.create()
     with pytest.raises(compaction.CompactionAbortedError):
         compaction.swap(stage.log, old, fresh, NOW)
+    assert not list(stage.path.glob("*/*.cleaned"))
     assert end == 30
     assert stage.live() == []
 
@@ -322,6 +323,23 @@ def test_compact_and_delete_together(stage: Stage) -> None:
     assert stage.log.log_start == stage.log.end_offset == 20
 
 
+@pytest.mark.parametrize("position", [64, 9])
+def test_a_damaged_log_is_set_aside_and_not_touched(stage: Stage, position: int) -> None:
+    for number in range(30):
+        stage.write((b"a", b"%d" % number))
+    stage.log.roll()
+    path = Path(list(stage.log.segments)[1].path(".log"))
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+    before = {file.name: file.read_bytes() for file in stage.path.glob("orders-0/*")}
+    cleaner = Cleaner(stage.manager, MEMORY)
+    assert cleaner.clean_dirtiest(NOW) is None
+    assert path.name in cleaner.uncleanable["orders", 0]
+    assert {file.name: file.read_bytes() for file in stage.path.glob("orders-0/*")} == before
+    assert cleaner.due(NOW) == []
+
+
 def test_the_map_keeps_the_last_offset_and_its_size() -> None:
     offset_map = OffsetMap(24 * 100)
     assert offset_map.capacity == 90
@@ -352,3 +370,36 @@ def test_a_reader_inside_a_replaced_segment_goes_on(box: Box, tmp_path: Path) ->
     stage.clean()
     # Offsets that are gone lead to the next one that is there.
     assert stored(stage.log, 3, Isolation.LOG_END)[0][0] == 29
+
+
+class FailingRenames(QuickFiles):
+    """A disk on which, once armed, only so many renames still work."""
+
+    def __init__(self) -> None:
+        self.left = -1
+
+    def rename(self, old: str, new: str) -> None:
+        if self.left == 0:
+            raise OSError(5, "Input/output error", new)
+        self.left -= 1
+        super().rename(old, new)
+
+
+@pytest.mark.parametrize("renames", range(12))
+def test_a_disk_that_fails_in_the_middle_of_a_swap_loses_nothing(tmp_path: Path, renames: int) -> None:
+    files = FailingRenames()
+    stage = Stage(tmp_path, CONFIG, files)
+    for number in range(30):
+        stage.write((b"k%d" % (number % 3), b"%d" % number * 10))
+    stage.log.roll()
+    before, end = stage.live(), stage.log.end_offset
+    files.left = renames
+    assert Cleaner(stage.manager, MEMORY).clean_dirtiest(NOW) is None
+    assert stage.manager.directories[0].home.offline
+    stage.manager.abandon()
+    again = Stage(tmp_path)
+    found = again.live()
+    latest = {key: (offset, key, value) for offset, key, value in before}
+    assert set(latest.values()) <= set(found) <= set(before)
+    assert again.log.end_offset == end
+    again.manager.abandon()

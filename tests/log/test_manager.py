@@ -293,6 +293,22 @@ def test_a_log_moves_to_another_directory(stage: Stage) -> None:
     third.close()
 
 
+def test_too_many_open_files_are_no_fault_of_the_disk(stage: Stage) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    stage.files.sick = stage.paths[0]
+    stage.files.error = errno.EMFILE
+    with pytest.raises(KafkaError) as caught:
+        log.append_as_leader(batch(b"b"), 0)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    stage.files.sick = None
+    log.append_as_leader(batch(b"c"), 0)
+    assert stored(log) == [(0, b"a"), (1, b"c")]
+    assert stage.offline == []
+    manager.close()
+
+
 def test_a_failing_flush_takes_the_directory_offline(stage: Stage) -> None:
     manager = stage.manager()
     log = manager.create("orders", 0)

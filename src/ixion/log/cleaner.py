@@ -81,6 +81,7 @@ class Cleaner:
         self._memory = dedupe_buffer_bytes
         self._map: OffsetMap | None = None
         self._lock = threading.Lock()
+        self.uncleanable: dict[tuple[str, int], str] = {}  # set aside until the next start, and why
         self._checkpoints: dict[str, checkpoint.Offsets] = {}
         for directory in manager.directories:
             try:
@@ -98,6 +99,8 @@ class Cleaner:
         for log in list(self._manager.logs.values()):
             if log.config.compact and not log.closed and not log.home.offline:
                 key = (log.topic, log.partition)
+                if key in self.uncleanable:
+                    continue
                 part = dirty_part(log, self._checkpoints.get(log.home.path, {}).get(key, -1), now_ms)
                 if part.must or (part.dirty_bytes and part.ratio > log.config.min_cleanable_dirty_ratio):
                     parts.append(part)
@@ -113,6 +116,7 @@ class Cleaner:
                     logger.info("%s", error)
                 except (KafkaError, CorruptFileError) as error:
                     logger.error("%s cannot be compacted: %s", part.log.name, error)
+                    self.uncleanable[part.log.topic, part.log.partition] = str(error)
                 except OSError as error:
                     part.log.home.fail(f"compacting {part.log.name}", error)
             return None

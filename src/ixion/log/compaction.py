@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
-from ixion.log.names import CLEANED, SWAP
+from ixion.log.names import CLEANED, LOG, SWAP
 from ixion.log.offset_map import OffsetMap
 from ixion.log.retention import doom
 from ixion.log.rewrite import rewrite_batch
@@ -137,10 +138,10 @@ def _compact_group(
         fresh.write_indexes()
         log.files.sync(fresh.handle.fd)
         fresh.sync_indexes()
-        swap(log, group, fresh, now_ms)
-    except CompactionAbortedError:
+    except BaseException:
         fresh.delete()
         raise
+    swap(log, group, fresh, now_ms)
 
 
 def _filter(
@@ -216,6 +217,7 @@ def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
     """Puts a new segment in the place of old ones, if the log is still as it was."""
     with log.lock:
         if log.closed or any(segment not in log.segments for segment in old):
+            fresh.delete()
             raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
         try:
             fresh.rename(SWAP)
@@ -231,8 +233,16 @@ def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
 
 
 def batches_of(segment: Segment) -> Iterator[BatchView]:
-    """Every batch of a sealed segment, whole."""
+    """Every batch of a sealed segment, whole and sound.
+
+    Damage ends the compaction: a batch written anew would get a good checksum over bad bytes.
+    """
     handle = segment.handle
     scan = Scan(segment.files, handle.fd, 0, segment.size)
     while scan.step():
-        yield BatchView(segment.files.read(handle.fd, scan.size, scan.position), 0)
+        view = BatchView(segment.files.read(handle.fd, scan.size, scan.position), 0)
+        if not view.crc_is_valid():
+            raise CorruptFileError(segment.path(LOG), f"the batch at byte {scan.position} is damaged")
+        yield view
+    if scan.position + scan.size != segment.size:
+        raise CorruptFileError(segment.path(LOG), f"no batch begins at byte {scan.position + scan.size}")

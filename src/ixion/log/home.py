@@ -26,9 +26,12 @@ class Home:
         self._on_offline = on_offline
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
-        """Takes the directory offline; gives the error to raise to the caller."""
+        """Takes the directory offline; gives the error to raise to the caller.
+
+        That the process has too many files open is no fault of the disk: the one request fails, and that is all.
+        """
         reason = f"{doing} in {self.path}: {error}"
-        if not self.offline:
+        if not self.offline and error.errno not in (errno.EMFILE, errno.ENFILE):
             self.offline = True
             self.reason = reason
             logger.error("log directory %s goes offline: %s", self.path, reason)

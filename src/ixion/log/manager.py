@@ -4,7 +4,7 @@ A directory that fails goes offline by itself, named; its logs leave the manager
 folder cannot be understood is set aside in `unreadable`, with the reason, and does not stop its neighbours.
 
 Threads. `load`, `look_after`, `flush_due` and `close` block and belong to worker threads; `get` and `create` are quick.
-The map of logs is guarded by a lock; each log has its own.
+The map of logs is guarded by a lock; each log has its own. Lock order: a log's `upkeep`, its `lock`, the manager's.
 """
 
 from __future__ import annotations
