@@ -15,7 +15,7 @@ from ixion.log.log import Log
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batches import iter_batches
-from tests.log.support import NOW, Box, batch, marker, stored
+from tests.log.support import NOW, Box, QuickFiles, batch, marker, stored
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
@@ -249,3 +249,29 @@ def test_epochs_lost_with_their_file_are_read_from_the_batches(full: Box) -> Non
     log.close()
     (full.folder / "leader-epoch-checkpoint").write_text("0\n1\nnonsense\n")
     assert full.open(clean=True).epochs.entries() == expected
+
+
+class CountingFiles(QuickFiles):
+    def __init__(self) -> None:
+        self.bytes_read = 0
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        data = super().read(fd, size, position)
+        self.bytes_read += len(data)
+        return data
+
+
+def test_a_clean_log_is_opened_without_reading_it(box: Box) -> None:
+    box.config = LogConfig(segment_bytes=20_000, index_interval_bytes=0)
+    log = box.open()
+    for number in range(800):
+        log.append_as_leader(batch(b"x" * 20, timestamp=NOW + number), 0)
+    log.close()
+    assert len(log.segments) > 3
+    indexes = sum(path.stat().st_size for path in box.folder.glob("*index"))
+    files = CountingFiles()
+    box.files = files
+    again = box.open(clean=True)
+    assert again.end_offset == 800
+    assert files.bytes_read < 500 < indexes
+    assert len(stored(again)) == 800

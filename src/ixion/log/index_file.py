@@ -43,6 +43,20 @@ class IndexFile:
                 raise CorruptFileError(self.path, f"it has become shorter than its {self.count} entries")
         return self._loaded
 
+    def entry(self, slot: int) -> bytes:
+        """One entry; of a file that is not loaded only this much is read, so that opening a log stays cheap."""
+        start = slot * self.entry_size
+        if self._buffer is not None or self._loaded is not None:
+            return bytes(self.view()[start : start + self.entry_size])
+        fd = self.files.open_to_read(self.path)
+        try:
+            entry = self.files.read(fd, self.entry_size, start)
+        finally:
+            self.files.close(fd)
+        if len(entry) < self.entry_size:
+            raise CorruptFileError(self.path, f"it has become shorter than its {self.count} entries")
+        return entry
+
     def append(self, entry: bytes) -> None:
         buffer = self._load()
         buffer += entry

@@ -73,7 +73,7 @@ class OffsetIndex:
     def check(self, log_size: int) -> None:
         """Cheap tests of the last entry; deeper lies show when a lookup lands on something that is no batch."""
         if self.file.count:
-            relative, position = _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)
+            relative, position = _unpack_from(self.file.entry(self.file.count - 1))
             if relative < 0 or not 0 <= position < max(log_size, 1):
                 raise CorruptFileError(self.file.path, f"its last entry is ({relative}, {position})")
 
@@ -85,11 +85,13 @@ class OffsetIndex:
             found.append((self.base_offset + int(relative), int(position)))
         return found
 
+    def last_position(self) -> int:
+        """The position of the last entry; 0 if there is none."""
+        return int(_unpack_from(self.file.entry(self.file.count - 1))[1]) if self.file.count else 0
+
     def _last(self) -> int:
         if self.last_offset < 0:
-            self.last_offset = self.base_offset + int(
-                _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)[0]
-            )
+            self.last_offset = self.base_offset + int(_unpack_from(self.file.entry(self.file.count - 1))[0])
         return self.last_offset
 
     def _slot(self, wanted: int, column: int) -> i64:

@@ -246,7 +246,7 @@ class Segment:
 
         CorruptFileError if the file does not end with a whole batch.
         """
-        position = self.index.lookup(self.base_offset + MAX_RELATIVE)
+        position = self.index.last_position()
         scan = Scan(self.files, self.handle.fd, max(position, 0), self.size)
         if not scan.step() and position != 0:
             self.rebuild_index()

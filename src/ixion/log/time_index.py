@@ -43,7 +43,7 @@ class TimeIndex:
         """(timestamp, offset) of the last entry; (-1, base offset) if there is none."""
         if self._last is None:
             if self.file.count:
-                timestamp, relative = _unpack_from(self.file.view(), (self.file.count - 1) * ENTRY_SIZE)
+                timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
                 self._last = (int(timestamp), self.base_offset + int(relative))
             else:
                 self._last = (-1, self.base_offset)
@@ -92,9 +92,8 @@ class TimeIndex:
 
     def check(self) -> None:
         if self.file.count:
-            view = self.file.view()
-            timestamp, relative = _unpack_from(view, (self.file.count - 1) * ENTRY_SIZE)
-            first_timestamp, first_relative = _unpack_from(view, 0)
+            timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
+            first_timestamp, first_relative = _unpack_from(self.file.entry(0))
             if timestamp < first_timestamp or relative < first_relative or first_relative < 0:
                 raise CorruptFileError(self.file.path, f"its last entry is ({timestamp}, {relative})")
 
