@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.log.corrupt import CorruptFileError
@@ -30,6 +30,7 @@ def test_the_documented_example(tmp_path: Path) -> None:
     assert (tmp_path / "x.index").read_bytes() == struct.pack(">6i", 19, 0, 47, 4200, 80, 8800)
 
 
+@settings(deadline=None)
 @given(steps, st.integers(0, 3000), st.booleans())
 def test_an_offset_is_found_where_a_plain_list_has_it(steps: list[tuple[int, int]], wanted: int, mapped: bool) -> None:
     import tempfile
@@ -59,6 +60,7 @@ def test_an_offset_is_found_where_a_plain_list_has_it(steps: list[tuple[int, int
         again.file.release()
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 20)), max_size=40), st.integers(0, 4000))
 def test_a_time_is_found_where_a_plain_list_has_it(steps: list[tuple[int, int]], wanted: int) -> None:
     index = TimeIndex(FILES, "/nowhere", 5, -1)

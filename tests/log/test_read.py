@@ -39,7 +39,7 @@ def test_every_offset_finds_its_batch(log: Log) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> None:
     import tempfile
     from pathlib import Path
