@@ -66,7 +66,7 @@ def consume(bootstrap: str, topic: str, isolation: str = "read_committed") -> St
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: Stored = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         message = consumer.poll(1)
         if message is None:
@@ -126,7 +126,7 @@ def fill(kafka: RealKafka) -> None:
 
 
 def wait_for_compaction(kafka: RealKafka, folder: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(consume(kafka.bootstrap, "compacted")) > 150:
         assert time.monotonic() < deadline, "Apache Kafka did not compact"
         time.sleep(0.3)
