@@ -32,9 +32,7 @@ class TimerTask:
     __slots__ = ("_bucket", "_due_ms", "_next", "_prev", "_timer", "delay_ms")
 
     def __init__(self, delay_ms: SupportsIndex) -> None:
-        self.delay_ms: int = (
-            delay_ms if isinstance(delay_ms, int) and 0 <= delay_ms < MAX_DELAY_MS else checked(delay_ms)
-        )
+        self.delay_ms: int = delay_ms if isinstance(delay_ms, int) and 0 <= delay_ms < LONG_MS else checked(delay_ms)
         self._due_ms = 0  # or CANCELLED
         self._next: TimerTask | None = None  # neighbours in the bucket's ring; None while it is in no ring
         self._prev: TimerTask | None = None
