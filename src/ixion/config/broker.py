@@ -1,0 +1,52 @@
+"""The settings of a broker at one moment: typed, complete, unchangeable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from ixion.config.setting import Setting, text_of
+from ixion.config.table import BROKER_SETTINGS
+
+T = TypeVar("T")
+
+
+class BrokerConfig:
+    """Reads what was given, by name and as text; everything else has its default. Unknown names are passed over.
+
+        config = BrokerConfig({"log.retention.hours": "1"})
+        config[LOG_RETENTION_MS]    # 3600000: not set itself, its fallback is
+        config[NUM_PARTITIONS]      # 1: the default
+
+    A value that is not allowed stops the making: InvalidSettingError.
+    """
+
+    __slots__ = ("_parsed", "_values")
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._parsed: dict[str, Any] = {
+            name: setting.parse(given[name]) if name in given else setting.default
+            for name, setting in BROKER_SETTINGS.items()
+        }
+        self._values: dict[str, Any] = {
+            name: _settled(setting, self._parsed) for name, setting in BROKER_SETTINGS.items()
+        }
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        return cast(T, self._values[setting.name])
+
+    def text(self, setting: Setting[Any]) -> str | None:
+        """The setting's own value or default, without its fallbacks, as Kafka shows it."""
+        return text_of(self._parsed[setting.name])
+
+
+def _settled(setting: Setting[Any], parsed: Mapping[str, Any]) -> Any:
+    value = parsed[setting.name]
+    if value is not None:
+        return value
+    for other, factor in setting.fallbacks:
+        found = parsed[other.name]
+        if found is not None:
+            # A negative retention.hours means "never", and that is -1 in every unit.
+            return found if factor == 1 else max(found * factor, -1)
+    return None

@@ -1,0 +1,84 @@
+"""The broker in its cluster: ids, ZooKeeper, topics, the controller, threads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string
+
+BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1 has one generated")
+NODE_ID: Final = integer("node.id", -1, doc="the id of this broker, by its other name")
+BROKER_ID_GENERATION_ENABLE: Final = flag(
+    "broker.id.generation.enable", True, doc="whether an id is generated when none is given"
+)
+RESERVED_BROKER_MAX_ID: Final = integer(
+    "reserved.broker.max.id", 1_000, least=0, doc="the highest id that may be given; generated ones begin above it"
+)
+BROKER_RACK: Final = optional_string(
+    "broker.rack", doc="the rack of this broker, for spreading replicas and fetching from nearby"
+)
+BACKGROUND_THREADS: Final = integer(
+    "background.threads", 10, least=1, scope=Scope.CLUSTER_WIDE, doc="threads of the scheduler"
+)
+AUTO_CREATE_TOPICS_ENABLE: Final = flag(
+    "auto.create.topics.enable", True, doc="whether asking for an unknown topic creates it"
+)
+DELETE_TOPIC_ENABLE: Final = flag("delete.topic.enable", True, doc="whether topics can be deleted")
+NUM_PARTITIONS: Final = integer("num.partitions", 1, least=1, doc="partitions of a topic created without a number")
+DEFAULT_REPLICATION_FACTOR: Final = integer(
+    "default.replication.factor", 1, doc="replicas of a topic created without a number"
+)
+AUTO_LEADER_REBALANCE_ENABLE: Final = flag(
+    "auto.leader.rebalance.enable", True, doc="whether leadership goes back to preferred replicas by itself"
+)
+LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = long(
+    "leader.imbalance.check.interval.seconds", 300, least=1, doc="how often leadership is looked at"
+)
+LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = integer(
+    "leader.imbalance.per.broker.percentage",
+    10,
+    doc="share of a broker's partitions led elsewhere that starts a rebalance",
+)
+CONTROLLED_SHUTDOWN_ENABLE: Final = flag(
+    "controlled.shutdown.enable", True, doc="whether a broker hands its leaderships over before it stops"
+)
+CONTROLLED_SHUTDOWN_MAX_RETRIES: Final = integer(
+    "controlled.shutdown.max.retries", 3, doc="attempts to hand leaderships over"
+)
+CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS: Final = long(
+    "controlled.shutdown.retry.backoff.ms", 5_000, doc="wait between such attempts"
+)
+CONTROLLER_SOCKET_TIMEOUT_MS: Final = integer(
+    "controller.socket.timeout.ms", 30_000, doc="how long a request of the controller to a broker may take"
+)
+ZOOKEEPER_CONNECT: Final = optional_string(
+    "zookeeper.connect", doc="the ZooKeeper ensemble, host:port with commas and a path at the end"
+)
+ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = optional_integer(
+    "zookeeper.connection.timeout.ms", doc="time to connect to ZooKeeper; the session timeout unless set"
+)
+ZOOKEEPER_SESSION_TIMEOUT_MS: Final = integer(
+    "zookeeper.session.timeout.ms", 18_000, doc="silence after which ZooKeeper gives a broker up"
+)
+ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS: Final = integer(
+    "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper that wait for their answers"
+)
+ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether nodes are written with access lists")
+AUTHORIZER_CLASS_NAME: Final = string(
+    "authorizer.class.name", "", doc="who decides what a principal may do; empty allows everything"
+)
+DELEGATION_TOKEN_MASTER_KEY: Final = secret(
+    "delegation.token.master.key", doc="secret by which delegation tokens are signed, by its old name"
+)
+DELEGATION_TOKEN_SECRET_KEY: Final = secret(
+    "delegation.token.secret.key", doc="secret by which delegation tokens are signed"
+)
+DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = long(
+    "delegation.token.max.lifetime.ms", 604_800_000, least=1, doc="age beyond which no token is renewed"
+)
+DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = long(
+    "delegation.token.expiry.time.ms", 86_400_000, least=1, doc="life of a token between renewals"
+)
+DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = long(
+    "delegation.token.expiry.check.interval.ms", 3_600_000, least=1, doc="how often expired tokens are removed"
+)

@@ -1,0 +1,187 @@
+"""Settings that change while the broker runs, laid over those it was started with.
+
+    defaults  <  static (file, environment, --set)  <  dynamic for all brokers  <  dynamic for this broker
+
+Every setting can say where its value comes from and which other values stand behind it, strongest first; that is what
+DescribeConfigs shows. With log.retention.hours=24 in the file and log.retention.ms set for all brokers:
+
+    log.retention.ms   DYNAMIC_DEFAULT log.retention.ms=1000, STATIC log.retention.hours=24, DEFAULT …hours=168
+
+A change is checked as a whole (scopes, values, and what the listeners' own checks say) before any of it is taken. What
+was stored by somebody else, at start or through a change node, cannot be refused any more: there the parts that cannot
+be taken are left out and returned, so that one bad line does not keep a broker from starting. A name that no setting
+has is taken, as Kafka does, and does nothing; the log says so.
+
+Threads: `change` and `restore` belong to one thread at a time; `current` may be read by any.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import dropwhile
+from typing import Final
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.setting import Scope, text_of
+from ixion.config.table import BROKER_SETTINGS, meant, synonyms
+from ixion.config.topic import BEHIND
+
+logger = logging.getLogger(__name__)
+
+
+class Source(IntEnum):
+    """The numbers are those of the DescribeConfigs answer."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT = 3
+    STATIC = 4
+    DEFAULT = 5
+
+
+class Level(IntEnum):
+    """For whom a dynamic value is set."""
+
+    ALL_BROKERS = 3
+    THIS_BROKER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synonym:
+    name: str
+    value: str | None  # None: not set, or not to be shown
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    name: str
+    value: str | None
+    source: Source
+    synonyms: tuple[Synonym, ...]
+    read_only: bool
+    sensitive: bool
+
+
+# Told the config before and after; may raise InvalidSettingError in `check` to refuse, must not fail in `changed`.
+Check = Callable[[BrokerConfig, BrokerConfig], None]
+Changed = Callable[[BrokerConfig, BrokerConfig], None]
+
+
+class DynamicConfig:
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self._static: Final = dict(static)
+        self._overlays: dict[Level, dict[str, str]] = {Level.ALL_BROKERS: {}, Level.THIS_BROKER: {}}
+        self._listeners: list[tuple[Check | None, Changed]] = []
+        self.current = BrokerConfig(self._static)
+
+    def listen(self, changed: Changed, check: Check | None = None) -> None:
+        self._listeners.append((check, changed))
+
+    def overlay(self, level: Level) -> dict[str, str]:
+        """What is set at this level now."""
+        return dict(self._overlays[level])
+
+    def validate(self, level: Level, wanted: Mapping[str, str]) -> BrokerConfig:
+        """The config as it would be with `wanted` as all the dynamic settings of the level; changes nothing."""
+        for name, value in wanted.items():
+            _check_dynamic(level, name, value)
+        config = self._laid_over({**self._overlays, level: dict(wanted)})
+        for check, _ in self._listeners:
+            if check is not None:
+                check(self.current, config)
+        return config
+
+    def change(self, level: Level, wanted: Mapping[str, str]) -> None:
+        """Makes `wanted` all the dynamic settings of the level: what is not in it is set no more."""
+        self._take(level, dict(wanted), self.validate(level, wanted))
+
+    def restore(self, level: Level, stored: Mapping[str, str]) -> list[InvalidSettingError]:
+        """As `change`, but leaves out what cannot be taken, and says what."""
+        refused: list[InvalidSettingError] = []
+        taken: dict[str, str] = {}
+        for name, value in stored.items():
+            try:
+                self.validate(level, {**taken, name: value})
+                taken[name] = value
+            except InvalidSettingError as error:
+                refused.append(error)
+        self.change(level, taken)
+        return refused
+
+    def describe(self, name: str) -> Described:
+        """`name` must be one of BROKER_SETTINGS."""
+        setting = BROKER_SETTINGS[name]
+        found = self._synonyms(name)
+        return Described(
+            name=name,
+            value=None if setting.sensitive else self.current.text(setting),
+            source=found[0].source if found else Source.DEFAULT,
+            synonyms=found,
+            read_only=setting.scope is Scope.READ_ONLY,
+            sensitive=setting.sensitive,
+        )
+
+    def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
+        """`name` must be one of TOPIC_SETTINGS; `topic` is what is set for the topic itself."""
+        setting = BEHIND[name]
+        behind = self._synonyms(setting.name)
+        if name in topic:
+            behind = (Synonym(name=name, value=topic[name], source=Source.TOPIC), *behind)
+        return Described(
+            name=name,
+            value=topic.get(name, text_of(self.current[setting])),
+            source=behind[0].source if behind else Source.DEFAULT,
+            synonyms=behind,
+            read_only=False,
+            sensitive=setting.sensitive,
+        )
+
+    def _laid_over(self, overlays: Mapping[Level, Mapping[str, str]]) -> BrokerConfig:
+        given = dict(self._static)
+        for level in (Level.ALL_BROKERS, Level.THIS_BROKER):
+            for name, value in overlays[level].items():
+                for other in synonyms(name):  # whatever the name, what is dynamic is stronger
+                    given.pop(other, None)
+                given[name] = value
+        return BrokerConfig(given)
+
+    def _take(self, level: Level, wanted: dict[str, str], config: BrokerConfig) -> None:
+        before, self.current = self.current, config
+        for name in wanted.keys() - self._overlays[level].keys() - BROKER_SETTINGS.keys():
+            logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
+        self._overlays[level] = wanted
+        for _, changed in self._listeners:
+            changed(before, config)
+
+    def _synonyms(self, name: str) -> tuple[Synonym, ...]:
+        defaults = {other: text_of(BROKER_SETTINGS[other].default) for other in synonyms(name)}
+        layers: tuple[tuple[Source, Mapping[str, str | None]], ...] = (
+            (Source.DYNAMIC_BROKER, self._overlays[Level.THIS_BROKER]),
+            (Source.DYNAMIC_DEFAULT, self._overlays[Level.ALL_BROKERS]),
+            (Source.STATIC, self._static),
+            (Source.DEFAULT, {other: value for other, value in defaults.items() if value is not None}),
+        )
+        found = [
+            Synonym(name=other, value=None if BROKER_SETTINGS[other].sensitive else layer[other], source=source)
+            for source, layer in layers
+            for other in synonyms(name)
+            if other in layer
+        ]
+        # Kafka's list begins with the setting's own name; what is stronger under another name is not shown.
+        return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def _check_dynamic(level: Level, name: str, value: str) -> None:
+    setting = BROKER_SETTINGS.get(name)
+    if setting is None:
+        return
+    if setting.scope is Scope.READ_ONLY:
+        raise InvalidSettingError(name, value, "no change while the broker runs")
+    if setting.scope is Scope.PER_BROKER and level is Level.ALL_BROKERS:
+        raise InvalidSettingError(name, value, "a value for one broker, not for all of them")
+    setting.parse(value)

@@ -1,0 +1,20 @@
+"""A setting that cannot be accepted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class InvalidSettingError(Exception):
+    """Says which setting, which value, and what is allowed; `where` is the file or variable it came from, if known."""
+
+    def __init__(self, name: str, value: str, allowed: str, where: str = "") -> None:
+        origin = f" (in {where})" if where else ""
+        super().__init__(f"{name} is {value!r}{origin}; allowed is {allowed}")
+        self.name: Final = name
+        self.value: Final = value
+        self.allowed: Final = allowed
+        self.where: Final = where
+
+    def found_in(self, where: str) -> InvalidSettingError:
+        return InvalidSettingError(self.name, self.value, self.allowed, where)

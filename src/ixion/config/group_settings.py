@@ -1,0 +1,73 @@
+"""Consumer groups and their offsets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.config.setting import INT_MAX, Kind, integer, long, words
+
+GROUP_MIN_SESSION_TIMEOUT_MS: Final = integer(
+    "group.min.session.timeout.ms", 6_000, doc="the shortest session timeout that a member may ask for"
+)
+GROUP_MAX_SESSION_TIMEOUT_MS: Final = integer(
+    "group.max.session.timeout.ms", 1_800_000, doc="the longest session timeout that a member may ask for"
+)
+GROUP_INITIAL_REBALANCE_DELAY_MS: Final = integer(
+    "group.initial.rebalance.delay.ms", 3_000, doc="wait for more members before the first rebalance of an empty group"
+)
+GROUP_MAX_SIZE: Final = integer("group.max.size", INT_MAX, least=1, doc="members of a group")
+GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Final = words(
+    "group.coordinator.rebalance.protocols",
+    ("classic",),
+    choices=("consumer", "classic", "share", "unknown"),
+    doc="rebalance protocols that are offered",
+)
+GROUP_CONSUMER_SESSION_TIMEOUT_MS: Final = integer(
+    "group.consumer.session.timeout.ms", 45_000, least=1, doc="session timeout of members of the consumer protocol"
+)
+GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS: Final = integer(
+    "group.consumer.min.session.timeout.ms", 45_000, least=1, doc="the least to which a group may set it"
+)
+GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS: Final = integer(
+    "group.consumer.max.session.timeout.ms", 60_000, least=1, doc="the most to which a group may set it"
+)
+GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS: Final = integer(
+    "group.consumer.heartbeat.interval.ms", 5_000, least=1, doc="heartbeat interval of members of the consumer protocol"
+)
+GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS: Final = integer(
+    "group.consumer.min.heartbeat.interval.ms", 5_000, least=1, doc="the least to which a group may set it"
+)
+GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = integer(
+    "group.consumer.max.heartbeat.interval.ms", 15_000, least=1, doc="the most to which a group may set it"
+)
+GROUP_CONSUMER_MAX_SIZE: Final = integer(
+    "group.consumer.max.size", INT_MAX, least=1, doc="members of a group of the consumer protocol"
+)
+OFFSET_METADATA_MAX_BYTES: Final = integer(
+    "offset.metadata.max.bytes", 4_096, doc="bytes of text that may be kept with a committed offset"
+)
+OFFSETS_LOAD_BUFFER_SIZE: Final = integer(
+    "offsets.load.buffer.size", 5_242_880, least=1, doc="bytes read at once when offsets are loaded"
+)
+OFFSETS_TOPIC_REPLICATION_FACTOR: Final = integer(
+    "offsets.topic.replication.factor", 3, Kind.SHORT, least=1, doc="replicas of the topic of offsets"
+)
+OFFSETS_TOPIC_NUM_PARTITIONS: Final = integer(
+    "offsets.topic.num.partitions", 50, least=1, doc="partitions of the topic of offsets; not to be changed afterwards"
+)
+OFFSETS_TOPIC_SEGMENT_BYTES: Final = integer(
+    "offsets.topic.segment.bytes", 104_857_600, least=1, doc="segment size of the topic of offsets"
+)
+OFFSETS_TOPIC_COMPRESSION_CODEC: Final = integer(
+    "offsets.topic.compression.codec", 0, doc="codec of the topic of offsets, by its number"
+)
+OFFSETS_RETENTION_MINUTES: Final = integer(
+    "offsets.retention.minutes", 10_080, least=1, doc="how long the offsets of an empty group are kept"
+)
+OFFSETS_RETENTION_CHECK_INTERVAL_MS: Final = long(
+    "offsets.retention.check.interval.ms", 600_000, least=1, doc="how often old offsets are looked for"
+)
+OFFSETS_COMMIT_TIMEOUT_MS: Final = integer(
+    "offsets.commit.timeout.ms", 5_000, least=1, doc="how long a commit waits for the replicas"
+)
+OFFSETS_COMMIT_REQUIRED_ACKS: Final = integer("offsets.commit.required.acks", -1, Kind.SHORT, doc="acks of a commit")

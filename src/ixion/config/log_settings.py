@@ -1,0 +1,289 @@
+"""Log directories, segments, retention, flushing and compaction."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from ixion.config.setting import LONG_MAX, Scope, double, flag, integer, long, optional_integer, string, words
+
+DOUBLE_MAX: Final = sys.float_info.max
+
+# where the broker is started, not a directory that the system empties
+LOG_DIR: Final = string("log.dir", "ixion-data", doc="the one log directory, where log.dirs is not set")
+LOG_DIRS: Final = string("log.dirs", None, fallbacks=((LOG_DIR, 1),), doc="the log directories, with commas")
+LOG_SEGMENT_BYTES: Final = integer(
+    "log.segment.bytes",
+    1_073_741_824,
+    least=14,
+    scope=Scope.CLUSTER_WIDE,
+    topic="segment.bytes",
+    doc="size at which a segment is closed and the next one begun",
+)
+LOG_ROLL_HOURS: Final = integer("log.roll.hours", 168, least=1, doc="age at which a segment is closed, in hours")
+LOG_ROLL_MS: Final = long(
+    "log.roll.ms",
+    None,
+    scope=Scope.CLUSTER_WIDE,
+    topic="segment.ms",
+    fallbacks=((LOG_ROLL_HOURS, 3_600_000),),
+    doc="age at which a segment is closed",
+)
+LOG_ROLL_JITTER_HOURS: Final = integer(
+    "log.roll.jitter.hours", 0, least=0, doc="the most by which that age is shortened at random, in hours"
+)
+LOG_ROLL_JITTER_MS: Final = long(
+    "log.roll.jitter.ms",
+    None,
+    scope=Scope.CLUSTER_WIDE,
+    topic="segment.jitter.ms",
+    fallbacks=((LOG_ROLL_JITTER_HOURS, 3_600_000),),
+    doc="the most by which that age is shortened at random",
+)
+LOG_RETENTION_HOURS: Final = integer("log.retention.hours", 168, doc="age at which records are deleted, in hours")
+LOG_RETENTION_MINUTES: Final = optional_integer(
+    "log.retention.minutes", doc="age at which records are deleted, in minutes"
+)
+LOG_RETENTION_MS: Final = long(
+    "log.retention.ms",
+    None,
+    scope=Scope.CLUSTER_WIDE,
+    topic="retention.ms",
+    fallbacks=((LOG_RETENTION_MINUTES, 60_000), (LOG_RETENTION_HOURS, 3_600_000)),
+    doc="age at which records are deleted; -1 is never",
+)
+LOG_RETENTION_BYTES: Final = long(
+    "log.retention.bytes",
+    -1,
+    scope=Scope.CLUSTER_WIDE,
+    topic="retention.bytes",
+    doc="size of a partition beyond which its oldest segments are deleted; -1 is no limit",
+)
+LOG_RETENTION_CHECK_INTERVAL_MS: Final = long(
+    "log.retention.check.interval.ms", 300_000, least=1, doc="how often retention is looked at"
+)
+LOG_CLEANUP_POLICY: Final = words(
+    "log.cleanup.policy",
+    ("delete",),
+    choices=("compact", "delete"),
+    scope=Scope.CLUSTER_WIDE,
+    topic="cleanup.policy",
+    doc="what becomes of old segments: deleted, compacted, or both",
+)
+LOG_SEGMENT_DELETE_DELAY_MS: Final = long(
+    "log.segment.delete.delay.ms",
+    60_000,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="file.delete.delay.ms",
+    doc="time between taking a file out of the log and removing it from the disk",
+)
+LOG_INDEX_SIZE_MAX_BYTES: Final = integer(
+    "log.index.size.max.bytes",
+    10_485_760,
+    least=4,
+    scope=Scope.CLUSTER_WIDE,
+    topic="segment.index.bytes",
+    doc="size of an index file",
+)
+LOG_INDEX_INTERVAL_BYTES: Final = integer(
+    "log.index.interval.bytes",
+    4_096,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="index.interval.bytes",
+    doc="bytes of records between two index entries",
+)
+LOG_FLUSH_INTERVAL_MESSAGES: Final = long(
+    "log.flush.interval.messages",
+    LONG_MAX,
+    least=1,
+    scope=Scope.CLUSTER_WIDE,
+    topic="flush.messages",
+    doc="records after which a partition is flushed to the disk",
+)
+LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = long(
+    "log.flush.scheduler.interval.ms", LONG_MAX, doc="how often it is looked at which partitions are to be flushed"
+)
+LOG_FLUSH_INTERVAL_MS: Final = long(
+    "log.flush.interval.ms",
+    None,
+    scope=Scope.CLUSTER_WIDE,
+    topic="flush.ms",
+    fallbacks=((LOG_FLUSH_SCHEDULER_INTERVAL_MS, 1),),
+    doc="the longest that a record waits to be flushed",
+)
+LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = integer(
+    "log.flush.offset.checkpoint.interval.ms", 60_000, least=0, doc="how often recovery points are written"
+)
+LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = integer(
+    "log.flush.start.offset.checkpoint.interval.ms", 60_000, least=0, doc="how often log start offsets are written"
+)
+LOG_PREALLOCATE: Final = flag(
+    "log.preallocate",
+    False,
+    scope=Scope.CLUSTER_WIDE,
+    topic="preallocate",
+    doc="whether a new segment takes its whole size on the disk at once",
+)
+LOG_MESSAGE_TIMESTAMP_TYPE: Final = string(
+    "log.message.timestamp.type",
+    "CreateTime",
+    choices=("CreateTime", "LogAppendTime"),
+    scope=Scope.CLUSTER_WIDE,
+    topic="message.timestamp.type",
+    doc="whose time a record carries: its creator's, or that of the append",
+)
+LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = long(
+    "log.message.timestamp.before.max.ms",
+    LONG_MAX,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="message.timestamp.before.max.ms",
+    doc="how far behind the broker's clock a record's time may be",
+)
+LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = long(
+    "log.message.timestamp.after.max.ms",
+    LONG_MAX,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="message.timestamp.after.max.ms",
+    doc="how far ahead of the broker's clock a record's time may be",
+)
+LOG_INITIAL_TASK_DELAY_MS: Final = long(
+    "log.initial.task.delay.ms",
+    30_000,
+    least=0,
+    doc="wait after the start before the first cleaning, flushing and checkpoints",
+)
+LOG_CLEANER_ENABLE: Final = flag("log.cleaner.enable", True, doc="whether compaction runs")
+LOG_CLEANER_THREADS: Final = integer(
+    "log.cleaner.threads", 1, least=0, scope=Scope.CLUSTER_WIDE, doc="threads of compaction"
+)
+LOG_CLEANER_DEDUPE_BUFFER_SIZE: Final = long(
+    "log.cleaner.dedupe.buffer.size",
+    134_217_728,
+    scope=Scope.CLUSTER_WIDE,
+    doc="memory for the keys of compaction, all threads together",
+)
+LOG_CLEANER_IO_BUFFER_SIZE: Final = integer(
+    "log.cleaner.io.buffer.size",
+    524_288,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    doc="memory for reading and writing in compaction, all threads together",
+)
+LOG_CLEANER_IO_BUFFER_LOAD_FACTOR: Final = double(
+    "log.cleaner.io.buffer.load.factor", 0.9, scope=Scope.CLUSTER_WIDE, doc="how full the table of keys may get"
+)
+LOG_CLEANER_IO_MAX_BYTES_PER_SECOND: Final = double(
+    "log.cleaner.io.max.bytes.per.second",
+    DOUBLE_MAX,
+    scope=Scope.CLUSTER_WIDE,
+    doc="the most that compaction reads and writes",
+)
+LOG_CLEANER_BACKOFF_MS: Final = long(
+    "log.cleaner.backoff.ms",
+    15_000,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    doc="rest of compaction when there is nothing to do",
+)
+LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = double(
+    "log.cleaner.min.cleanable.ratio",
+    0.5,
+    least=0,
+    most=1,
+    scope=Scope.CLUSTER_WIDE,
+    topic="min.cleanable.dirty.ratio",
+    doc="share of a log not yet compacted that makes it worth compacting",
+)
+LOG_CLEANER_DELETE_RETENTION_MS: Final = long(
+    "log.cleaner.delete.retention.ms",
+    86_400_000,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="delete.retention.ms",
+    doc="how long a compacted log keeps the marks of deleted keys",
+)
+LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = long(
+    "log.cleaner.min.compaction.lag.ms",
+    0,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="min.compaction.lag.ms",
+    doc="age below which a record is left alone by compaction",
+)
+LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = long(
+    "log.cleaner.max.compaction.lag.ms",
+    LONG_MAX,
+    least=1,
+    scope=Scope.CLUSTER_WIDE,
+    topic="max.compaction.lag.ms",
+    doc="age beyond which a record must be compacted",
+)
+MESSAGE_MAX_BYTES: Final = integer(
+    "message.max.bytes",
+    1_048_588,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    topic="max.message.bytes",
+    doc="the largest batch that is accepted",
+)
+COMPRESSION_TYPE: Final = string(
+    "compression.type",
+    "producer",
+    choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    scope=Scope.CLUSTER_WIDE,
+    topic="compression.type",
+    doc="codec in which records are stored; producer leaves them as they came",
+)
+COMPRESSION_GZIP_LEVEL: Final = integer(
+    "compression.gzip.level",
+    -1,
+    least=1,
+    most=9,
+    also=-1,
+    scope=Scope.CLUSTER_WIDE,
+    topic="compression.gzip.level",
+    doc="level where the broker compresses by gzip itself; -1 is zlib's own choice",
+)
+COMPRESSION_LZ4_LEVEL: Final = integer(
+    "compression.lz4.level",
+    9,
+    least=1,
+    most=17,
+    scope=Scope.CLUSTER_WIDE,
+    topic="compression.lz4.level",
+    doc="level where the broker compresses by lz4 itself",
+)
+COMPRESSION_ZSTD_LEVEL: Final = integer(
+    "compression.zstd.level",
+    3,
+    least=-131_072,
+    most=22,
+    scope=Scope.CLUSTER_WIDE,
+    topic="compression.zstd.level",
+    doc="level where the broker compresses by zstd itself",
+)
+NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = integer(
+    "num.recovery.threads.per.data.dir",
+    1,
+    least=1,
+    scope=Scope.CLUSTER_WIDE,
+    doc="threads per log directory at start and stop",
+)
+NUM_REPLICA_ALTER_LOG_DIRS_THREADS: Final = optional_integer(
+    "num.replica.alter.log.dirs.threads",
+    doc="threads that move replicas between log directories; one per directory unless set",
+)
+PRODUCER_ID_EXPIRATION_MS: Final = integer(
+    "producer.id.expiration.ms",
+    86_400_000,
+    least=1,
+    scope=Scope.CLUSTER_WIDE,
+    doc="time after which an idle producer id is forgotten",
+)
+PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = integer(
+    "producer.id.expiration.check.interval.ms", 600_000, least=1, doc="how often idle producer ids are looked for"
+)

@@ -1,0 +1,120 @@
+"""Listeners, sockets, connections and the request queue."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.config.setting import INT_MAX, Scope, integer, long, optional_string, string
+
+# the loopback only: whoever opens the port to others does so on purpose
+LISTENERS: Final = string(
+    "listeners",
+    "PLAINTEXT://127.0.0.1:9092",
+    scope=Scope.PER_BROKER,
+    doc="where to listen: NAME://host:port, with commas; an empty host is every interface",
+)
+ADVERTISED_LISTENERS: Final = optional_string(
+    "advertised.listeners",
+    scope=Scope.PER_BROKER,
+    doc="what clients are told to connect to; the listeners themselves unless set",
+)
+LISTENER_SECURITY_PROTOCOL_MAP: Final = string(
+    "listener.security.protocol.map",
+    "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    scope=Scope.PER_BROKER,
+    doc="security protocol of each listener name, NAME:PROTOCOL with commas",
+)
+CONTROL_PLANE_LISTENER_NAME: Final = optional_string(
+    "control.plane.listener.name", doc="the listener for the controller's requests, served apart from clients'"
+)
+INTER_BROKER_LISTENER_NAME: Final = optional_string(
+    "inter.broker.listener.name", doc="the listener by which brokers reach each other"
+)
+SECURITY_INTER_BROKER_PROTOCOL: Final = string(
+    "security.inter.broker.protocol",
+    "PLAINTEXT",
+    choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    doc="protocol between brokers, where no inter.broker.listener.name is set",
+)
+NUM_NETWORK_THREADS: Final = integer(
+    "num.network.threads", 3, least=1, scope=Scope.CLUSTER_WIDE, doc="network processors per listener"
+)
+NUM_IO_THREADS: Final = integer("num.io.threads", 8, least=1, scope=Scope.CLUSTER_WIDE, doc="request handlers")
+QUEUED_MAX_REQUESTS: Final = integer(
+    "queued.max.requests", 500, least=1, doc="requests that may wait for a handler before no more are read"
+)
+QUEUED_MAX_REQUEST_BYTES: Final = long(
+    "queued.max.request.bytes",
+    -1,
+    doc="bytes of requests that may be in memory before no more are read; -1 is no limit",
+)
+SOCKET_SEND_BUFFER_BYTES: Final = integer(
+    "socket.send.buffer.bytes", 102_400, doc="SO_SNDBUF of a connection; -1 leaves it to the system"
+)
+SOCKET_RECEIVE_BUFFER_BYTES: Final = integer(
+    "socket.receive.buffer.bytes", 102_400, doc="SO_RCVBUF of a connection; -1 leaves it to the system"
+)
+SOCKET_REQUEST_MAX_BYTES: Final = integer(
+    "socket.request.max.bytes", 104_857_600, least=1, doc="the largest request that is read"
+)
+SOCKET_LISTEN_BACKLOG_SIZE: Final = integer(
+    "socket.listen.backlog.size", 50, least=1, doc="connections that may wait to be accepted"
+)
+SOCKET_CONNECTION_SETUP_TIMEOUT_MS: Final = long(
+    "socket.connection.setup.timeout.ms", 10_000, doc="time to connect to another broker, at the first attempt"
+)
+SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = long(
+    "socket.connection.setup.timeout.max.ms", 30_000, doc="time to connect to another broker, after many failures"
+)
+MAX_CONNECTIONS: Final = integer(
+    "max.connections", INT_MAX, least=0, scope=Scope.CLUSTER_WIDE, doc="connections to the broker in all"
+)
+MAX_CONNECTIONS_PER_IP: Final = integer(
+    "max.connections.per.ip", INT_MAX, least=0, scope=Scope.CLUSTER_WIDE, doc="connections from one address"
+)
+MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = string(
+    "max.connections.per.ip.overrides",
+    "",
+    scope=Scope.CLUSTER_WIDE,
+    doc="other limits for some addresses, host:count with commas",
+)
+MAX_CONNECTION_CREATION_RATE: Final = integer(
+    "max.connection.creation.rate", INT_MAX, least=0, scope=Scope.CLUSTER_WIDE, doc="connections accepted per second"
+)
+CONNECTIONS_MAX_IDLE_MS: Final = long(
+    "connections.max.idle.ms", 600_000, doc="a connection without requests is closed after this time"
+)
+CONNECTIONS_MAX_REAUTH_MS: Final = long(
+    "connections.max.reauth.ms", 0, doc="a SASL session must authenticate again within this time; 0 is never"
+)
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
+    "connection.failed.authentication.delay.ms",
+    100,
+    least=0,
+    doc="wait before a connection is closed that failed to authenticate",
+)
+REQUEST_TIMEOUT_MS: Final = integer("request.timeout.ms", 30_000, doc="how long a request to another broker may take")
+MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS: Final = integer(
+    "max.incremental.fetch.session.cache.slots", 1_000, least=0, doc="incremental fetch sessions remembered"
+)
+MAX_REQUEST_PARTITION_SIZE_LIMIT: Final = integer(
+    "max.request.partition.size.limit", 2_000, least=1, doc="partitions described in one answer"
+)
+FETCH_MAX_BYTES: Final = integer(
+    "fetch.max.bytes", 57_671_680, least=1_024, doc="the most a fetch is given, whatever it asked for"
+)
+FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
+    "fetch.purgatory.purge.interval.requests",
+    1_000,
+    doc="completed fetches that may lie in their purgatory before it is swept",
+)
+PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
+    "producer.purgatory.purge.interval.requests",
+    1_000,
+    doc="completed produces that may lie in their purgatory before it is swept",
+)
+DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
+    "delete.records.purgatory.purge.interval.requests",
+    1,
+    doc="completed record deletions that may lie in their purgatory before it is swept",
+)

@@ -1,0 +1,213 @@
+"""What a setting is: one object per setting holds every fact about it, and is the key by which its value is read.
+
+    NUM_PARTITIONS = integer("num.partitions", 1, least=1, doc="partitions of a topic created without a number")
+
+    config[NUM_PARTITIONS] + 1      # an int, to the type checker as well
+    NUM_PARTITIONS.parse("0")       # InvalidSettingError: num.partitions is '0'; allowed is a whole number, at least 1
+
+Names, units (bytes, milliseconds), defaults and limits are those of Apache Kafka 3.9; where a default of ours
+differs on purpose, its line says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Final, Generic, TypeVar
+
+from ixion.config.errors import InvalidSettingError
+
+T = TypeVar("T")
+
+INT_MAX: Final = (1 << 31) - 1
+LONG_MAX: Final = (1 << 63) - 1
+
+
+class Kind(IntEnum):
+    """The numbers are those of the DescribeConfigs answer."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Scope(Enum):
+    """How a broker setting may change while the broker runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"  # for one broker at a time, never as a default of all
+    CLUSTER_WIDE = "cluster-wide"  # for all brokers, and for one
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Setting(Generic[T]):
+    name: str
+    kind: Kind
+    default: T | None  # None: not set, or derived from `fallbacks`
+    doc: str
+    scope: Scope = Scope.READ_ONLY
+    topic: str = ""  # the topic-level setting whose default this is
+    least: float | None = None
+    most: float | None = None
+    also: int | None = None  # one value outside of least and most
+    choices: tuple[str, ...] = ()
+    # Stand in when this one is not set, the first that is; their values count so many of this one's unit.
+    fallbacks: tuple[tuple[Setting[Any], int], ...] = ()
+
+    @property
+    def sensitive(self) -> bool:
+        return self.kind is Kind.PASSWORD
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words."""
+        if self.choices:
+            one = "a list of any of" if self.kind is Kind.LIST else "one of"
+            return f"{one} {', '.join(self.choices)}"
+        words = _WORDS[self.kind]
+        low, high = self.least, self.most
+        if low is not None and high is not None:
+            words += f", {low} to {high}"
+        elif low is not None:
+            words += f", at least {low}"
+        if self.also is not None:
+            words += f", or {self.also}"
+        return words
+
+    def parse(self, text: str) -> T:
+        trimmed = text.strip()
+        try:
+            value = _PARSERS[self.kind](trimmed)
+        except ValueError:
+            raise self.refusal(text) from None
+        if not self._accepts(value):
+            raise self.refusal(text)
+        return value  # type: ignore[no-any-return] # the constructors below pair T and kind
+
+    def refusal(self, text: str) -> InvalidSettingError:
+        return InvalidSettingError(self.name, "[hidden]" if self.sensitive else text, self.allowed)
+
+    def _accepts(self, value: Any) -> bool:
+        if self.choices:
+            return all(item in self.choices for item in (value if self.kind is Kind.LIST else (value,)))
+        if self.also is not None and value == self.also:
+            return True
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def text_of(value: Any) -> str | None:
+    """A value as Kafka shows it; None is no value."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case float():
+            return repr(value).replace("e+", "E")  # as Java writes 1.7976931348623157E308
+        case _:
+            return str(value)
+
+
+def flag(name: str, default: bool, **facts: Any) -> Setting[bool]:
+    return Setting(name=name, kind=Kind.BOOLEAN, default=default, **facts)
+
+
+def string(name: str, default: str | None, **facts: Any) -> Setting[str]:
+    """Without a default it needs fallbacks."""
+    return Setting(name=name, kind=Kind.STRING, default=default, **facts)
+
+
+def optional_string(name: str, **facts: Any) -> Setting[str | None]:
+    return Setting(name=name, kind=Kind.STRING, default=None, **facts)
+
+
+def integer(name: str, default: int, kind: Kind = Kind.INT, **facts: Any) -> Setting[int]:
+    return Setting(name=name, kind=kind, default=default, **facts)
+
+
+def long(name: str, default: int | None, **facts: Any) -> Setting[int]:
+    """64 bits. Without a default it needs fallbacks."""
+    return Setting(name=name, kind=Kind.LONG, default=default, **facts)
+
+
+def optional_integer(name: str, **facts: Any) -> Setting[int | None]:
+    return Setting(name=name, kind=Kind.INT, default=None, **facts)
+
+
+def double(name: str, default: float, **facts: Any) -> Setting[float]:
+    return Setting(name=name, kind=Kind.DOUBLE, default=default, **facts)
+
+
+def words(name: str, default: tuple[str, ...], **facts: Any) -> Setting[tuple[str, ...]]:
+    """A list with commas between its items."""
+    return Setting(name=name, kind=Kind.LIST, default=default, **facts)
+
+
+def secret(name: str, **facts: Any) -> Setting[str | None]:
+    """Never shown again."""
+    return Setting(name=name, kind=Kind.PASSWORD, default=None, **facts)
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError
+    return lowered == "true"
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or "_" in text:  # int() would take more than Java does
+            raise ValueError
+        value = int(text)
+        if not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _double(text: str) -> float:
+    if "_" in text:
+        raise ValueError
+    value = float(text)
+    if value != value:
+        raise ValueError
+    return value
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",")) if text else ()
+
+
+_PARSERS: Final[dict[Kind, Callable[[str], Any]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.STRING: str,
+    Kind.INT: _whole(32),
+    Kind.SHORT: _whole(16),
+    Kind.LONG: _whole(64),
+    Kind.DOUBLE: _double,
+    Kind.LIST: _list,
+    Kind.CLASS: str,
+    Kind.PASSWORD: str,
+}
+_WORDS: Final = {
+    Kind.BOOLEAN: "true or false",
+    Kind.STRING: "any text",
+    Kind.INT: "a whole number of 32 bits",
+    Kind.SHORT: "a whole number of 16 bits",
+    Kind.LONG: "a whole number of 64 bits",
+    Kind.DOUBLE: "a number",
+    Kind.LIST: "a list with commas",
+    Kind.CLASS: "a class name",
+    Kind.PASSWORD: "any text",
+}

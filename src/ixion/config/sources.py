@@ -1,0 +1,84 @@
+"""Where settings come from: a file, the environment, the command line; what comes later wins.
+
+    defaults  <  server.properties  <  IXION_LOG_DIRS=/a,/b  <  --set log.dirs=/c
+
+A name that no setting has is a warning, with the nearest name that one has, because files are shared with programs that
+know more settings. A value that is not allowed is an error that names its source. A variable IXION_… counts as a
+setting only if it is one, or nearly: others have variables, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.properties import parse_properties
+from ixion.config.table import BROKER_SETTINGS, meant
+
+PREFIX: Final = "IXION_"
+_VARIABLES: Final = {PREFIX + name.upper().replace(".", "_"): name for name in BROKER_SETTINGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    given: dict[str, str]  # what was set, by name; the defaults are not in it
+    config: BrokerConfig
+    warnings: tuple[str, ...]
+
+
+def load(
+    *, file: Path | None = None, environment: Mapping[str, str] | None = None, assignments: Sequence[str] = ()
+) -> Loaded:
+    given: dict[str, str] = {}
+    warnings: list[str] = []
+    for where, pairs in (
+        (str(file), _from_file(file)),
+        ("the environment", _from_environment(environment or {}, warnings)),
+        ("--set", _from_assignments(assignments)),
+    ):
+        for name, value in pairs:
+            if name in BROKER_SETTINGS:
+                _check(name, value, where)
+                given[name] = value
+            else:
+                warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")
+    return Loaded(given=given, config=BrokerConfig(given), warnings=tuple(warnings))
+
+
+def _from_file(file: Path | None) -> Iterable[tuple[str, str]]:
+    if file is None:
+        return ()
+    try:
+        return parse_properties(file.read_text(encoding="utf-8")).items()
+    except (OSError, ValueError) as error:
+        raise InvalidSettingError("the settings file", str(file), f"a readable properties file ({error})") from None
+
+
+def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> Iterable[tuple[str, str]]:
+    for variable, value in environment.items():
+        if variable in _VARIABLES:
+            yield _VARIABLES[variable], value
+        elif variable.startswith(PREFIX):
+            close = get_close_matches(variable, _VARIABLES, n=1, cutoff=0.9)
+            if close:
+                warnings.append(f"{variable} in the environment is no setting; did you mean {close[0]}?")
+
+
+def _from_assignments(assignments: Sequence[str]) -> Iterable[tuple[str, str]]:
+    for assignment in assignments:
+        name, found, value = assignment.partition("=")
+        if not found or not name.strip():
+            raise InvalidSettingError("--set", assignment, "name=value")
+        yield name.strip(), value
+
+
+def _check(name: str, value: str, where: str) -> None:
+    try:
+        BROKER_SETTINGS[name].parse(value)
+    except InvalidSettingError as error:
+        raise error.found_in(where) from None

@@ -1,0 +1,49 @@
+"""All broker settings by name, made from the tables of settings beside this file."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, Final
+
+from ixion.config import (
+    cluster_settings,
+    group_settings,
+    log_settings,
+    network_settings,
+    quota_settings,
+    replica_settings,
+    transaction_settings,
+)
+from ixion.config.setting import Scope, Setting
+
+_TABLES: Final = (
+    cluster_settings,
+    network_settings,
+    log_settings,
+    replica_settings,
+    group_settings,
+    transaction_settings,
+    quota_settings,
+)
+
+BROKER_SETTINGS: Final[dict[str, Setting[Any]]] = {
+    value.name: value for table in _TABLES for value in vars(table).values() if isinstance(value, Setting)
+}
+
+_FAMILIES: Final = [
+    (setting.name, *(other.name for other, _ in setting.fallbacks))
+    for setting in BROKER_SETTINGS.values()
+    if setting.fallbacks and setting.scope is not Scope.READ_ONLY
+]
+_SYNONYMS: Final = {name: family for family in _FAMILIES for name in family}
+
+
+def meant(name: str) -> str:
+    """For the end of a warning about an unknown name: the nearest known one, if there is one near."""
+    close = get_close_matches(name, BROKER_SETTINGS, n=1, cutoff=0.75)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def synonyms(name: str) -> tuple[str, ...]:
+    """The names by which a dynamic setting can be given, the strongest first: log.roll.ms before log.roll.hours."""
+    return _SYNONYMS.get(name, (name,))

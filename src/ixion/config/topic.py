@@ -1,0 +1,62 @@
+"""Topic settings: what can be set for one topic, and the settings of a topic laid over those of its broker.
+
+A topic setting takes kind, limits and default from the broker setting that stands behind it: segment.bytes from
+log.segment.bytes. The few that stand behind a name with fallbacks (segment.ms: log.roll.ms, then log.roll.hours) have
+limits of their own, because the broker's name has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, Final, TypeVar, cast
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.setting import Setting
+from ixion.config.table import BROKER_SETTINGS
+
+T = TypeVar("T")
+
+_LEAST: Final = {"segment.ms": 1, "segment.jitter.ms": 0, "retention.ms": -1, "flush.ms": 0}
+
+BEHIND: Final[dict[str, Setting[Any]]] = {
+    setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
+}
+_DEFAULTS: Final = BrokerConfig({})
+TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = {
+    name: replace(
+        setting, name=name, default=_DEFAULTS[setting], least=_LEAST.get(name, setting.least), topic="", fallbacks=()
+    )
+    for name, setting in BEHIND.items()
+}
+
+
+def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
+    """Typed values by topic name. Unlike a broker, a topic has no unknown settings."""
+    for name, value in given.items():
+        if name not in TOPIC_SETTINGS:
+            close = get_close_matches(name, TOPIC_SETTINGS, n=1, cutoff=0.75)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise InvalidSettingError(name, value, f"a topic setting, which this is not{hint}")
+    values = {name: TOPIC_SETTINGS[name].parse(value) for name, value in given.items()}
+    shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    if shortest is not None and longest is not None and shortest > longest:
+        raise InvalidSettingError("min.compaction.lag.ms", str(shortest), f"max.compaction.lag.ms ({longest}) or less")
+    return values
+
+
+class TopicConfig:
+    """Read by the broker settings behind the topic's: `topic[LOG_SEGMENT_BYTES]` is segment.bytes, or the broker's."""
+
+    __slots__ = ("_broker", "_own")
+
+    def __init__(self, broker: BrokerConfig, given: Mapping[str, str]) -> None:
+        self._broker = broker
+        self._own = parse_topic(given)
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        if setting.topic in self._own:
+            return cast(T, self._own[setting.topic])
+        return self._broker[setting]

@@ -1,0 +1,85 @@
+"""Apache Kafka 3.9 as the judge of our tables, and Java as that of our properties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.jvm import compile_java, run_java
+from devtools.parts import need
+from ixion.config.properties import parse_properties
+from ixion.config.setting import Setting, text_of
+from ixion.config.table import BROKER_SETTINGS
+from ixion.config.topic import BEHIND, TOPIC_SETTINGS
+
+SOURCE = Path(__file__).parent / "java" / "SettingsOracle.java"
+
+DIFFERENT_ON_PURPOSE = {"listeners", "log.dir"}
+
+ODD_FILE = (
+    "# comment \\\n! another\n\n   \n"
+    "plain=value\n  indented = value with blanks  \ncolon: value\nblank value\ntabs\t=\tvalue\nequals==\n"
+    "no.value\nempty=\nkey\\ with\\=odd\\:chars=1\nlong=one,\\\n   two,\\\n\tthree\nend\\\\\nafter=2\n"
+    "twice=1\ntwice=2\nescapes=\\t\\n\\r\\f\\\\\\q\\u0041\\u00e9\\ud83d\\ude00\n"
+    "utf=主题 é\r\nwindows=line\r\nold=mac\rlast=\\"
+)
+
+Lines = list[list[str]]
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
+    path = need("kafka-3.9.1")
+    odd = tmp_path_factory.mktemp("odd") / "odd.properties"
+    odd.write_bytes(ODD_FILE.encode())
+    printed = run_java("SettingsOracle", str(odd), classpath=f"{compile_java(SOURCE, path)}:{path}")
+    return [[unescaped(column) for column in line.split("\t")[:-1]] for line in printed.splitlines()]
+
+
+def unescaped(column: str) -> str:
+    """Java's null is "null", its text starts with "=" and has what is not ASCII as escapes."""
+    text = column.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16")
+    return text[1:] if text.startswith("=") else "<null>"
+
+
+def rows(lines: Lines, what: str) -> dict[str, list[str]]:
+    return {columns[1]: columns[2:] for columns in lines if columns[0] == what}
+
+
+def limits(setting: Setting[Any]) -> str:
+    """In the words of Kafka's validators."""
+    if setting.choices:
+        return f"[{', '.join(setting.choices)}]"
+    if setting.least is None:
+        return ""
+    high = "" if setting.most is None else f",{setting.most}"
+    return f"[{setting.least},...{high}]" + ("" if setting.also is None else f" or {setting.also}")
+
+
+def test_every_broker_setting_is_kafkas(lines: Lines) -> None:
+    kafka = rows(lines, "broker")
+    assert len(BROKER_SETTINGS) > 150
+    for name, ours in BROKER_SETTINGS.items():
+        default = ours.default if name not in DIFFERENT_ON_PURPOSE else ours.parse(kafka[name][1])
+        text = text_of(default)
+        shown = [ours.kind.name, "<null>" if text is None else text, limits(ours), ours.scope.value]
+        expected = kafka[name]
+        if name == "authorizer.class.name":
+            expected[2] = ""  # "non-null string", which ours all are
+        assert shown == expected, name
+
+
+def test_every_topic_setting_is_kafkas(lines: Lines) -> None:
+    kafka, behind = rows(lines, "topic"), rows(lines, "synonym")
+    assert len(TOPIC_SETTINGS) > 20
+    for name, ours in TOPIC_SETTINGS.items():
+        assert behind[name] == [BEHIND[name].name]
+        assert [ours.kind.name, text_of(ours.default), limits(ours)] == kafka[name][:3], name
+
+
+def test_properties_are_read_as_java_does(lines: Lines) -> None:
+    java = {name: columns[0] for name, columns in rows(lines, "property").items()}
+    assert len(java) == 18
+    assert parse_properties(ODD_FILE) == java

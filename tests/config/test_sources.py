@@ -1,0 +1,86 @@
+"""File, environment and command line; fallbacks; warnings and errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.cluster_settings import NUM_PARTITIONS
+from ixion.config.errors import InvalidSettingError
+from ixion.config.log_settings import LOG_DIRS, LOG_RETENTION_HOURS, LOG_RETENTION_MS, LOG_ROLL_MS
+from ixion.config.sources import load
+
+HOUR_MS = 3_600_000
+
+
+def test_what_comes_later_wins(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\nlog.dirs=/file\nlog.retention.hours=3\n")
+    environment = {"IXION_NUM_PARTITIONS": "4", "IXION_LOG_DIRS": "/env", "HOME": "/x"}
+    loaded = load(file=file, environment=environment, assignments=["log.dirs=/a=b,/c"])
+    assert loaded.given == {"num.partitions": "4", "log.dirs": "/a=b,/c", "log.retention.hours": "3"}
+    assert loaded.config[NUM_PARTITIONS] == 4
+    assert loaded.config[LOG_DIRS] == "/a=b,/c"
+    assert loaded.warnings == ()
+
+
+def test_nothing_given_is_all_defaults() -> None:
+    loaded = load()
+    assert loaded.given == {}
+    assert loaded.config[NUM_PARTITIONS] == 1
+    assert loaded.config[LOG_DIRS] == "ixion-data"
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({}, 168 * HOUR_MS),
+        ({"log.retention.hours": "1"}, HOUR_MS),
+        ({"log.retention.hours": "1", "log.retention.minutes": "1"}, 60_000),
+        ({"log.retention.hours": "1", "log.retention.minutes": "1", "log.retention.ms": "1"}, 1),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.ms": "-1"}, -1),
+    ],
+)
+def test_fallbacks_in_their_units(given: dict[str, str], retention_ms: int) -> None:
+    config = BrokerConfig(given)
+    assert config[LOG_RETENTION_MS] == retention_ms
+    assert config.text(LOG_RETENTION_MS) == given.get("log.retention.ms")
+    assert config[LOG_RETENTION_HOURS] == int(given.get("log.retention.hours", "168"))
+    assert config[LOG_ROLL_MS] == 168 * HOUR_MS
+
+
+def test_unknown_names_warn_with_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "s.properties"
+    file.write_text("log.dir.s=/x\nmy.own.thing=1\n")
+    environment = {"IXION_LOG_DIR_S": "/x", "IXION_CACHE": "/y"}
+    loaded = load(file=file, environment=environment, assignments=["num.partition=3"])
+    assert loaded.given == {}
+    assert loaded.warnings == (
+        f"log.dir.s in {file} is no setting of ixion; did you mean log.dirs?",
+        f"my.own.thing in {file} is no setting of ixion",
+        "IXION_LOG_DIR_S in the environment is no setting; did you mean IXION_LOG_DIRS?",
+        "num.partition in --set is no setting of ixion; did you mean num.partitions?",
+    )
+
+
+def test_wrong_values_stop_and_say_where(tmp_path: Path) -> None:
+    file = tmp_path / "s.properties"
+    file.write_text("num.partitions=0\n")
+    with pytest.raises(
+        InvalidSettingError, match=r"^num.partitions is '0' \(in .*s.properties\); allowed is .* least 1$"
+    ):
+        load(file=file, assignments=["num.partitions=1"])
+    with pytest.raises(InvalidSettingError, match=r"'x' \(in the environment\)"):
+        load(environment={"IXION_NUM_PARTITIONS": "x"})
+    with pytest.raises(InvalidSettingError, match=r"'x' \(in --set\)"):
+        load(assignments=["num.partitions=x"])
+    with pytest.raises(InvalidSettingError, match=r"--set is 'num.partitions'; allowed is name=value"):
+        load(assignments=["num.partitions"])
+    with pytest.raises(InvalidSettingError, match="No such file"):
+        load(file=tmp_path / "nowhere")
+    file.write_text("a=\\u12x")
+    with pytest.raises(InvalidSettingError, match="four hexadecimal digits"):
+        load(file=file)
