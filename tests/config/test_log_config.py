@@ -14,7 +14,7 @@ def test_defaults_of_a_log_are_those_of_a_topic() -> None:
     defaults = LogConfig()
     for field in dataclasses.fields(LogConfig):
         if field.name == "producer_id_expiration_ms":
-            expected = BrokerConfig({})[PRODUCER_ID_EXPIRATION_MS]
+            expected: object = BrokerConfig({})[PRODUCER_ID_EXPIRATION_MS]
         else:
             expected = TOPIC_SETTINGS[field.name.replace("_", ".")].default
         found = getattr(defaults, field.name)
