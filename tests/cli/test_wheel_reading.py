@@ -1,4 +1,4 @@
-"""From counts to rates, from lateness to percentiles, from a delay to the level it enters."""
+"""From counts to rates, from lateness to percentiles."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import random
 import pytest
 
 from ixion.cli.wheel_lateness import SLOTS, Lateness, percentile_ms
-from ixion.cli.wheel_load import LONGEST_MS, SHORTEST_MS, first_level, log_uniform_ms
+from ixion.cli.wheel_load import LONGEST_MS, SHORTEST_MS, log_uniform_ms
 from ixion.cli.wheel_reading import Sample, read
-from ixion.timer import LevelSnapshot, ManualClock, SystemTimer, TimerSnapshot
+from ixion.timer import LevelSnapshot, TimerSnapshot
 
 
-def sample(at_seconds: float, *, added: int, arrived: tuple[int, ...], entered: dict[int, int], late: int) -> Sample:
+def sample(at_seconds: float, *, added: int, arrived: tuple[int, ...], fell_in: tuple[int, ...], late: int) -> Sample:
     levels = tuple(
-        LevelSnapshot(level=level, tick_ms=1, span_ms=20, current_ms=0, hand=0, counts=(0,) * 20, arrived=count)
-        for level, count in enumerate(arrived, 1)
+        LevelSnapshot(
+            level=level, tick_ms=1, span_ms=20, current_ms=0, hand=0, counts=(0,) * 20, arrived=came, fell_in=fell
+        )
+        for level, (came, fell) in enumerate(zip(arrived, fell_in, strict=True), 1)
     )
     timer = TimerSnapshot(
         name="t", now_ms=0, size=0, levels=levels, next_due_ms=None, queued_buckets=0,
-        added=added, expired=late, cancelled=added // 10, fell=sum(arrived) - added, failed=0,
+        added=added, expired=late, cancelled=added // 10, fell=sum(fell_in), failed=0,
     )  # fmt: skip
     return Sample(
         at_seconds=at_seconds,
         timer=timer,
-        entered=entered,
         lateness=(0,) * 10 + (late,) + (0,) * (SLOTS - 11),
         cpu_seconds=at_seconds / 4,
         memory_bytes=None,
@@ -32,18 +33,18 @@ def sample(at_seconds: float, *, added: int, arrived: tuple[int, ...], entered: 
 
 
 def test_rates_are_differences_over_time() -> None:
-    older = sample(1.0, added=100, arrived=(80, 60), entered={1: 40, 2: 60}, late=50)
-    newer = sample(3.0, added=300, arrived=(240, 160, 10), entered={1: 140, 2: 150, 3: 10}, late=90)
+    older = sample(1.0, added=100, arrived=(80, 60), fell_in=(40, 0), late=50)
+    newer = sample(3.0, added=300, arrived=(240, 160, 10), fell_in=(100, 10, 0), late=90)
     reading = read(older, newer)
     assert (reading.added, reading.cancelled, reading.fell, reading.ran) == (100, 10, 35, 20)
     assert [level.arrived for level in reading.levels] == [80, 50, 5]
-    assert [level.fell_in for level in reading.levels] == [30, 5, 0]  # what arrived and was not thrown in
+    assert [level.fell_in for level in reading.levels] == [30, 5, 0]
     assert reading.cpu_percent == pytest.approx(25)
     assert reading.timer is newer.timer
 
 
 def test_rates_survive_two_samples_at_one_moment() -> None:
-    same = sample(1.0, added=100, arrived=(100,), entered={1: 100}, late=50)
+    same = sample(1.0, added=100, arrived=(100,), fell_in=(0,), late=50)
     assert read(same, same).added == 0
 
 
@@ -67,16 +68,10 @@ def test_nothing_ran_means_no_lateness() -> None:
     assert percentile_ms(Lateness().counts(), 0.99) == 0.0
 
 
-@pytest.mark.parametrize("start_ms", [0, 7, 399, 12_345, 987_654_321])
-def test_the_level_a_task_enters_is_the_wheels_own_choice(start_ms: int) -> None:
-    timer = SystemTimer("t", clock=ManualClock(start_ms), executor=lambda task: None)
-    chance = random.Random(start_ms)
-    entered: dict[int, int] = {}
-    for _ in range(2000):
-        delay_ms = log_uniform_ms(chance)
-        assert SHORTEST_MS <= delay_ms <= LONGEST_MS
-        level = first_level(start_ms + delay_ms, start_ms)
-        entered[level] = entered.get(level, 0) + 1
-        timer.call_later(delay_ms, print)
-    assert {level.level: level.arrived for level in timer.snapshot().levels} == entered
-    timer.shutdown()
+def test_delays_are_spread_over_all_magnitudes() -> None:
+    chance = random.Random(1)
+    delays = [log_uniform_ms(chance) for _ in range(2000)]
+    assert min(delays) >= SHORTEST_MS
+    assert max(delays) <= LONGEST_MS
+    for magnitude in (10, 100, 1_000, 10_000):
+        assert sum(magnitude <= delay < 10 * magnitude for delay in delays) > 200

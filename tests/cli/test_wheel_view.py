@@ -23,6 +23,7 @@ def level(number: int, counts: tuple[int, ...], *, arrived: float = 0.0, fell_in
         hand=NOW_MS // tick_ms % 20,
         counts=counts,
         arrived=0,
+        fell_in=0,
     )
     return LevelReading(state=state, arrived=arrived, fell_in=fell_in)
 

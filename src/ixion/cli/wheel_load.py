@@ -18,8 +18,6 @@ from ixion.timer import SystemTimer, TimerSnapshot, TimerTask
 
 SHORTEST_MS = 5
 LONGEST_MS = 5 * 60 * 1000
-TICK_MS = 1
-WHEEL_SIZE = 20
 
 THROW_SECONDS = 0.005  # how often the thrower wakes; at 500 tasks a second it throws two or three each time
 ADVANCE_MS = 50  # how soon the clock's thread notices that it is to stop
@@ -44,21 +42,12 @@ def log_uniform_ms(chance: random.Random) -> int:
     return round(math.exp(chance.uniform(math.log(SHORTEST_MS), math.log(LONGEST_MS))))
 
 
-def first_level(due_ms: int, now_ms: int) -> int:
-    """The level that a task enters: the finest one whose span, counted from its hand, reaches as far as the task."""
-    level, tick_ms = 1, TICK_MS
-    while due_ms - now_ms // tick_ms * tick_ms >= tick_ms * WHEEL_SIZE:
-        level, tick_ms = level + 1, tick_ms * WHEEL_SIZE
-    return level
-
-
 class Load:
     """Use it in a `with` block: the threads run inside it, and none is left behind it."""
 
     def __init__(self, rate: int, cancel: float, seed: int | None = None) -> None:
-        self.timer = SystemTimer("wheel", tick_ms=TICK_MS, wheel_size=WHEEL_SIZE)
+        self.timer = SystemTimer("wheel")
         self.lateness = Lateness()
-        self.entered: dict[int, int] = {}  # tasks thrown into each level; the rest of its arrivals fell from above
         self._rate = rate
         self._cancel = cancel
         self._chance = random.Random(seed)
@@ -109,8 +98,6 @@ class Load:
         delay_ms = log_uniform_ms(self._chance)
         now_ns = time.monotonic_ns()
         task = ThrownTask(delay_ms, now_ns, self.lateness)
-        level = first_level(now_ns // 1_000_000 + 1 + delay_ms, now_ns // 1_000_000)
-        self.entered[level] = self.entered.get(level, 0) + 1
         self.timer.add(task)
         self._thrown += 1
         if self._chance.random() < self._cancel:

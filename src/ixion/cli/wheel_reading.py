@@ -18,7 +18,6 @@ WINDOW_SECONDS = 3.0  # what "a second" is averaged over: long enough to be calm
 class Sample:
     at_seconds: float
     timer: TimerSnapshot
-    entered: dict[int, int]  # tasks that were thrown into each level from outside
     lateness: tuple[int, ...]  # see wheel_lateness
     cpu_seconds: float
     memory_bytes: int | None  # None where the system does not tell
@@ -64,12 +63,13 @@ def read(older: Sample, newer: Sample) -> Reading:
     def rate(old: float, new: float) -> float:
         return max(0.0, (new - old) / seconds)
 
-    arrived_before = {state.level: state.arrived for state in before.levels}
+    earlier = {state.level: state for state in before.levels}
     levels = []
     for state in now.levels:
-        arrived = rate(arrived_before.get(state.level, 0), state.arrived)
-        entered = rate(older.entered.get(state.level, 0), newer.entered.get(state.level, 0))
-        levels.append(LevelReading(state=state, arrived=arrived, fell_in=max(0.0, arrived - entered)))
+        was = earlier.get(state.level)
+        arrived = rate(was.arrived if was else 0, state.arrived)
+        fell_in = rate(was.fell_in if was else 0, state.fell_in)
+        levels.append(LevelReading(state=state, arrived=arrived, fell_in=fell_in))
     return Reading(
         elapsed_seconds=newer.at_seconds,
         timer=now,
@@ -116,7 +116,6 @@ class Observer:
         return Sample(
             at_seconds=self.elapsed_seconds,
             timer=snapshot,
-            entered=dict(self._load.entered),
             lateness=self._load.lateness.counts(),
             cpu_seconds=time.process_time() - self._cpu_started,
             memory_bytes=memory_bytes(),

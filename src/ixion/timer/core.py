@@ -22,7 +22,7 @@ REFUSED: Final = 2  # cancelled before
 
 
 class TimerCore:
-    __slots__ = ("added", "cancelled", "expired", "failed", "fell", "queue", "size", "wheel")
+    __slots__ = ("added", "cancelled", "expired", "failed", "queue", "size", "wheel")
 
     def __init__(self, tick_ms: int, wheel_size: int, start_ms: int) -> None:
         if tick_ms < 1:
@@ -35,7 +35,6 @@ class TimerCore:
         self.added: i64 = 0
         self.cancelled: i64 = 0
         self.expired: i64 = 0
-        self.fell: i64 = 0
         self.failed: i64 = 0
 
     def place(self, task: TimerTask, now_ns: i64) -> Placed:
@@ -79,19 +78,26 @@ class TimerCore:
         due: list[TimerTask] = []
         falling: list[TimerTask] = []
         wheel = self.wheel
+        self._count_falls(-1)
         while queue.head_ms <= now_ms:
             bucket = queue.pop()
             wheel.advance(bucket.expiration_ms)
             bucket.empty_into(falling)
             for task in falling:
-                if wheel.add(task):
-                    self.fell += 1
-                else:
+                if not wheel.add(task):
                     self.size -= 1
                     self.expired += 1
                     due.append(task)
             falling.clear()
+        self._count_falls(1)
         return due
+
+    def _count_falls(self, sign: i64) -> None:
+        """Called before and after tasks fall: what arrived in between came from above, and costs no count per task."""
+        wheel: TimingWheel | None = self.wheel
+        while wheel is not None:
+            wheel.fell_in += sign * wheel.arrived
+            wheel = wheel.overflow
 
     def clear(self) -> None:
         """Drop every waiting task, so that nothing keeps a ring of tasks alive."""
@@ -117,6 +123,7 @@ class TimerCore:
                     hand=(wheel.current_ms // wheel.tick_ms) % wheel.size,
                     counts=tuple([int(bucket.count) for bucket in wheel.buckets]),
                     arrived=wheel.arrived,
+                    fell_in=wheel.fell_in,
                 )
             )
             wheel = wheel.overflow
@@ -130,6 +137,6 @@ class TimerCore:
             added=self.added,
             expired=self.expired,
             cancelled=self.cancelled,
-            fell=self.fell,
+            fell=sum([level.fell_in for level in levels]),
             failed=self.failed,
         )

@@ -14,6 +14,7 @@ class LevelSnapshot:
     hand: int  # index of the bucket under the hand
     counts: tuple[int, ...]  # tasks waiting in each bucket
     arrived: int  # tasks ever put into this level
+    fell_in: int  # of these, the ones that fell from a coarser level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from ixion.timer.task import TimerTask
 
 
 class TimingWheel:
-    __slots__ = ("arrived", "buckets", "current_ms", "overflow", "queue", "size", "span_ms", "tick_ms")
+    __slots__ = ("arrived", "buckets", "current_ms", "fell_in", "overflow", "queue", "size", "span_ms", "tick_ms")
 
     def __init__(self, tick_ms: i64, size: i64, start_ms: i64, queue: DelayQueue) -> None:
         self.tick_ms: i64 = tick_ms
@@ -44,6 +44,7 @@ class TimingWheel:
         self.queue: DelayQueue = queue
         self.overflow: TimingWheel | None = None
         self.arrived: i64 = 0  # tasks ever put into this wheel, from outside or from the wheel above
+        self.fell_in: i64 = 0  # of these, from above
 
     def add(self, task: TimerTask) -> bool:
         """Put the task into its bucket, here or in a wheel above. False: it is already due."""
