@@ -18,7 +18,7 @@ from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
 from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.snapshot import TimerSnapshot
-from ixion.timer.task import TimerTask
+from ixion.timer.task import TimerTask, adopt
 from ixion.timer.timer import Timer, TimerClosedError
 
 if TYPE_CHECKING:
@@ -64,11 +64,7 @@ class LoopTimer(Timer):
         if self._closed:
             raise TimerClosedError(f"timer {self.name} has been shut down")
         now_ns: i64 = self._clock()
-        previous = task._timer
-        if previous is not self:
-            if previous is not None:
-                previous.withdraw(task, False)
-            task._timer = self
+        adopt(task, self)
         core = self._core
         placed = core.place(task, now_ns)
         if placed == DUE:

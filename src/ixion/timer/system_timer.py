@@ -30,7 +30,7 @@ from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.mutex import Mutex
 from ixion.timer.snapshot import TimerSnapshot
-from ixion.timer.task import TimerTask, cancel
+from ixion.timer.task import TimerTask, adopt, cancel
 from ixion.timer.timer import Timer, TimerClosedError
 from ixion.timer.worker import Worker
 
@@ -92,11 +92,7 @@ class SystemTimer(Timer):
         if self._closed:
             raise TimerClosedError(f"timer {self.name} has been shut down")
         now_ns: i64 = self._clock()
-        previous = task._timer
-        if previous is not self:
-            if previous is not None:
-                previous.withdraw(task, False)
-            task._timer = self
+        adopt(task, self)
         self._mutex.acquire()
         try:
             if self._closed:  # a moment ago, by another thread

@@ -88,6 +88,15 @@ def cancel(task: TimerTask) -> bool:
     return timer.withdraw(task, True)
 
 
+def adopt(task: TimerTask, timer: Timer) -> None:
+    """Make the task the timer's own, taking it out of another one in which it may wait."""
+    previous = task._timer
+    if previous is not timer:
+        if previous is not None:
+            previous.withdraw(task, False)
+        task._timer = timer
+
+
 def checked(delay_ms: SupportsIndex) -> int:
     """A delay of 0 to 2**62 ms as it is, one below zero as -1: at once. Anything else is an error."""
     try:
