@@ -8,6 +8,7 @@ from ixion.protocol import storage
 from ixion.protocol.flaws import DecodeError, EncodeError, UnsupportedVersionError
 from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
 from ixion.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from ixion.protocol.stored.record_types import RecordType
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=3)
 VALUE = OffsetCommitValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp=9)
@@ -55,3 +56,18 @@ def test_damage_is_named() -> None:
         storage.decode(OffsetCommitValue, storage.encode(VALUE, 3)[:16])
     with pytest.raises(EncodeError, match="OffsetCommitValue v3, offset: 'x' is not an integer"):
         storage.encode(VALUE.replace(offset="x"), 3)
+
+
+@pytest.mark.parametrize("kind", RecordType, ids=lambda kind: kind.name)
+def test_every_type_of_record_has_its_tables(kind: RecordType) -> None:
+    title = kind.name.removeprefix("LEGACY_").title().replace("_", "")
+    assert (kind.key_table.__name__, kind.value_table.__name__) == (f"{title}Key", f"{title}Value")
+    key, value = kind.key_table.blank(), kind.value_table.blank()
+    assert storage.decode_key(kind.key_table, storage.encode_key(kind, key)) == key
+    for version in range(kind.value_table.within[0], kind.value_table.within[1] + 1):
+        assert storage.decode(kind.value_table, storage.encode(value, version)) == value
+
+
+def test_the_numbers_of_the_types() -> None:
+    assert [int(kind) for kind in RecordType] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16]
+    assert RecordType(storage.record_type(storage.encode_key(1, KEY))) is RecordType.OFFSET_COMMIT

@@ -12,6 +12,26 @@ class ConsumerGroupMetadataValue(Struct, within="0", flexible="0+"):
     metadata_hash: Int64 = field(default=0, tag=0)
 
 
+class ConsumerGroupPartitionMetadataKey(Struct, within="0"):
+    group_id: String
+
+
+class PartitionMetadata(Struct):
+    partition: Int32
+    racks: tuple[String, ...]
+
+
+class TopicMetadata(Struct):
+    topic_id: Uuid
+    topic_name: String
+    num_partitions: Int32
+    partition_metadata: tuple[PartitionMetadata, ...]
+
+
+class ConsumerGroupPartitionMetadataValue(Struct, within="0", flexible="0+"):
+    topics: tuple[TopicMetadata, ...]
+
+
 class ConsumerGroupMemberMetadataKey(Struct, within="0"):
     group_id: String
     member_id: String

@@ -1,0 +1,46 @@
+"""The lists we keep by hand (API keys, versions, headers, error codes) are Kafka's lists."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from devtools.jars import classpath
+from devtools.jvm import compile_java, run_java
+from ixion.model.errors import ErrorCode
+from ixion.protocol.registry import ApiKey
+
+SOURCE = Path(__file__).parent / "java" / "KafkaFacts.java"
+ZOOKEEPER_ERA = range(4, 8)
+
+
+@cache
+def facts(version: str, kind: str) -> set[tuple[str, ...]]:
+    path = classpath(f"kafka-{version}")
+    lines = run_java("KafkaFacts", classpath=f"{compile_java(SOURCE, path)}:{path}").splitlines()
+    return {tuple(line.split()[1:]) for line in lines if line.startswith(kind)}
+
+
+@pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)
+def test_versions_and_headers(api: ApiKey) -> None:
+    kafka = facts("3.9.1" if api in ZOOKEEPER_ERA else "4.3.0", "api")
+    ours = {
+        (
+            str(int(api)),
+            api.title,
+            str(version),
+            str(api.request_header_version(version)),
+            str(api.response_header_version(version)),
+        )
+        for version in range(api.oldest, api.newest + 1)
+    }
+    assert ours == {fact for fact in kafka if fact[0] == str(int(api))}
+
+
+def test_error_codes() -> None:
+    ours = {
+        (str(int(code)), code.name, str(code.retriable).lower(), str(code.stale_metadata).lower()) for code in ErrorCode
+    }
+    assert ours == facts("4.3.0", "error")
