@@ -1,1 +1,1 @@
-"""Tables of what is kept in logs and files rather than sent as a request. Read and written by `ixion.protocol.storage`."""
+"""Tables of what is kept in logs and files rather than sent. Read and written by `ixion.protocol.storage`."""
