@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -307,6 +308,7 @@ def test_killed_at_any_step_of_a_compaction(tmp_path: Path) -> None:
         again.clean()
         assert again.live() == after
         again.manager.abandon()
+        shutil.rmtree(target)
     assert len(journal.steps) - first > 20
 
 

@@ -7,6 +7,7 @@ After a power failure it may end earlier, but never below the recovery point, an
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def test_killed_at_any_step(life: tuple[Journal, list[Moment]], tmp_path: Path) 
             log.append_as_leader(batch(b"life goes on"), 9)
             assert stored(log)[-1] == (log.end_offset - 1, b"life goes on")
             log.abandon()
+            shutil.rmtree(target)
 
 
 def test_the_power_fails_at_any_step(life: tuple[Journal, list[Moment]], tmp_path: Path) -> None:
@@ -143,6 +145,7 @@ def test_the_power_fails_at_any_step(life: tuple[Journal, list[Moment]], tmp_pat
         assert log.end_offset >= point
         log.append_as_leader(batch(b"life goes on"), 9)
         log.abandon()
+        shutil.rmtree(target)
 
 
 def test_flush_always_keeps_every_acknowledged_record_through_a_power_failure(tmp_path: Path) -> None:
@@ -163,6 +166,7 @@ def test_flush_always_keeps_every_acknowledged_record_through_a_power_failure(tm
         again = Box(target, config).open()  # the checkpoint of the recovery point may be old: from the beginning
         assert [value for _, value in stored(again)][:safe] == [b"%d" % number * 20 for number in range(safe)]
         again.abandon()
+        shutil.rmtree(target)
 
 
 def test_producers_are_the_same_after_a_kill(life: tuple[Journal, list[Moment]], tmp_path: Path) -> None:

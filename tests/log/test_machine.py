@@ -78,9 +78,14 @@ class LogMachine(RuleBasedStateMachine):
         size=st.integers(0, 150),
         codec=st.sampled_from(list(Codec)),
         idempotent=st.booleans(),
+        times=st.integers(1, 12),
     )
-    def append(self, keys: list[int], size: int, codec: Codec, idempotent: bool) -> None:
+    def append(self, keys: list[int], size: int, codec: Codec, idempotent: bool, times: int) -> None:
         self.mark()
+        for number in range(times):
+            self.append_one([(key + number) % 5 for key in keys], size, codec, idempotent)
+
+    def append_one(self, keys: list[int], size: int, codec: Codec, idempotent: bool) -> None:
         values = [b"%d." % (self.log.end_offset + number) * 3 + b"x" * size for number in range(len(keys))]
         names = [b"k%d" % key for key in keys]
         producer = (self.lives + 1, 0, self.sequence) if idempotent else None
@@ -213,8 +218,8 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=40,
-    stateful_step_count=25,
+    max_examples=150,
+    stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

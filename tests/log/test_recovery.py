@@ -163,6 +163,7 @@ def test_flipped_bits_are_never_served(full: Box, tmp_path: Path, suffix: str, c
                     assert {(int(record.offset), record.value) for record in views[0].records()} <= truth
         finally:
             log.abandon()
+            shutil.rmtree(target.path)
 
 
 def test_an_index_that_lies_is_made_anew(full: Box) -> None:
