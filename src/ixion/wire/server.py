@@ -44,29 +44,17 @@ STATES: Final = ("open", "busy", "broken")
 
 
 class RequestFrame:
-    """A whole request, `data[start:end]`. The numbers in front are read where they are; the rest when asked for."""
+    """A whole request, `data[start:end]`, of at least eight bytes. The rest of its header is read when asked for."""
 
     def __init__(self, data: bytes, start: i64, end: i64) -> None:
         self.data = data
         self.start: i64 = start
         self.end: i64 = end
+        self.size: i64 = end - start
+        self.api_key: i64 = i64(read_i16_be(data, start))
+        self.api_version: i64 = i64(read_i16_be(data, start + 2))
+        self.correlation_id: i64 = i64(read_i32_be(data, start + 4))
         self._header: RequestHeader | None = None
-
-    @property
-    def size(self) -> i64:
-        return self.end - self.start
-
-    @property
-    def api_key(self) -> int:
-        return read_i16_be(self.data, self.start)
-
-    @property
-    def api_version(self) -> int:
-        return read_i16_be(self.data, self.start + 2)
-
-    @property
-    def correlation_id(self) -> int:
-        return read_i32_be(self.data, self.start + 4)
 
     @property
     def header(self) -> RequestHeader:
@@ -81,6 +69,11 @@ class RequestFrame:
 
     def decode(self, budget: i64 = ELEMENT_BUDGET) -> tuple[RequestHeader, Struct]:
         return decode_request(self.data, self.start, self.end, budget)
+
+    def drop(self) -> None:
+        """Let go of the bytes; the numbers and a header that was read stay."""
+        self.data = b""
+        self.start = self.end = 0
 
 
 class ServerConnection:
@@ -130,8 +123,10 @@ class ServerConnection:
         if not framer.complete():
             return None
         data, start, end = framer.take()
+        if end - start < SHORTEST:
+            raise self._broken(data[start:end], "it ends inside the header")
         request = RequestFrame(data, start, end)
-        if end - start < SHORTEST or not framer.shown:
+        if not framer.shown:
             self._meet(request)
         self._state = BUSY
         return request
@@ -144,15 +139,14 @@ class ServerConnection:
 
     def _meet(self, request: RequestFrame) -> None:
         try:
-            if request.size < SHORTEST:
-                raise DecodeError(f"a request of {request.size} bytes", request.start)
-            header = request.header
+            decode_request_header(request.data, request.start, request.end)
         except (DecodeError, UnsupportedVersionError) as flaw:
-            self._state = BROKEN
-            peek = request.data[request.start : min(request.end, request.start + PEEK)]
-            fault = WireError(Looks.GARBAGE, f"a frame of {request.size} bytes that is no request, {peek!r}: {flaw}")
-            self._framer.break_off(fault)
-            raise fault from flaw
-        assert header.api_key == request.api_key
+            raise self._broken(request.data[request.start : request.end], str(flaw)) from flaw
         self._framer.shown = True
         self._framer.limit = self._limit
+
+    def _broken(self, frame: bytes, why: str) -> WireError:
+        self._state = BROKEN
+        fault = WireError(Looks.GARBAGE, f"a frame of {len(frame)} bytes that is no request, {frame[:PEEK]!r}: {why}")
+        self._framer.break_off(fault)
+        return fault

@@ -1,0 +1,26 @@
+"""Sockets, acceptors, processors, the request channel and its limits: stages on one event loop.
+
+The way of a request: `acceptor` → `processor` → `connection` (mute) → `request_channel` → the broker's handler →
+`request.respond` → `processor` → `connection` (unmute). Start with `socket_server`, then `connection`.
+"""
+
+from ixion.network.limits import NO_LIMIT, NetworkLimits
+from ixion.network.listener import BindError, Endpoint, Listener
+from ixion.network.request import LATER, Answer, Handler, Request
+from ixion.network.snapshot import ChannelSnapshot, NetworkSnapshot
+from ixion.network.socket_server import SocketServer
+
+__all__ = [
+    "LATER",
+    "NO_LIMIT",
+    "Answer",
+    "BindError",
+    "ChannelSnapshot",
+    "Endpoint",
+    "Handler",
+    "Listener",
+    "NetworkLimits",
+    "NetworkSnapshot",
+    "Request",
+    "SocketServer",
+]

@@ -1,0 +1,107 @@
+"""Accepts the connections of one listener, within the quotas, and deals them out to the processors in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ixion.network.connection import tune
+from ixion.network.listener import BindError, Listener
+from ixion.network.plane import Shared
+from ixion.network.processor import Arrival, Processor
+
+RETRY_S: Final = 0.1  # after the system had no more file descriptors
+
+log = logging.getLogger("ixion.network")
+
+
+class Acceptor:
+    def __init__(
+        self, listener: Listener, shared: Shared, processors: Sequence[Processor], close_excess: Callable[[], None]
+    ) -> None:
+        self.listener = listener
+        self.processors = processors
+        self._shared = shared
+        self._close_excess = close_excess
+        self._next = 0
+        self._socket: socket.socket | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The one that was bound."""
+        assert self._socket is not None, "the listener is not bound"
+        return int(self._socket.getsockname()[1])
+
+    def bind(self) -> None:
+        listener = self.listener
+        try:
+            self._socket = socket.create_server(
+                (listener.host, listener.port),
+                family=socket.AF_INET6 if ":" in listener.host else socket.AF_INET,
+                backlog=listener.backlog,
+            )
+        except OSError as error:
+            where = f"{listener.host or '*'}:{listener.port}"
+            raise BindError(f"listener {listener.name} cannot listen on {where}: {error.strerror or error}") from error
+        self._socket.setblocking(False)
+
+    def start(self) -> None:
+        self._task = self._shared.loop.create_task(self._run(), name=f"acceptor {self.listener.name}")
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.unbind()
+
+    def unbind(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    async def _run(self) -> None:
+        assert self._socket is not None, "the listener is not bound"
+        while True:
+            try:
+                accepted, address = await self._shared.loop.sock_accept(self._socket)
+            except OSError as error:
+                log.error("listener %s cannot accept: %s; it tries again", self.listener.name, error)
+                await asyncio.sleep(RETRY_S)
+                continue
+            try:
+                await self._admit(accepted, str(address[0]))
+            except BaseException as error:
+                accepted.close()
+                if not isinstance(error, OSError):  # that one ended before it began
+                    raise
+
+    async def _admit(self, accepted: socket.socket, address: str) -> None:
+        name, quotas = self.listener.name, self._shared.quotas
+        await quotas.wait_for_slot(name)
+        tune(accepted)
+        self._shared.counters.accepted += 1
+        if not quotas.take(name, address):
+            accepted.close()
+            self._shared.counters.count_closed("address_limit")
+            log.info("closed a connection from %s: it has as many as one address may have", address)
+            return
+        if quotas.exceeded:
+            self._close_excess()
+        await self._assign(Arrival(socket=accepted, listener=name, address=address))
+
+    async def _assign(self, arrival: Arrival) -> None:
+        """To the next processor that has room; if none has, wait at the last one asked."""
+        for _ in self.processors:
+            processor = self.processors[self._next]
+            self._next = (self._next + 1) % len(self.processors)
+            if processor.offer(arrival):
+                return
+        try:
+            await processor.put(arrival)
+        except BaseException:
+            self._shared.quotas.give_back(arrival.listener, arrival.address)
+            raise

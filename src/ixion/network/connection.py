@@ -1,0 +1,322 @@
+"""One client's connection: the protocol that the event loop calls, around the sans-IO state in `wire.server`.
+
+The way of a request: bytes come (`data_received`), its size is known, memory is reserved, it is whole, it goes to the
+request channel. From then on the connection is muted until the answer has left, so that one request is in flight.
+
+Muting costs nothing for a client that waits for its answers: reading is paused only when bytes do come while muted, so
+what a client sends ahead is buffered up to one read of the socket (256 KiB) and then stays with the client.
+
+An answer has left when the transport holds nothing of it. With a write buffer limit of zero the transport tells: it
+writes at once, calls `pause_writing` within `write` if anything is left over, and `resume_writing` when that is out.
+
+One timer task per connection stands for all that may be overdue: being idle, half a request, a half-taken answer.
+Activity only writes down the time; the task looks when it fires, and waits for the rest. Loop thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Final, cast
+
+from ixion._native import i64
+from ixion.network.request import Request
+from ixion.timer.clock import NS_PER_MS
+from ixion.timer.task import TimerTask
+from ixion.wire.faults import WireError
+from ixion.wire.server import ServerConnection
+
+if TYPE_CHECKING:
+    from ixion.network.processor import Processor
+
+NEVER: Final = 2**62
+
+
+class Deadline(TimerTask):
+    """Wakes its connection to see whether anything is overdue."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(0)
+        self._connection = connection
+
+    def run(self) -> None:
+        self._connection.look_at_the_time()
+
+
+class Connection:
+    def __init__(self, processor: Processor, number: int, listener: str, address: str) -> None:
+        shared = processor.plane.shared
+        self.processor = processor
+        self.number = number
+        self.listener = listener
+        self.address = address
+        self.closing = False
+        self.last_active_ns: i64 = shared.clock()
+        self._shared = shared
+        self._channel = processor.plane.channel
+        self._clock = shared.clock
+        self._pool = shared.pool
+        self._counters = shared.counters
+        self._wire = ServerConnection(shared.limits.request_max_bytes, shared.limits.first_request_max_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._in_flight: Request | None = None
+        self._reserved: i64 = 0  # bytes of a request that is not whole yet
+        self._held = False  # waits for memory or for room in the queue
+        self._reading_paused = False
+        self._writing_paused = False
+        self._ended = False  # the client has sent its last byte
+        self._reason = "peer"
+        self._deadline = Deadline(self)
+        self._stalled_ns: i64 = NEVER  # when a half request, or a half-taken answer, is overdue
+        self._wake_ns: i64 = NEVER  # when the deadline fires
+
+    @property
+    def busy(self) -> bool:
+        """Whether the broker owes an answer."""
+        return self._in_flight is not None
+
+    @property
+    def id(self) -> str:
+        """As Kafka writes it: local address, remote address, processor, number."""
+        transport = self._transport
+        here = there = "?"
+        if transport is not None:
+            here = joined(transport.get_extra_info("sockname"))
+            there = joined(transport.get_extra_info("peername"))
+        return f"{here}-{there}-{self.processor.index}-{self.number}"
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        sending = cast(asyncio.Transport, transport)
+        self._transport = sending
+        sending.set_write_buffer_limits(0)
+        self.processor.register(self)
+        self.arm()
+
+    def data_received(self, data: bytes) -> None:
+        if self.closing:
+            return
+        self.last_active_ns = self._clock()
+        self._counters.bytes_in += len(data)
+        self._wire.receive(data)
+        if self._in_flight is None and not self._held:
+            self._read_next()
+        else:
+            self._pause_reading()
+
+    def eof_received(self) -> bool:
+        """What was asked before is still answered; then the connection is closed."""
+        self._ended = True
+        return self._in_flight is not None or self._held
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        transport = self._transport
+        if transport is None or self.closing:
+            return
+        size = transport.get_write_buffer_size()
+        self._shared.slow_readers.add(self, size)
+        self._expect(size)
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._shared.slow_readers.remove(self)
+        self._stalled_ns = NEVER
+        request = self._in_flight
+        if request is not None and request.answered:
+            self._sent()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.closing = True
+        self._transport = None
+        self._deadline.cancel()
+        self._shared.slow_readers.remove(self)
+        self._channel.forget(self)
+        self._pool.forget(self)
+        if self._reserved:
+            self._pool.release(self._reserved)
+            self._reserved = 0
+        self.processor.unregister(self, self._reason)
+
+    # What the stages call
+
+    def send(self, request: Request) -> None:
+        """The answer to the request in flight, or the news that there is none."""
+        request.release()
+        if request is not self._in_flight:
+            raise RuntimeError("an answer to a request that is not in flight")
+        transport = self._transport
+        if transport is None or self.closing:
+            self._in_flight = None
+            return
+        parts = request.parts
+        if parts is not None:
+            size: i64 = 0
+            for part in parts:
+                size += len(part)
+            self._counters.responses += 1
+            self._counters.bytes_out += size
+            if len(parts) == 1:
+                transport.write(parts[0])
+            else:
+                transport.writelines(parts)
+            if self._writing_paused:
+                return  # resume_writing goes on
+        self._sent()
+
+    def go_on(self) -> None:
+        """There is memory again, or room in the queue."""
+        self._held = False
+        if self._in_flight is None and not self.closing:
+            self._resume_reading()
+            self._read_next()
+
+    def finish(self) -> None:
+        """The server stops: close now, or after the answer that is owed."""
+        self._ended = True
+        if self._in_flight is None:
+            self.close("shutdown")
+        else:
+            self._reason = "shutdown"
+            self._pause_reading()
+
+    def refuse(self, reason: str, what: str) -> None:
+        """It does not speak our language."""
+        if not self.closing:
+            self._shared.strangers.met(self.address, self.listener, what)
+            self.close(reason)
+
+    def close(self, reason: str) -> None:
+        transport = self._transport
+        if self.closing or transport is None:
+            return
+        self.closing = True
+        self._reason = reason
+        self._channel.forget(self)
+        self._pool.forget(self)
+        if self._writing_paused:
+            transport.abort()  # nobody reads what is left
+        else:
+            transport.close()
+
+    def cut_off(self) -> None:
+        """Close now, whatever is owed."""
+        if self._transport is not None:
+            self.closing = True
+            self._transport.abort()
+
+    def limits_changed(self) -> None:
+        self._wire.set_limit(self._shared.limits.request_max_bytes)
+        self.arm()
+
+    def arm(self) -> None:
+        """See to it that the deadline fires in time, given the limits of now."""
+        idle_ms = self._shared.limits.max_idle_ms
+        due_ns: i64 = self._stalled_ns
+        if idle_ms >= 0:
+            due_ns = min(due_ns, self.last_active_ns + idle_ms * NS_PER_MS)
+        if due_ns < self._wake_ns and not self.closing:
+            self._wake_ns = due_ns
+            left_ns = due_ns - self._clock()
+            self._deadline.delay_ms = max(0, (left_ns + NS_PER_MS - 1) // NS_PER_MS)
+            self._shared.timer.add(self._deadline)
+
+    def look_at_the_time(self) -> None:
+        self._wake_ns = NEVER
+        if self.closing:
+            return
+        now_ns: i64 = self._clock()
+        idle_ms = self._shared.limits.max_idle_ms
+        if now_ns >= self._stalled_ns:
+            self.close("slow_reader" if self._writing_paused else "slow_sender")
+            return
+        if self._in_flight is not None or self._held:
+            self.last_active_ns = now_ns  # whoever waits for us is not idle
+        elif idle_ms >= 0 and now_ns - self.last_active_ns >= idle_ms * NS_PER_MS:
+            self.close("idle")
+            return
+        self.arm()
+
+    # What happens inside
+
+    def _read_next(self) -> None:
+        """Bring the next request on its way, if it is whole and there is memory and room for it."""
+        wire = self._wire
+        try:
+            size = wire.announced()
+            if size < 0:
+                self._stop_if_ended()
+                return
+            if self._reserved == 0:
+                if not self._pool.reserve(size):
+                    self._hold()
+                    self._pool.wait(self)
+                    return
+                self._reserved = size
+            if self._channel.full:
+                self._hold()
+                self._channel.wait(self)
+                return
+            frame = wire.next_request()
+        except WireError as error:
+            self.refuse(error.looks.value, str(error))
+            return
+        if frame is None:
+            if self._stalled_ns == NEVER:
+                self._expect(size)
+            self._stop_if_ended()
+            return
+        self._stalled_ns = NEVER
+        self._reserved = 0  # it is the request's now
+        request = Request(self, frame, self.last_active_ns, self._pool)
+        self._in_flight = request
+        self._counters.requests += 1
+        self._channel.send_request(request)
+
+    def _sent(self) -> None:
+        self._in_flight = None
+        self.last_active_ns = self._clock()
+        self._wire.answered()
+        if self._ended and self._reason == "shutdown":
+            self.close("shutdown")
+            return
+        self._resume_reading()
+        self._read_next()
+
+    def _hold(self) -> None:
+        self._held = True
+        self._stalled_ns = NEVER  # it is we who let it wait
+        self._pause_reading()
+
+    def _stop_if_ended(self) -> None:
+        if self._ended:
+            self.close("peer")
+
+    def _expect(self, size: i64) -> None:
+        self._stalled_ns = self._clock() + self._shared.limits.patience_ms(size) * NS_PER_MS
+        self.arm()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and not self.closing and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused and not self.closing and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+
+def joined(address: object) -> str:
+    """An address as the socket gives it, `("127.0.0.1", 9092)` or longer, as text."""
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else str(address)
+
+
+def tune(accepted: socket.socket) -> None:
+    """As Kafka does: small answers leave at once, dead peers are noticed."""
+    accepted.setblocking(False)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,0 +1,41 @@
+"""Every limit of the network in one value, under what Kafka calls it. Replaced as a whole at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+NO_LIMIT: Final = 2**31 - 1
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkLimits:
+    max_connections: int = 16_384  # max.connections; over it accepting waits
+    max_connections_per_listener: Mapping[str, int] = field(default_factory=dict)  # listener.name.NAME.max.connections
+    max_connections_per_ip: int = NO_LIMIT  # max.connections.per.ip; over it the newcomer is closed
+    max_connections_per_ip_overrides: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by address, as the socket says it
+    max_idle_ms: int = 600_000  # connections.max.idle.ms; negative: never
+    request_max_bytes: int = 100 * MIB  # socket.request.max.bytes
+    first_request_max_bytes: int = MIB // 2  # until the first valid request
+    queued_max_requests: int = 500  # queued.max.requests
+    queued_max_request_bytes: int = 256 * MIB  # queued.max.request.bytes; negative: no pool
+    # The rest has no name in Kafka, which lets a peer that neither sends on nor reads on hold its memory for as long as
+    # it trickles. A request that has begun to come, and an answer that has begun to leave, must be through after
+    # `stall_ms`, and longer by the time its bytes take at the slowest rate allowed.
+    stall_ms: int = 30_000
+    slowest_bytes_per_second: int = 64 * 1024
+    unsent_max_bytes: int = 256 * MIB  # of answers, all connections together; over it the slowest readers are closed
+
+    def patience_ms(self, size: int) -> int:
+        """How long `size` bytes may take to come or to leave. 1 MiB at the defaults: 46 s."""
+        return self.stall_ms + size * 1000 // self.slowest_bytes_per_second
+
+    def of_listener(self, name: str) -> int:
+        return self.max_connections_per_listener.get(name, NO_LIMIT)
+
+    def of_address(self, address: str) -> int:
+        return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)

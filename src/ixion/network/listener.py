@@ -1,0 +1,34 @@
+"""An address that clients connect to, and the one they are told to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    name: str  # PLAINTEXT, INTERNAL, CONTROLLER …
+    host: str = "127.0.0.1"  # empty: every interface
+    port: int = 9092  # 0: one that is free
+    advertised_host: str | None = None  # None: `host`
+    advertised_port: int | None = None  # None: the port that was bound
+    control_plane: bool = False  # requests of the controller, on processors, a queue and a handler of their own
+    inter_broker: bool = False  # brokers come in even when clients have used up max.connections
+    backlog: int = 1024  # connections that the system keeps ready while accepting waits
+
+    @property
+    def protected(self) -> bool:
+        return self.control_plane or self.inter_broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What Metadata and the registration of the broker say about a listener."""
+
+    name: str
+    host: str
+    port: int
+
+
+class BindError(Exception):
+    """A listener that cannot have its address."""

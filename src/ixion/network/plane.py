@@ -1,0 +1,49 @@
+"""What all connections of a plane share. The data plane serves clients and brokers, the control plane the controller:
+its requests must not queue behind a thousand fetches, so it has a queue and a handler of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ixion.network.counters import Counters
+from ixion.network.limits import NetworkLimits
+from ixion.network.memory_pool import MemoryPool
+from ixion.network.request_channel import RequestChannel
+from ixion.network.slow_readers import SlowReaders
+from ixion.network.strangers import Strangers
+from ixion.timer.clock import Clock
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.network.quotas import ConnectionQuotas
+
+
+class Shared:
+    """One of each for the whole server, both planes together."""
+
+    def __init__(
+        self,
+        *,
+        limits: NetworkLimits,
+        quotas: ConnectionQuotas,
+        timer: Timer,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.limits = limits
+        self.quotas = quotas
+        self.timer = timer
+        self.clock = clock
+        self.loop = loop
+        self.pool = MemoryPool(limits.queued_max_request_bytes)
+        self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
+        self.counters = Counters()
+        self.strangers = Strangers()
+
+
+class Plane:
+    def __init__(self, shared: Shared, channel: RequestChannel) -> None:
+        self.shared = shared
+        self.channel = channel

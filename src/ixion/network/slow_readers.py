@@ -1,0 +1,62 @@
+"""Answers that their readers do not take: bounded, all connections together.
+
+One connection holds one unsent answer at most, since it is not read from until that is out. Thousands of
+connections could still hold a fetch of 50 MiB each. Over `unsent_max_bytes` the longest waiting ones are closed,
+but none that has had less than a second: a burst of large answers to healthy readers is over by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion._native import i64
+from ixion.timer.clock import NS_PER_MS, Clock
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.network.connection import Connection
+
+GRACE_MS: Final = 1000
+
+
+class SlowReaders:
+    def __init__(self, limit: i64, timer: Timer, clock: Clock) -> None:
+        self.limit: i64 = limit
+        self.unsent: i64 = 0  # bytes
+        self._timer = timer
+        self._clock = clock
+        self._since: dict[Connection, tuple[int, int]] = {}  # nanoseconds, bytes; longest waiting first
+        self._armed = False
+
+    @property
+    def count(self) -> int:
+        return len(self._since)
+
+    def add(self, connection: Connection, size: int) -> None:
+        self._since[connection] = (self._clock(), size)
+        self.unsent += size
+        if self.unsent > self.limit:
+            self.relieve()
+
+    def remove(self, connection: Connection) -> None:
+        since = self._since.pop(connection, None)
+        if since is not None:
+            self.unsent -= since[1]
+
+    def relieve(self) -> None:
+        """Close whom it takes, and look again when the next one's second is over."""
+        now_ns = self._clock()
+        while self.unsent > self.limit and self._since:
+            connection, (since_ns, _) = next(iter(self._since.items()))
+            left_ms = GRACE_MS - (now_ns - since_ns) // NS_PER_MS
+            if left_ms > 0:
+                if not self._armed:
+                    self._armed = True
+                    self._timer.call_later(left_ms, self._look_again)
+                return
+            self.remove(connection)
+            connection.close("slow_reader")
+
+    def _look_again(self) -> None:
+        self._armed = False
+        self.relieve()

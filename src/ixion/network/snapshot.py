@@ -1,0 +1,33 @@
+"""The network at one moment, for metrics and views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSnapshot:
+    name: str
+    queued: int  # requests that wait for a handler
+    waiting: int  # connections that wait for room in the queue
+    busy: int  # handlers that wait for an awaitable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSnapshot:
+    connections: Mapping[str, int]  # by listener
+    addresses: int  # that have a connection
+    accepted: int
+    closed: Mapping[str, int]  # by reason
+    requests: int
+    responses: int
+    bytes_in: int
+    bytes_out: int
+    channels: tuple[ChannelSnapshot, ...]
+    queued_responses: int
+    pool_size: int  # bytes; negative: no limit
+    pool_used: int
+    pool_waiting: int  # connections that wait for memory
+    slow_readers: int  # connections with an answer that has not left
+    unsent_bytes: int
