@@ -1,0 +1,120 @@
+"""Listeners: `NAME://host:port`, what protocol each speaks, and what clients are told.
+
+    listeners=PLAINTEXT://127.0.0.1:9092,CONTROL://[::1]:9093
+    listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT
+    advertised.listeners=PLAINTEXT://broker1.example.org:9092
+
+Names are upper case, however they are written. An empty host is every interface. Port 0 takes a free one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.network_settings import (
+    ADVERTISED_LISTENERS,
+    CONTROL_PLANE_LISTENER_NAME,
+    INTER_BROKER_LISTENER_NAME,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
+    SECURITY_INTER_BROKER_PROTOCOL,
+)
+from ixion.config.setting import Setting
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_ENDPOINT: Final = re.compile(r"(.+)://(?:\[([0-9a-zA-Z:.%\-_]*)\]|([0-9a-zA-Z\-%._]*)):([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    listener: str
+    host: str  # empty: every interface
+    port: int
+    protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        return f"{self.listener}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    bound: tuple[Endpoint, ...]
+    advertised: tuple[Endpoint, ...]  # an empty host stands for the name of this machine
+    inter_broker: str  # name of a listener
+    control_plane: str | None
+
+
+def parse_endpoint(text: str, protocols: dict[str, str]) -> Endpoint:
+    """ValueError says what is wrong with it."""
+    found = _ENDPOINT.fullmatch(text.strip())
+    if found is None or int(found[4]) > 65535:
+        raise ValueError("NAME://host:port, with commas between several")
+    name = found[1].upper()
+    if name not in protocols:
+        raise ValueError(f"a name that listener.security.protocol.map has: {', '.join(sorted(protocols))}")
+    return Endpoint(name, found[2] or found[3] or "", int(found[4]), protocols[name])
+
+
+def listeners(config: BrokerConfig) -> Listeners:
+    protocols = _protocols(config)
+    bound = _endpoints(LISTENERS, config[LISTENERS], protocols)
+    ports = [endpoint.port for endpoint in bound if endpoint.port]
+    if len(ports) != len(set(ports)):
+        raise _refused(LISTENERS, config[LISTENERS], "a port of its own for each listener")
+    names = [endpoint.listener for endpoint in bound]
+    control = _chosen(CONTROL_PLANE_LISTENER_NAME, config[CONTROL_PLANE_LISTENER_NAME], names)
+    between = _chosen(INTER_BROKER_LISTENER_NAME, config[INTER_BROKER_LISTENER_NAME], names)
+    if between is None:
+        between = _chosen(SECURITY_INTER_BROKER_PROTOCOL, config[SECURITY_INTER_BROKER_PROTOCOL], names)
+    assert between is not None  # the protocol has a default
+    if control == between:
+        raise _refused(CONTROL_PLANE_LISTENER_NAME, control, "another listener than the one between brokers")
+    told = config[ADVERTISED_LISTENERS]
+    advertised = bound if told is None else _endpoints(ADVERTISED_LISTENERS, told, protocols)
+    for endpoint in advertised:
+        if endpoint.listener not in names:
+            raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"one of the listeners: {', '.join(names)}")
+        if endpoint.host == "0.0.0.0":  # noqa: S104 - refused, not bound
+            raise _refused(ADVERTISED_LISTENERS, str(endpoint), "an address that clients can connect to")
+    return Listeners(bound=bound, advertised=advertised, inter_broker=between, control_plane=control)
+
+
+def _protocols(config: BrokerConfig) -> dict[str, str]:
+    text = config[LISTENER_SECURITY_PROTOCOL_MAP]
+    protocols: dict[str, str] = {}
+    for pair in text.split(","):
+        name, _, protocol = (part.strip().upper() for part in pair.rpartition(":"))
+        if not name or protocol not in PROTOCOLS or name in protocols:
+            allowed = f"NAME:PROTOCOL, each name once, with a protocol of {', '.join(PROTOCOLS)}"
+            raise _refused(LISTENER_SECURITY_PROTOCOL_MAP, pair, allowed)
+        protocols[name] = protocol
+    return protocols
+
+
+def _endpoints(
+    setting: Setting[str] | Setting[str | None], text: str, protocols: dict[str, str]
+) -> tuple[Endpoint, ...]:
+    try:
+        endpoints = tuple(parse_endpoint(part, protocols) for part in text.split(","))
+    except ValueError as error:
+        raise _refused(setting, text, str(error)) from None
+    names = [endpoint.listener for endpoint in endpoints]
+    if len(names) != len(set(names)):
+        raise _refused(setting, text, "a name of its own for each listener")
+    return endpoints
+
+
+def _chosen(setting: Setting[str] | Setting[str | None], name: str | None, names: list[str]) -> str | None:
+    if name is None:
+        return None
+    if name.upper() not in names:
+        raise _refused(setting, name, f"one of the listeners: {', '.join(names)}")
+    return name.upper()
+
+
+def _refused(setting: Setting[str] | Setting[str | None], value: str, allowed: str) -> InvalidSettingError:
+    return InvalidSettingError(setting.name, value, allowed)

@@ -1,0 +1,58 @@
+"""`/brokers/ids/1`: how a broker is registered, in Kafka's version 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ixion.config.listeners import Endpoint, parse_endpoint
+from ixion.metadata.content import from_json, to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    endpoints: tuple[Endpoint, ...]  # as advertised
+    timestamp_ms: int
+    rack: str | None = None
+    jmx_port: int = -1
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # name -> lowest and highest version
+
+
+def encode_registration(registration: Registration) -> bytes:
+    # Old clients read host and port only, and speak plaintext only.
+    plain = next((endpoint for endpoint in registration.endpoints if endpoint.protocol == "PLAINTEXT"), None)
+    members: dict[str, Any] = {
+        "features": {
+            name: {"min_version": low, "max_version": high} for name, (low, high) in registration.features.items()
+        },
+        "listener_security_protocol_map": {endpoint.listener: endpoint.protocol for endpoint in registration.endpoints},
+        "endpoints": [str(endpoint) for endpoint in registration.endpoints],
+        "jmx_port": registration.jmx_port,
+        "port": plain.port if plain else -1,
+        "host": plain.host if plain else None,
+        "version": 5,
+        "timestamp": str(registration.timestamp_ms),
+    }
+    if registration.rack is not None:
+        members["rack"] = registration.rack
+    return to_json(members)
+
+
+def decode_registration(broker_id: int, data: bytes) -> Registration:
+    def read(members: dict[str, Any]) -> Registration:
+        if members["version"] < 4:
+            raise ValueError(f"version {members['version']} is that of a broker before 0.10")
+        protocols = members["listener_security_protocol_map"]
+        return Registration(
+            endpoints=tuple(parse_endpoint(text, protocols) for text in members["endpoints"]),
+            timestamp_ms=int(members["timestamp"]),
+            rack=members.get("rack"),
+            jmx_port=members["jmx_port"],
+            features={
+                name: (levels["min_version"], levels["max_version"])
+                for name, levels in members.get("features", {}).items()
+            },
+        )
+
+    return from_json(f"the registration of broker {broker_id}", data, read)

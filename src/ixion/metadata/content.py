@@ -1,0 +1,28 @@
+"""JSON in nodes: written without blanks, read with care, because others may have written it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class CorruptNodeError(Exception):
+    """The content of a node is not what its path promises."""
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def from_json(what: str, data: bytes, read: Callable[[dict[str, Any]], T]) -> T:
+    """`read` takes the members it needs; whatever it stumbles over becomes one error that shows the content."""
+    try:
+        members = json.loads(data)
+        if not isinstance(members, dict):
+            raise TypeError("not an object")
+        return read(members)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptNodeError(f"{what} cannot be read from {data[:200]!r}: {error!r}") from None

@@ -1,0 +1,28 @@
+"""Making nodes that ought to be there, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ixion.metadata.errors import NodeExistsError
+from ixion.metadata.node import Create
+from ixion.metadata.path import ROOT, split
+from ixion.metadata.session import MetadataSession
+
+
+def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
+    """Afterwards the paths are there, and all above them; those that are missing are made, persistent and empty."""
+    wanted: dict[str, None] = {}  # in order, parents first
+    for path in paths:
+        above = [path]
+        while above[-1] != ROOT:
+            above.append(split(above[-1])[0])
+        wanted |= dict.fromkeys(reversed(above))
+    while True:
+        missing = [Create(path) for path in wanted if session.exists(path) is None]
+        if not missing:
+            return
+        try:
+            session.multi(missing)
+        except NodeExistsError:
+            continue  # another broker is at the same; look again

@@ -1,0 +1,66 @@
+"""Where Kafka 3.9 keeps what in the tree. What the nodes hold is in the `*_node.py` files beside this one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BROKERS: Final = "/brokers/ids"  # /1: registration of broker 1, ephemeral; its created_zxid is the broker's epoch
+BROKER_SEQUENCE: Final = "/brokers/seqid"  # its version counts the broker ids that were generated
+TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"  # ephemeral: whoever made it is the controller
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+CONFIG: Final = "/config"
+CONFIG_CHANGES: Final = "/config/changes"
+DELETE_TOPICS: Final = "/admin/delete_topics"  # a child for each topic to be deleted
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
+FEATURES: Final = "/feature"
+CONSUMERS: Final = "/consumers"  # of consumers long gone; kept because Kafka makes it
+DELEGATION_TOKENS: Final = "/delegation_token/tokens"
+
+CONFIG_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
+DEFAULT_ENTITY: Final = "<default>"  # the entity that stands for all of its type
+
+# Sequential nodes: a number is appended.
+NEW_CONFIG_CHANGE: Final = f"{CONFIG_CHANGES}/config_change_"
+NEW_ISR_CHANGE: Final = f"{ISR_CHANGES}/isr_change_"
+NEW_LOG_DIR_EVENT: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
+
+# Made at the start of every broker, with the nodes above them, where they are not there yet.
+BASE: Final = (
+    *(CONSUMERS, BROKERS, TOPICS, CONFIG_CHANGES, DELETE_TOPICS, BROKER_SEQUENCE, ISR_CHANGES, PRODUCER_IDS),
+    *(LOG_DIR_EVENTS, *(f"{CONFIG}/{kind}" for kind in CONFIG_TYPES)),
+)
+
+
+def broker(broker_id: int) -> str:
+    return f"{BROKERS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def partitions(topic_name: str) -> str:
+    return f"{TOPICS}/{topic_name}/partitions"
+
+
+def partition(topic_name: str, number: int) -> str:
+    return f"{TOPICS}/{topic_name}/partitions/{number}"
+
+
+def partition_state(topic_name: str, number: int) -> str:
+    return f"{TOPICS}/{topic_name}/partitions/{number}/state"
+
+
+def config(kind: str, entity: str) -> str:
+    """`entity` is sanitized where it can hold anything (clients, users); a topic or a broker id is itself."""
+    return f"{CONFIG}/{kind}/{entity}"
+
+
+def delete_topic(name: str) -> str:
+    return f"{DELETE_TOPICS}/{name}"

@@ -1,0 +1,91 @@
+"""`/brokers/topics/T`: where the replicas of a topic are; `…/partitions/0/state`: who leads a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ixion.metadata.content import from_json, to_json
+from ixion.model.ids import id_from_text, id_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """Broker ids, the preferred leader first. While a reassignment runs, `all` holds those coming and going, too."""
+
+    all: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicNode:
+    topic_id: bytes | None  # None: made by a broker before 2.8
+    partitions: Mapping[int, Replicas]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    leader: int  # -1: none
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int  # of the controller that wrote it
+    recovering: bool = False  # the leader was elected uncleanly and has not recovered yet
+
+
+def encode_topic(node: TopicNode) -> bytes:
+    partitions = sorted(node.partitions.items())
+    members: dict[str, Any] = {
+        "partitions": {str(number): replicas.all for number, replicas in partitions},
+        "adding_replicas": {str(number): replicas.adding for number, replicas in partitions if replicas.adding},
+        "removing_replicas": {str(number): replicas.removing for number, replicas in partitions if replicas.removing},
+        "version": 3,
+    }
+    if node.topic_id is not None:
+        members["topic_id"] = id_text(node.topic_id)
+    return to_json(members)
+
+
+def decode_topic(topic: str, data: bytes) -> TopicNode:
+    def read(members: dict[str, Any]) -> TopicNode:
+        adding, removing = members.get("adding_replicas", {}), members.get("removing_replicas", {})
+        return TopicNode(
+            topic_id=id_from_text(members["topic_id"]) if "topic_id" in members else None,
+            partitions={
+                int(number): Replicas(
+                    all=tuple(replicas),
+                    adding=tuple(adding.get(number, ())),
+                    removing=tuple(removing.get(number, ())),
+                )
+                for number, replicas in members["partitions"].items()
+            },
+        )
+
+    return from_json(f"topic {topic}", data, read)
+
+
+def encode_partition_state(state: PartitionState) -> bytes:
+    members: dict[str, Any] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+    }
+    if state.recovering:
+        members["leader_recovery_state"] = 1
+    return to_json(members)
+
+
+def decode_partition_state(topic: str, partition: int, data: bytes) -> PartitionState:
+    def read(members: dict[str, Any]) -> PartitionState:
+        return PartitionState(
+            leader=members["leader"],
+            leader_epoch=members["leader_epoch"],
+            isr=tuple(members["isr"]),
+            controller_epoch=members["controller_epoch"],
+            recovering=members.get("leader_recovery_state", 0) == 1,
+        )
+
+    return from_json(f"the state of {topic}-{partition}", data, read)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ixion.metadata import paths
+from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.metadata.ensure import ensure
+from ixion.metadata.node import Operation, Result
+from ixion.metadata.session import MetadataSession
+
+
+def test_the_base_nodes_are_made_once_and_together(session: MetadataSession) -> None:
+    session.create("/config", b"kept")
+    ensure(session, paths.BASE)
+    stats = [session.exists(path) for path in paths.BASE]
+    assert len({stat.created_zxid for stat in stats if stat is not None}) == 1
+    assert None not in stats
+    assert session.get("/config").data == b"kept"
+    before = {path: session.get(path) for path in paths.BASE}
+    ensure(session, paths.BASE)
+    assert {path: session.get(path) for path in paths.BASE} == before
+
+
+def test_somebody_else_may_be_at_the_same() -> None:
+    """The other one makes a node between our look and our transaction."""
+    store = EmbeddedStore(IN_MEMORY)
+    session, other = store.open_session(1000), store.open_session(1000)
+    real, calls = session.multi, 0
+
+    def late(operations: Sequence[Operation]) -> list[Result]:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            other.create("/a")
+        return real(operations)
+
+    session.multi = late  # type: ignore[method-assign]
+    ensure(session, ["/a/b/c", "/a/d"])
+    assert calls == 2
+    assert session.children("/a") == ["b", "d"]
+    assert session.children("/a/b") == ["c"]
+    store.close()

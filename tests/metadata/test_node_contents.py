@@ -1,0 +1,138 @@
+"""What the nodes hold: ours read back, Kafka's judgement on all of it, and nonsense."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.jvm import compile_java, java_command
+from devtools.parts import need
+from ixion.config.listeners import Endpoint
+from ixion.metadata import broker_node, cluster_node, notice_node, paths, topic_node
+from ixion.metadata.broker_node import Registration
+from ixion.metadata.cluster_node import ProducerIdBlock
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.topic_node import PartitionState, Replicas, TopicNode
+
+SOURCE = Path(__file__).parent / "java" / "NodeOracle.java"
+NOW_MS = 1_700_000_000_000
+PLAIN, SECURE = Endpoint("CLIENT", "host1", 9092), Endpoint("BETWEEN", "::1", 9093, "SSL")
+TOPIC_ID = bytes(range(16))
+
+# kind as the oracle names it, value, encode, decode
+Sample = tuple[str, Any, Callable[[Any], bytes], Callable[[bytes], Any]]
+
+
+def registration(data: bytes) -> Registration:
+    return broker_node.decode_registration(1, data)
+
+
+def topic(data: bytes) -> TopicNode:
+    return topic_node.decode_topic("t", data)
+
+
+def state(data: bytes) -> PartitionState:
+    return topic_node.decode_partition_state("t", 0, data)
+
+
+def config(data: bytes) -> dict[str, str]:
+    return notice_node.decode_config("topics/t", data)
+
+
+BROKER = broker_node.encode_registration
+TOPIC, STATE = topic_node.encode_topic, topic_node.encode_partition_state
+SAMPLES: list[Sample] = [
+    ("broker", Registration(endpoints=(PLAIN, SECURE), timestamp_ms=NOW_MS, rack="r1"), BROKER, registration),
+    ("broker", Registration(endpoints=(SECURE,), timestamp_ms=NOW_MS), BROKER, registration),
+    (
+        "broker",
+        Registration(endpoints=(Endpoint("A", "h", 1),), timestamp_ms=NOW_MS, jmx_port=99, features={"f": (1, 3)}),
+        BROKER,
+        registration,
+    ),
+    ("topic", TopicNode(topic_id=TOPIC_ID, partitions={0: Replicas(all=(1, 2)), 10: Replicas(all=(2,))}), TOPIC, topic),
+    ("topic", TopicNode(topic_id=None, partitions={}), TOPIC, topic),
+    (
+        "topic",
+        TopicNode(topic_id=TOPIC_ID, partitions={0: Replicas(all=(1, 2, 3), adding=(3,), removing=(1,))}),
+        TOPIC,
+        topic,
+    ),
+    ("state", PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=7), STATE, state),
+    ("state", PartitionState(leader=-1, leader_epoch=4, isr=(), controller_epoch=7, recovering=True), STATE, state),
+    ("controller", 5, lambda value: cluster_node.encode_controller(value, NOW_MS), cluster_node.decode_controller),
+    ("epoch", 12, cluster_node.encode_controller_epoch, cluster_node.decode_controller_epoch),
+    ("cluster", "MkU3OEVBNTcwNTJENDM2Qg", cluster_node.encode_cluster_id, cluster_node.decode_cluster_id),
+    (
+        "producer ids",
+        ProducerIdBlock(broker_id=1, first=1000, last=1999),
+        cluster_node.encode_producer_ids,
+        cluster_node.decode_producer_ids,
+    ),
+    ("features", {"f": 3}, cluster_node.encode_features, cluster_node.decode_features),
+    ("features", {}, cluster_node.encode_features, cluster_node.decode_features),
+    ("config", {"retention.ms": "1", "é": "主题 \"'\\"}, notice_node.encode_config, config),
+    ("config", {}, notice_node.encode_config, config),
+    ("config change", "topics/t", notice_node.encode_config_change, notice_node.decode_config_change),
+    ("isr", [("t", 0), ("u", 3)], notice_node.encode_isr_change, notice_node.decode_isr_change),
+    ("log dir", 4, notice_node.encode_log_dir_event, notice_node.decode_log_dir_event),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "encode", "decode"), SAMPLES)
+def test_what_was_written_is_read(
+    kind: str, value: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]
+) -> None:
+    assert decode(encode(value)) == value
+
+
+@pytest.mark.parametrize("decode", {sample[0]: sample[3] for sample in SAMPLES}.values())
+@pytest.mark.parametrize("data", [b"\xff", b"{", b"[]", b"null", b"{}", b'{"version":1}', b'{"version":"x","isr":3}'])
+def test_nonsense_has_one_error(decode: Callable[[bytes], Any], data: bytes) -> None:
+    with pytest.raises(CorruptNodeError):
+        decode(data)
+
+
+def test_what_older_brokers_left_behind() -> None:
+    assert topic(b'{"version":1,"partitions":{"0":[1]}}') == TopicNode(
+        topic_id=None, partitions={0: Replicas(all=(1,))}
+    )
+    assert cluster_node.decode_controller(b'{"version":1,"brokerid":3,"timestamp":"1"}') == 3
+    change = b'{"version":1,"entity_type":"topics","entity_name":"t"}'
+    assert notice_node.decode_config_change(change) == "topics/t"
+    assert config(b"") == {}
+    assert cluster_node.decode_features(b'{"version":1,"status":0,"features":{}}') == {}
+    with pytest.raises(CorruptNodeError, match=r"before 0\.10"):
+        registration(b'{"version":1,"host":"h","port":1,"jmx_port":-1,"timestamp":"1"}')
+
+
+def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
+    jars = need("kafka-3.9.1")
+    command = java_command("NodeOracle", classpath=f"{compile_java(SOURCE, jars)}:{jars}", options=["-Xmx128m"])
+    ours = [(kind, encode(value)) for kind, value, encode, _ in SAMPLES]
+    asked = b"".join(kind.encode() + b"\t" + data + b"\n" for kind, data in ours)
+    done = subprocess.run(command, input=asked, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    answers = [tuple(line.split(b"\t", 1)) for line in done.stdout.splitlines()]
+    base = [path.decode() for kind, path in answers if kind == b"base"]
+    assert sorted(base) == sorted(paths.BASE)
+    theirs = [(kind.decode(), data) for kind, data in answers if kind != b"base"]
+    assert [kind for kind, _ in theirs] == [kind for kind, _ in ours]
+    for (kind, written), (_, again) in zip(ours, theirs, strict=True):
+        assert comparable(kind, again) == comparable(kind, written)
+
+
+def comparable(kind: str, data: bytes) -> Any:
+    members = json.loads(data)
+    if kind == "broker":
+        assert members.pop("timestamp").isdigit()  # Kafka writes the present
+    if kind == "isr":
+        members["partitions"].sort(key=lambda partition: partition["topic"])  # a set to Kafka
+    if kind == "controller":
+        assert members["brokerid"] == 5
+    return members
