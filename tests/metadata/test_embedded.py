@@ -12,6 +12,7 @@ import pytest
 
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.errors import BadVersionError, SessionExpiredError, StoreUnusableError
+from ixion.metadata.node import Create, Set
 from ixion.metadata.session import Event
 
 
@@ -71,6 +72,37 @@ def test_files_that_are_not_ours(tmp_path: Path) -> None:
         EmbeddedStore(str(newer))
     with pytest.raises(StoreUnusableError, match="unable to open"):
         EmbeddedStore(str(tmp_path / "no" / "where"))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "m"
+    store = EmbeddedStore(str(file))
+    session = store.open_session(1000)
+    for number in range(200):
+        session.create(f"/{number}", b"x" * 100)
+    store.close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+    with pytest.raises(StoreUnusableError, match=f"metadata in {file}: it cannot be read: .*malformed"):
+        EmbeddedStore(str(file))
+
+
+def test_a_full_disk_refuses_the_change_and_keeps_the_rest(tmp_path: Path) -> None:
+    store = EmbeddedStore(str(tmp_path / "m"))
+    session = store.open_session(1000)
+    session.create("/kept", b"1")
+    events: list[Event] = []
+    session.watch("/new", events.append)
+    store._connection.execute("PRAGMA max_page_count = 1")  # what the file has now, and no page more
+    with pytest.raises(StoreUnusableError, match="full"):
+        session.multi([Set("/kept", b"2"), Create("/new", bytes(100_000))])
+    assert session.get("/kept").data == b"1"
+    assert events == []
+    store._connection.execute("PRAGMA max_page_count = 1000")
+    session.create("/new", bytes(100_000))
+    assert len(events) == 1
+    assert session.exists("/new") is not None
+    store.close()
 
 
 def test_a_session_lives_by_calls_and_heartbeats_only() -> None:

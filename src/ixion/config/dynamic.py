@@ -7,7 +7,7 @@ DescribeConfigs shows. With log.retention.hours=24 in the file and log.retention
 
     log.retention.ms   DYNAMIC_DEFAULT log.retention.ms=1000, STATIC log.retention.hours=24, DEFAULT …hours=168
 
-A change is checked as a whole (scopes, values, and what the listeners' own checks say) before any of it is taken. What
+A change is checked as a whole (scopes, values, rules, and what listeners have to say) before any of it is taken. What
 was stored by somebody else, at start or through a change node, cannot be refused any more: there the parts that cannot
 be taken are left out and returned, so that one bad line does not keep a broker from starting. A name that no setting
 has is taken, as Kafka does, and does nothing; the log says so.
@@ -26,6 +26,7 @@ from typing import Final
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
+from ixion.config.rules import check_rules
 from ixion.config.setting import Scope, text_of
 from ixion.config.table import BROKER_SETTINGS, meant, synonyms
 from ixion.config.topic import BEHIND
@@ -91,6 +92,7 @@ class DynamicConfig:
         for name, value in wanted.items():
             _check_dynamic(level, name, value)
         config = self._laid_over({**self._overlays, level: dict(wanted)})
+        check_rules(config)
         for check, _ in self._listeners:
             if check is not None:
                 check(self.current, config)

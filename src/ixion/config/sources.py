@@ -18,6 +18,7 @@ from typing import Final
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.properties import parse_properties
+from ixion.config.rules import check_rules
 from ixion.config.table import BROKER_SETTINGS, meant
 
 PREFIX: Final = "IXION_"
@@ -47,7 +48,9 @@ def load(
                 given[name] = value
             else:
                 warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")
-    return Loaded(given=given, config=BrokerConfig(given), warnings=tuple(warnings))
+    config = BrokerConfig(given)
+    check_rules(config)
+    return Loaded(given=given, config=config, warnings=tuple(warnings))
 
 
 def _from_file(file: Path | None) -> Iterable[tuple[str, str]]:

@@ -60,9 +60,14 @@ class EmbeddedStore:
         self._next_session = now_ms() << 16  # as ZooKeeper's: unlike those of earlier processes
         self._connection = open_file(file)
         self._tree = SqliteTree(self._connection)
-        self._zxid: int = self._connection.execute("SELECT zxid FROM counter").fetchone()[0]
         self._closed = False
-        self._delete_all([path for _, path in self._tree.ephemerals()])
+        self._zxid = 0
+        try:
+            self._zxid = self._connection.execute("SELECT zxid FROM counter").fetchone()[0]
+            self._delete_all([path for _, path in self._tree.ephemerals()])
+        except (sqlite3.Error, StoreUnusableError) as error:
+            self._connection.close()
+            raise StoreUnusableError(file, f"it cannot be read: {error}") from error
 
     def open_session(self, timeout_ms: int) -> EmbeddedSession:
         with self._lock:
