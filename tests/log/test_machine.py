@@ -166,7 +166,7 @@ class LogMachine(RuleBasedStateMachine):
         self.crash(data, None)
         found = stored(self.log)
         self.check_found(found, before, after)
-        self.model = found
+        self.model, self.before = found, list(found)
 
     @rule(data=st.data(), seed=st.integers(0, 1 << 16))
     def power_fails(self, data: st.DataObject, seed: int) -> None:
@@ -178,7 +178,7 @@ class LogMachine(RuleBasedStateMachine):
             kept = [record for record in before if record[0] < floor and record[0] >= self.log.log_start]
             assert [record for record in found if record[0] < floor][: len(kept)] == kept
         assert set(found) <= set(before) | set(after)
-        self.model = found
+        self.model, self.before = found, list(found)
 
     def crash(self, data: st.DataObject, power: random.Random | None) -> None:
         steps = data.draw(st.integers(self.steps, len(self.journal.steps)))
