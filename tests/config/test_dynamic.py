@@ -125,6 +125,39 @@ def test_what_was_stored_is_taken_as_far_as_it_goes() -> None:
     assert config.current[NUM_IO_THREADS] == 7
 
 
+def test_stored_settings_that_need_each_other_come_in_any_order() -> None:
+    stored = {"log.cleaner.threads": "200", "log.cleaner.dedupe.buffer.size": "999999999"}
+    for order in (list(stored), list(reversed(stored))):
+        config = DynamicConfig({})
+        assert config.restore(ALL, {name: stored[name] for name in order}) == []
+        assert config.overlay(ALL) == stored
+
+
+def test_stored_settings_that_break_a_rule_elsewhere_are_left_out() -> None:
+    config = DynamicConfig({})
+    refused = config.restore(ALL, {"log.cleaner.threads": "200", "num.io.threads": "9"})
+    assert [error.name for error in refused] == ["log.cleaner.dedupe.buffer.size"]
+    assert config.overlay(ALL) == {}
+    config.restore(THIS, {"log.cleaner.dedupe.buffer.size": "999999999"})
+    config.change(ALL, {"log.cleaner.threads": "200"})
+    assert [error.name for error in config.restore(THIS, {})] == ["log.cleaner.dedupe.buffer.size"]
+    assert config.overlay(THIS) == {"log.cleaner.dedupe.buffer.size": "999999999"}
+
+
+def test_a_listener_that_fails_does_not_keep_the_others_from_knowing(caplog: pytest.LogCaptureFixture) -> None:
+    config = DynamicConfig({})
+    told: list[int] = []
+
+    def fail(before: BrokerConfig, after: BrokerConfig) -> None:
+        raise RuntimeError("on purpose")
+
+    config.listen(fail)
+    config.listen(lambda before, after: told.append(after[NUM_IO_THREADS]))
+    config.change(ALL, {"num.io.threads": "9"})
+    assert told == [9]
+    assert "a listener failed" in caplog.text
+
+
 def test_listeners_may_refuse_and_are_told_in_order() -> None:
     config = DynamicConfig({})
     told: list[tuple[str, int, int]] = []

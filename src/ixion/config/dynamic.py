@@ -68,7 +68,7 @@ class Described:
     sensitive: bool
 
 
-# Told the config before and after; may raise InvalidSettingError in `check` to refuse, must not fail in `changed`.
+# Told the config before and after. A check may raise InvalidSettingError, and nothing is changed.
 Check = Callable[[BrokerConfig, BrokerConfig], None]
 Changed = Callable[[BrokerConfig, BrokerConfig], None]
 
@@ -105,15 +105,18 @@ class DynamicConfig:
     def restore(self, level: Level, stored: Mapping[str, str]) -> list[InvalidSettingError]:
         """As `change`, but leaves out what cannot be taken, and says what."""
         refused: list[InvalidSettingError] = []
-        taken: dict[str, str] = {}
-        for name, value in stored.items():
+        taken = dict(stored)
+        while True:
             try:
-                self.validate(level, {**taken, name: value})
-                taken[name] = value
+                self.change(level, taken)
+                return refused
             except InvalidSettingError as error:
                 refused.append(error)
-        self.change(level, taken)
-        return refused
+                # A rule may name a setting that is not of this level; then nothing of the level can be trusted.
+                if taken.pop(error.name, None) is None:
+                    if not taken:
+                        return refused
+                    taken = {}
 
     def describe(self, name: str) -> Described:
         """`name` must be one of BROKER_SETTINGS."""
@@ -158,7 +161,10 @@ class DynamicConfig:
             logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
         self._overlays[level] = wanted
         for _, changed in self._listeners:
-            changed(before, config)
+            try:
+                changed(before, config)
+            except Exception:
+                logger.exception("a listener failed to follow a change of settings; the others are told")
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
         defaults = {other: text_of(BROKER_SETTINGS[other].default) for other in synonyms(name)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ixion.config.properties import parse_properties
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 
@@ -29,6 +30,8 @@ def read_meta_properties(path: str) -> MetaProperties | None:
             pairs = parse_properties(file.read())
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise CorruptFileError(path, str(error)) from None
     version = _number(path, "version", pairs.get("version"))
     if version not in (0, 1):
         raise CorruptFileError(path, f"version {pairs.get('version')!r} is unknown")
@@ -49,20 +52,6 @@ def write_meta_properties(files: Files, path: str, meta: MetaProperties) -> None
         pairs["directory.id"] = meta.directory_id
     text = "#\n" + "".join(f"{key}={value}\n" for key, value in sorted(pairs.items()))
     files.replace_content(path, text.encode("latin-1"), True)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Java's properties as far as these files use them: `key=value` lines, comments, backslash escapes."""
-    pairs: dict[str, str] = {}
-    for raw in text.splitlines():
-        line = raw.strip()
-        if not line or line[0] in "#!":
-            continue
-        key, found, value = line.partition("=")
-        if not found:
-            key, _, value = line.partition(":")
-        pairs[key.strip().replace("\\", "")] = value.strip().replace("\\", "")
-    return pairs
 
 
 def _number(path: str, key: str, text: str | None) -> int:
