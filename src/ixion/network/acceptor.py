@@ -67,7 +67,7 @@ class Acceptor:
         assert self._socket is not None, "the listener is not bound"
         while True:
             try:
-                accepted, address = await self._shared.loop.sock_accept(self._socket)
+                accepted, address = await self._accept(self._socket)
             except OSError as error:
                 log.error("listener %s cannot accept: %s; it tries again", self.listener.name, error)
                 await asyncio.sleep(RETRY_S)
@@ -78,6 +78,13 @@ class Acceptor:
                 accepted.close()
                 if not isinstance(error, OSError):  # that one ended before it began
                     raise
+
+    async def _accept(self, listening: socket.socket) -> tuple[socket.socket, tuple[object, ...]]:
+        """The next connection. In a rush the loop is not asked for each; full processors see to it that it gets on."""
+        try:
+            return listening.accept()
+        except BlockingIOError:
+            return await self._shared.loop.sock_accept(listening)
 
     async def _admit(self, accepted: socket.socket, address: str) -> None:
         name, quotas = self.listener.name, self._shared.quotas
