@@ -276,3 +276,18 @@ def test_a_clean_log_is_opened_without_reading_it(box: Box) -> None:
     assert again.end_offset == 800
     assert files.bytes_read < 500 < indexes
     assert len(stored(again)) == 800
+
+
+def test_a_truncation_inside_a_batch_does_not_move_the_log_start_back(box: Box) -> None:
+    log = box.open()
+    log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 0)
+    log.set_high_watermark(4)
+    log.raise_log_start(2)
+    log.truncate_to(3)
+    assert (log.log_start, log.end_offset, log.high_watermark) == (2, 2, 2)
+    assert log.append_as_leader(batch(b"e"), 1).first_offset == 2
+    assert stored(log) == [(2, b"e")]
+    log.abandon()
+    again = box.open(log_start=2)
+    assert stored(again) == [(2, b"e")]
+    assert again.end_offset == 3

@@ -23,7 +23,8 @@ def cut_end(log: Log, offset: int) -> None:
         log.segments.remove(last)
         last.delete()
         log.new_names = True
-    end = log.segments.active.truncate(offset, log.clock_ms())
+    # A batch goes as a whole; what of it lay below the log start was deleted before and does not move the start back.
+    end = max(log.segments.active.truncate(offset, log.clock_ms()), min(offset, log.log_start))
     log.end_offset = end
     log.recovery_point = min(log.recovery_point, end)
     log.log_start = min(log.log_start, end)
