@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -67,9 +66,9 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> It
         if variable in _VARIABLES:
             yield _VARIABLES[variable], value
         elif variable.startswith(PREFIX):
-            close = get_close_matches(variable, _VARIABLES, n=1, cutoff=0.9)
-            if close:
-                warnings.append(f"{variable} in the environment is no setting; did you mean {close[0]}?")
+            hint = meant(variable, _VARIABLES, likeness=0.9)
+            if hint:
+                warnings.append(f"{variable} in the environment is no setting{hint}")
 
 
 def _from_assignments(assignments: Sequence[str]) -> Iterable[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ixion.config import (
@@ -38,9 +38,11 @@ _FAMILIES: Final = [
 _SYNONYMS: Final = {name: family for family in _FAMILIES for name in family}
 
 
-def meant(name: str) -> str:
-    """For the end of a warning about an unknown name: the nearest known one, if there is one near."""
-    close = get_close_matches(name, BROKER_SETTINGS, n=1, cutoff=0.75)
+def meant(name: str, known: Iterable[str] = BROKER_SETTINGS, likeness: float = 0.75) -> str:
+    """For the end of a message about an unknown name: the nearest known one, if there is one near."""
+    from difflib import get_close_matches  # only those who mistype wait for it
+
+    close = get_close_matches(name, known, n=1, cutoff=likeness)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.setting import Setting
-from ixion.config.table import BROKER_SETTINGS
+from ixion.config.table import BROKER_SETTINGS, meant
 
 T = TypeVar("T")
 
@@ -37,9 +36,7 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
     """Typed values by topic name. Unlike a broker, a topic has no unknown settings."""
     for name, value in given.items():
         if name not in TOPIC_SETTINGS:
-            close = get_close_matches(name, TOPIC_SETTINGS, n=1, cutoff=0.75)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise InvalidSettingError(name, value, f"a topic setting, which this is not{hint}")
+            raise InvalidSettingError(name, value, f"a topic setting, which this is not{meant(name, TOPIC_SETTINGS)}")
     values = {name: TOPIC_SETTINGS[name].parse(value) for name, value in given.items()}
     shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if shortest is not None and longest is not None and shortest > longest:
