@@ -20,9 +20,10 @@ test-compiled: .venv/.built
 test-interpreted: .venv/.built
 	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(ARGS)
 
-fuzz: .venv/.built ## mutate what strangers may send, for minutes, from a fresh seed
+fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a log, for minutes
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
-	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py
+	  IXION_LOG_LIVES=$${IXION_LOG_LIVES:-5000} \
+	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .

@@ -8,6 +8,7 @@ it that reaches the recovery point at least.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
@@ -218,7 +219,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=150,
+    max_examples=int(os.environ.get("IXION_LOG_LIVES", "150")),  # `make fuzz` gives it many more
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
