@@ -176,6 +176,30 @@ async def test_stopping_answers_what_is_in_flight_and_reads_nothing_more() -> No
 
 
 @on_loop
+async def test_stopping_takes_those_along_that_have_only_just_come() -> None:
+    for pause in range(12):
+        async with running(processors=1) as run:
+            port = run.server.port("PLAINTEXT")
+            crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+            for _ in range(pause):
+                await asyncio.sleep(0)
+            await run.server.stop(drain_ms=1000)  # no clock is advanced: it must not need its time
+            assert run.count() == 0
+            for each in crowd:
+                each.close()
+
+
+@on_loop
+async def test_stopping_before_the_processors_were_started_closes_all_that_wait() -> None:
+    async with running(start=False, processors=1) as run:
+        clients = [await run.connect() for _ in range(25)]
+        await run.until(lambda: run.count() == 21)
+        await run.server.stop(drain_ms=1000)
+        for client in clients:
+            assert await client.closed()
+
+
+@on_loop
 async def test_stopping_ends_when_its_time_is_over() -> None:
     async def handle(request: Request) -> Answer:
         await asyncio.Event().wait()

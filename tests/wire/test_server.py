@@ -124,3 +124,21 @@ def test_the_limit_changes_at_run_time() -> None:
     assert wire.announced() == 2000
     wire.set_limit(10)
     assert wire.announced() == 2000  # what has begun may end
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8), st.booleans())
+def test_whatever_comes_ends_in_requests_or_in_a_wire_error(chunks: list[bytes], known: bool) -> None:
+    wire = ServerConnection(limit=64, first_limit=64)
+    if known:
+        wire.receive(framed(1))
+        assert wire.next_request() is not None
+        wire.answered()
+    broken = False
+    for chunk in chunks:
+        wire.receive(chunk)
+        try:
+            while wire.next_request() is not None:
+                wire.answered()
+        except WireError:
+            broken = True
+        assert wire.state == ("broken" if broken else "open")

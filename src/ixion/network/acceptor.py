@@ -109,6 +109,7 @@ class Acceptor:
                 return
         try:
             await processor.put(arrival)
-        except BaseException:
+        except asyncio.CancelledError:
+            self._shared.counters.count_closed("shutdown")
             self._shared.quotas.give_back(arrival.listener, arrival.address)
             raise

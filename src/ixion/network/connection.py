@@ -93,8 +93,8 @@ class Connection:
         sending = cast(asyncio.Transport, transport)
         self._transport = sending
         sending.set_write_buffer_limits(0)
-        self.processor.register(self)
         self.arm()
+        self.processor.register(self)
 
     def data_received(self, data: bytes) -> None:
         if self.closing:

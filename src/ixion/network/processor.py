@@ -39,6 +39,7 @@ class Processor:
         self.index = index
         self.plane = plane
         self.connections: dict[int, Connection] = {}
+        self.stopped = False
         self._arrivals: deque[Arrival] = deque()
         self._registering: set[asyncio.Task[None]] = set()
         self._room: asyncio.Event = asyncio.Event()
@@ -72,11 +73,10 @@ class Processor:
     def stop(self) -> None:
         """No more connections; those there are end, each after the answer it is owed."""
         self._started = False
+        self.stopped = True
         for arrival in self._arrivals:
             self._reject(arrival, "shutdown")
         self._arrivals.clear()
-        for task in self._registering:
-            task.cancel()
         for connection in list(self.connections.values()):
             connection.finish()
 
@@ -94,6 +94,8 @@ class Processor:
 
     def register(self, connection: Connection) -> None:
         self.connections[connection.number] = connection
+        if self.stopped:  # while the loop was still at it
+            connection.finish()
 
     def unregister(self, connection: Connection, reason: str) -> None:
         shared = self.plane.shared
@@ -120,11 +122,9 @@ class Processor:
         # The loop calls a protocol's methods by name; asyncio's class cannot be the base of a compiled one.
         try:
             await self.plane.shared.loop.connect_accepted_socket(lambda: cast(Any, connection), arrival.socket)
-        except BaseException as error:
+        except OSError:  # it ended before it began
             if self.connections.get(number) is not connection:
-                self._reject(arrival, "peer" if isinstance(error, OSError) else "shutdown")
-            if not isinstance(error, OSError):
-                raise
+                self._reject(arrival, "peer")
 
     def _reject(self, arrival: Arrival, reason: str) -> None:
         arrival.socket.close()
