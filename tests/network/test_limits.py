@@ -164,6 +164,7 @@ async def test_who_waits_for_an_answer_is_not_idle() -> None:
         for _ in range(5):
             run.clock.advance(900)
             await turns(3)
+        assert run.timer.size == 1  # its deadline waits on; it does not spin
         held[0].respond([struct.pack(">ii", 4, 1)])
         assert await client.answer() == (1, b"")
 
@@ -187,6 +188,49 @@ async def test_a_full_queue_stops_reading_and_goes_on() -> None:
         gate.set()
         for client in clients:
             assert await client.answer() == (1, bytes(1000))
+
+
+@on_loop
+async def test_a_sender_that_is_kept_waiting_is_not_overdue() -> None:
+    gate = asyncio.Event()
+
+    async def handle(request: Request) -> Answer:
+        await gate.wait()
+        return echo(request)
+
+    async with running(handle, handlers=1, queued_max_requests=1, stall_ms=1000) as run:
+        first, second, third = [await run.connect() for _ in range(3)]
+        frame = request_bytes(3, bytes(1000))
+        third.send(frame[:100])
+        await run.until(lambda: run.server.snapshot().pool_used == 1012)
+        first.send(request_bytes(1))
+        second.send(request_bytes(2))
+        await run.until(lambda: run.server.snapshot().channels[0].queued == 1)
+        third.send(frame[100:])
+        await run.until(lambda: run.server.snapshot().channels[0].waiting == 1)
+        run.clock.advance(5000)
+        await turns()
+        gate.set()
+        assert await third.answer() == (3, bytes(1000))
+
+
+@on_loop
+async def test_what_a_muted_client_sends_ahead_stays_with_the_client() -> None:
+    held: list[Request] = []
+
+    def handle(request: Request) -> Answer:
+        held.append(request)
+        return LATER if len(held) == 1 else None
+
+    async with running(handle) as run:
+        client = await run.connect()
+        client.send(request_bytes(1) * 1_000_000)  # 16 MB
+        await run.until(lambda: bool(held))
+        await turns()
+        assert run.server.snapshot().bytes_in < 1_000_000
+        assert len(held) == 1
+        client.close()
+        held[0].no_response()
 
 
 @on_loop

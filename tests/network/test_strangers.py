@@ -10,6 +10,7 @@ import struct
 import pytest
 
 from ixion.network import Answer, Request
+from ixion.network.processor import Arrival
 from ixion.protocol.flaws import DecodeError
 from tests.network.harness import echo, on_loop, request_bytes, running
 from tests.network.test_limits import turns
@@ -187,6 +188,22 @@ async def test_stopping_takes_those_along_that_have_only_just_come() -> None:
             assert run.count() == 0
             for each in crowd:
                 each.close()
+
+
+@on_loop
+async def test_a_connection_that_is_registered_after_the_stop_is_closed() -> None:
+    async with running() as run:
+        processor = run.server.acceptors[0].processors[0]
+        shared = processor.plane.shared
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        assert shared.quotas.take("PLAINTEXT", "127.0.0.9")
+        shared.counters.accepted += 1
+        assert processor.offer(Arrival(socket=ours, listener="PLAINTEXT", address="127.0.0.9"))
+        processor.stop()
+        await run.until(lambda: run.count() == 0)
+        assert run.closed("shutdown") == 1
+        theirs.close()
 
 
 @on_loop
