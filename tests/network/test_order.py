@@ -22,6 +22,25 @@ async def test_a_request_is_answered() -> None:
 
 
 @on_loop
+async def test_a_request_knows_where_it_came_from() -> None:
+    seen: list[Request] = []
+
+    def handle(request: Request) -> Answer:
+        seen.append(request)
+        return echo(request)
+
+    async with running(handle) as run:
+        client = await run.connect()
+        await client.ask(1)
+        host, port = client.writer.get_extra_info("sockname")
+        request = seen[0]
+        assert (request.listener, request.address) == ("PLAINTEXT", "127.0.0.1")
+        assert request.connection.id == f"127.0.0.1:{run.server.port('PLAINTEXT')}-{host}:{port}-0-0"
+        assert request.received_ns == run.clock()
+        assert (request.frame.api_key, request.frame.api_version, request.frame.size) == (18, 0, 12)
+
+
+@on_loop
 async def test_a_hundred_requests_at_once_are_handled_one_by_one_and_answered_in_order() -> None:
     waiting: list[Request] = []
 

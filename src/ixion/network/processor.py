@@ -8,7 +8,6 @@ given while another is being sent from growing the stack.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections import deque
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from ixion.network.request import Request
 
 NEW_CONNECTIONS: Final = 20  # that may wait to be registered, as in Kafka
 LAST_NUMBER: Final = 2**31 - 1
-
-log = logging.getLogger("ixion.network")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
