@@ -11,7 +11,7 @@ from benchmarks.framework.report import CHARTS, RESULTS, number
 HEAD = """# Measured
 
 Written by `make bench` from `benchmarks/results`. Ours and the peers ran in alternating rounds of one run; a ratio is
-the median of ours over that of the peer named as the baseline. The machine is shared: the share that others used
+taken within each round, and the median of the rounds is given. The machine is shared: the share that others used
 meanwhile is given with each table.
 """
 
