@@ -2,13 +2,14 @@
 
 Every waiting task whose class is written in Python is an object that Python's cyclic collector visits, at about 250 ns
 each. With its default thresholds it looks after every 700 new objects and walks *all* of them whenever their number
-has grown by a quarter. Measured on two cores: a purgatory at 200 thousand requests a second, and a timer that runs
-100 thousand tasks a second:
+has grown by a quarter. Measured on two cores: a purgatory at 200 thousand requests a second, a timer that runs 100
+thousand tasks a second, and one that runs a million within a second of their being added:
 
-    thresholds           collector's cost per request    lateness p99     longest pause, 340 thousand waiting
-    (700, 10, 10)        1,380 ns                        5 to 40 ms       150 to 290 ms
-    (50,000, 20, 100)    48 ns                           2.5 to 10 ms     13 ms
-    (5,000, 5, 2,000)    about 300 ns                    1.6 to 2.6 ms    under 10 ms
+    thresholds           collector's cost per request    lateness p99     the million took
+    (700, 10, 10)        1,380 ns                        3.5 to 40 ms     2.9 s
+    (50,000, 20, 100)    48 ns                           2.5 to 10 ms     1.4 s of CPU
+    (5,000, 5, 2,000)    about 300 ns                    1.6 to 2.3 ms    1.8 s
+    collector off        0                                                1.3 s
 
 Tasks are freed by reference counts: the collector finds nothing to do in a timer. So `relax_collector` keeps it from
 walking everything, lets it look at young objects in portions of about a millisecond, and hides from it what exists
