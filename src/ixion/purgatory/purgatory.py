@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 HASH: Final = hash
 REAP_MS: Final = 200  # how long the reaper waits for a bucket before it looks whether a purge is due
 # Between two turns of a purge the thread lets others have the interpreter. A sleep of nothing would be over before they
-# have woken up, and they would wait for the 5 ms after which Python forces a switch.
+# have woken up, and they would wait for the 5 ms after which Python forces a switch. (The longest hold-up of a purge of
+# 340 thousand, collector off, went from 13.6 to 3.3 ms, one run each.)
 PAUSE_SECONDS: Final = 0.0001
-STEPS_PER_TURN: Final = 8  # chunks purged before others get their turn: some 4,000 entries, well under a millisecond
+STEPS_PER_TURN: Final = 8  # chunks purged before others get their turn: some 4,000 entries, 0.3 to 1.4 ms
 
 
 class DelayedOperationPurgatory:

@@ -3,7 +3,8 @@
 Every waiting task whose class is written in Python is an object that Python's cyclic collector visits, at about 250 ns
 each. With its default thresholds it looks after every 700 new objects and walks *all* of them whenever their number
 has grown by a quarter. Measured on two cores: a purgatory at 200 thousand requests a second, a timer that runs 100
-thousand tasks a second, and one that runs a million within a second of their being added:
+thousand tasks a second, and one that runs a million within a second of their being added. The rows come from several
+runs, some of them on a busy machine, so they show orders of magnitude; `make bench` compares the settings in one run:
 
     thresholds           collector's cost per request    lateness p99     the million took
     (700, 10, 10)        1,380 ns                        3.5 to 40 ms     2.9 s
