@@ -1,0 +1,130 @@
+"""Producer ids: numbers that are never given out twice, in the whole cluster, for all time.
+
+A broker claims them in blocks of a thousand by raising `/latest_producer_id_block`, and hands them out from memory:
+
+    the node says 2000 .. 2999  ->  claim writes 3000 .. 3999  ->  3000, 3001, 3002, ...
+
+What is left of a block when the broker stops is lost; there are 2**63 of them. Claiming waits for a disk or a network,
+so it happens on a worker, ahead of need: when nine tenths of a block are gone the next one is asked for. Only at the
+very beginning, or if the store is slow, does anybody have to wait (`wait`).
+
+Everything but `claim_block` belongs to the event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
+from ixion.metadata.errors import BadVersionError
+from ixion.metadata.session import MetadataSession
+from ixion.model.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+logger = logging.getLogger(__name__)
+
+BLOCK_SIZE: Final = 1000
+ASK_BELOW: Final = BLOCK_SIZE // 10  # ids left when the next block is asked for
+MAX_PRODUCER_ID: Final = 2**63 - 1
+
+Claimed = ProducerIdBlock | Exception
+# Runs the first elsewhere and calls the second with what came of it, on the loop.
+Background = Callable[[Callable[[], ProducerIdBlock], Callable[[Claimed], None]], None]
+
+
+def claim_block(session: MetadataSession, broker_id: int) -> ProducerIdBlock:
+    """The next block, for this broker alone. Blocks; may be called from any thread."""
+    while True:
+        node = session.get(paths.PRODUCER_IDS)
+        first = decode_producer_ids(node.data).last + 1 if node.data else 0
+        if first > MAX_PRODUCER_ID - BLOCK_SIZE:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no producer ids are left after {first - 1}")
+        block = ProducerIdBlock(broker_id=broker_id, first=first, last=first + BLOCK_SIZE - 1)
+        try:
+            session.set(paths.PRODUCER_IDS, encode_producer_ids(block), node.stat.version)
+        except BadVersionError:
+            continue  # another broker was faster; the one after its block is ours
+        return block
+
+
+def on_worker(loop: AbstractEventLoop) -> Background:
+    """Work on the loop's worker threads."""
+
+    async def run(work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
+        outcome: Claimed
+        try:
+            outcome = await loop.run_in_executor(None, work)
+        except Exception as error:
+            outcome = error
+        then(outcome)
+
+    def background(work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
+        task = loop.create_task(run(work, then))
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    running: set[object] = set()  # the loop itself keeps no hold of its tasks
+    return background
+
+
+class ProducerIds:
+    def __init__(self, claim: Callable[[], ProducerIdBlock], background: Background) -> None:
+        self._claim = claim
+        self._background = background
+        self._next = 0
+        self._end = 0  # the first id that is not ours
+        self._ahead: ProducerIdBlock | None = None
+        self._asking = False
+        self._waiting: list[Callable[[ErrorCode], None]] = []
+
+    def take(self) -> int:
+        """The next id. KafkaError (COORDINATOR_LOAD_IN_PROGRESS: ask again) if there is none at hand."""
+        if self._next == self._end:
+            self._open_next()
+        if self._next == self._end:
+            self._ask()
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block of producer ids is being claimed")
+        taken = self._next
+        self._next += 1
+        if self._end - self._next < ASK_BELOW and self._ahead is None:
+            self._ask()
+        return taken
+
+    @property
+    def ready(self) -> bool:
+        return self._next < self._end or self._ahead is not None
+
+    def wait(self, then: Callable[[ErrorCode], None]) -> None:
+        """Calls `then` as soon as there are ids (NONE), or none could be had (COORDINATOR_NOT_AVAILABLE)."""
+        if self.ready:
+            then(ErrorCode.NONE)
+            return
+        self._waiting.append(then)
+        self._ask()
+
+    def _open_next(self) -> None:
+        block, self._ahead = self._ahead, None
+        if block is not None:
+            self._next, self._end = block.first, block.last + 1
+
+    def _ask(self) -> None:
+        if not self._asking:
+            self._asking = True
+            self._background(self._claim, self._claimed)
+
+    def _claimed(self, outcome: Claimed) -> None:
+        self._asking = False
+        waiting, self._waiting = self._waiting, []
+        code = ErrorCode.NONE
+        if isinstance(outcome, ProducerIdBlock):
+            self._ahead = outcome
+        else:
+            logger.error("no block of producer ids could be claimed", exc_info=outcome)
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        for then in waiting:
+            then(code)

@@ -1,0 +1,132 @@
+"""Ids are unique across brokers and restarts, and nobody waits for a block but the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ixion.coordinators.txn.producer_ids import BLOCK_SIZE, Claimed, ProducerIds, claim_block, on_worker
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
+from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.metadata.node import Stat
+from ixion.metadata.session import MetadataSession
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+@pytest.fixture
+def session() -> Iterator[MetadataSession]:
+    store = EmbeddedStore(IN_MEMORY)
+    held = store.open_session(6_000)
+    held.create(paths.PRODUCER_IDS)
+    yield held
+    store.close()
+
+
+class Later:
+    """A background that works when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Callable[[], ProducerIdBlock], Callable[[Claimed], None]]] = []
+
+    def __call__(self, work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
+        self.asked.append((work, then))
+
+    def run(self) -> None:
+        work, then = self.asked.pop(0)
+        try:
+            then(work())
+        except OSError as error:
+            then(error)
+
+
+def test_blocks_follow_each_other_in_the_tree(session: MetadataSession) -> None:
+    assert claim_block(session, 1) == ProducerIdBlock(broker_id=1, first=0, last=999)
+    assert claim_block(session, 2) == ProducerIdBlock(broker_id=2, first=1000, last=1999)
+    assert decode_producer_ids(session.get(paths.PRODUCER_IDS).data).broker_id == 2
+
+
+def test_a_broker_that_was_slower_claims_the_block_after(session: MetadataSession) -> None:
+    class Raced:
+        """Another broker gets in between reading and writing, once."""
+
+        raced = False
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(session, name)
+
+        def set(self, path: str, data: bytes, version: int) -> Stat:
+            if not self.raced:
+                self.raced = True
+                claim_block(session, 2)
+            return session.set(path, data, version)
+
+    assert claim_block(Raced(), 1).first == 1000  # type: ignore[arg-type]
+
+
+def test_the_last_number_is_not_passed(session: MetadataSession) -> None:
+    session.set(paths.PRODUCER_IDS, encode_producer_ids(ProducerIdBlock(broker_id=1, first=0, last=2**63 - 500)))
+    with pytest.raises(KafkaError, match="no producer ids are left"):
+        claim_block(session, 1)
+
+
+def test_ids_run_on_from_block_to_block_without_a_wait(session: MetadataSession) -> None:
+    later = Later()
+    ids = ProducerIds(lambda: claim_block(session, 1), later)
+    heard: list[ErrorCode] = []
+    ids.wait(heard.append)
+    assert heard == []
+    later.run()
+    assert heard == [ErrorCode.NONE]
+    taken = [ids.take() for _ in range(BLOCK_SIZE - 1)]
+    assert len(later.asked) == 1, "the next block is asked for before this one is used up, and once"
+    later.run()
+    taken += [ids.take() for _ in range(BLOCK_SIZE + 1)]
+    assert taken == list(range(2 * BLOCK_SIZE))
+
+
+def test_with_none_at_hand_the_caller_is_told_to_come_again(session: MetadataSession) -> None:
+    later = Later()
+    ids = ProducerIds(lambda: claim_block(session, 1), later)
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            ids.take()
+        assert caught.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert len(later.asked) == 1
+    later.run()
+    assert ids.take() == 0
+
+
+def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: MetadataSession) -> None:
+    later = Later()
+    broken = True
+
+    def claim() -> ProducerIdBlock:
+        if broken:
+            raise OSError("the disk is gone")
+        return claim_block(session, 1)
+
+    ids = ProducerIds(claim, later)
+    heard: list[ErrorCode] = []
+    ids.wait(heard.append)
+    later.run()
+    assert heard == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    broken = False
+    ids.wait(heard.append)
+    later.run()
+    assert heard[1:] == [ErrorCode.NONE]
+    assert ids.take() == 0
+
+
+def test_blocks_are_claimed_on_a_worker_and_arrive_on_the_loop(session: MetadataSession) -> None:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        ids = ProducerIds(lambda: claim_block(session, 1), on_worker(loop))
+        arrived: asyncio.Future[ErrorCode] = loop.create_future()
+        ids.wait(arrived.set_result)
+        assert await arrived == ErrorCode.NONE
+        return ids.take()
+
+    assert asyncio.run(main()) == 0
