@@ -15,7 +15,8 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 from ixion.log.lock import DirectoryLock, DirectoryLockedError
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from ixion.log.partition_metadata import encode_id, read_topic_id, write_topic_id
+from ixion.log.partition_metadata import read_topic_id, write_topic_id
+from ixion.model.ids import id_text
 
 FILES = Files()
 
@@ -101,12 +102,12 @@ def test_damaged_meta_properties_are_named(tmp_path: Path, content: str) -> None
 
 
 def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
-    topic_id = UUID("00000000-0000-4000-8000-00000000abcd")
+    topic_id = UUID("00000000-0000-4000-8000-00000000abcd").bytes
     path = tmp_path / "partition.metadata"
     write_topic_id(FILES, str(path), topic_id)
-    assert path.read_text() == f"version: 0\ntopic_id: {encode_id(topic_id)}"
+    assert path.read_text() == f"version: 0\ntopic_id: {id_text(topic_id)}"
     assert read_topic_id(str(path)) == topic_id
-    assert len(encode_id(topic_id)) == 22
+    assert len(id_text(topic_id)) == 22
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
-TOPIC_ID = UUID("11111111-2222-4333-8444-555555555555")
+TOPIC_ID = UUID("11111111-2222-4333-8444-555555555555").bytes
 
 
 class SickFiles(QuickFiles):
@@ -185,7 +185,7 @@ def test_a_topic_of_another_id_is_refused(stage: Stage) -> None:
     manager.create("orders", 0, TOPIC_ID)
     manager.create("orders", 0, TOPIC_ID)
     with pytest.raises(KafkaError) as caught:
-        manager.create("orders", 0, UUID(int=7))
+        manager.create("orders", 0, UUID(int=7).bytes)
     assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
     manager.close()
 

@@ -23,6 +23,7 @@ from ixion.log.time_index import ENTRY_SIZE as TIME_ENTRY
 from ixion.log.time_index import TimeIndex
 from ixion.log.txn_index import read_aborted
 from ixion.model.errors import KafkaError
+from ixion.model.ids import id_text
 from ixion.records.batch import BatchView
 from ixion.records.control import control_type
 
@@ -92,7 +93,7 @@ def _dump_file(path: str, deep: bool) -> Iterator[Found]:
             yield {"epoch": epoch, "start": start}
     elif name == partition_metadata.FILE_NAME:
         topic_id = partition_metadata.read_topic_id(path)
-        yield {"topic id": None if topic_id is None else partition_metadata.encode_id(topic_id)}
+        yield {"topic id": None if topic_id is None else id_text(topic_id)}
     elif name == meta_properties.FILE_NAME:
         meta = meta_properties.read_meta_properties(path)
         assert meta is not None

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from uuid import UUID
 
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
@@ -133,7 +132,7 @@ def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) 
             found[offset, plain] = found.pop((offset, suffix))
 
 
-def _topic_id(folder: str) -> UUID | None:
+def _topic_id(folder: str) -> bytes | None:
     return read_topic_id(os.path.join(folder, PARTITION_METADATA))
 
 

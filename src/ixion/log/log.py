@@ -23,7 +23,6 @@ import os
 import random
 from collections.abc import Callable
 from typing import Final
-from uuid import UUID
 
 from librt.threading import Lock
 
@@ -63,7 +62,7 @@ class Log:
         self.folder = folder
         self.topic: Final = topic
         self.partition: Final = partition
-        self.topic_id: UUID | None = None
+        self.topic_id: bytes | None = None
         self.files: Final = files
         self.clock_ms: Final = clock_ms
         self.lock: Final = Lock()

@@ -14,7 +14,6 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID
 
 from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
@@ -29,6 +28,7 @@ from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import id_text
 
 logger = logging.getLogger(__name__)
 
@@ -123,9 +123,17 @@ class LogManager:
         return self.logs.get((topic, partition))
 
     def create(
-        self, topic: str, partition: int, topic_id: UUID | None = None, directory: LogDirectory | None = None
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None = None,
+        directory: LogDirectory | None = None,
+        config: LogConfig | None = None,
     ) -> Log:
-        """The log of a partition, made if there is none, in the directory with the fewest logs or the one given."""
+        """The log of a partition, made if there is none, in the directory with the fewest logs or the one given.
+
+        `config` is for a topic that `config_of` does not know yet.
+        """
         name = folder_name(topic, partition)
         key = (topic, partition)
         with self._lock:
@@ -140,7 +148,7 @@ class LogManager:
                     folder=os.path.join(where.path, name),
                     topic=topic,
                     partition=partition,
-                    config=self.config_of(topic),
+                    config=self.config_of(topic) if config is None else config,
                     files=self.files,
                     clock_ms=self.clock_ms,
                 )
@@ -187,7 +195,7 @@ class LogManager:
             self._set_topic_id(log, current.topic_id)
         return log
 
-    def _set_topic_id(self, log: Log, topic_id: UUID) -> None:
+    def _set_topic_id(self, log: Log, topic_id: bytes) -> None:
         if log.topic_id is None:
             try:
                 write_topic_id(self.files, os.path.join(log.folder, PARTITION_METADATA), topic_id)
@@ -196,7 +204,8 @@ class LogManager:
             log.topic_id = topic_id
         elif log.topic_id != topic_id:
             raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID, f"{log.name} on disk is of topic {log.topic_id}, not of {topic_id}"
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{log.name} on disk is of topic {id_text(log.topic_id)}, not of {id_text(topic_id)}",
             )
 
     def _least_used(self) -> LogDirectory:

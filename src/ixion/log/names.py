@@ -8,8 +8,8 @@ suffix would not fit. Files are named after the first offset they can hold, in 2
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +69,7 @@ def folder_name(topic: str, partition: int) -> str:
 
 def marked_folder_name(topic: str, partition: int, mark: str) -> str:
     """A new, unique name that marks the folder as to be deleted, future or stray."""
-    suffix = f"-{partition}.{uuid.uuid4().hex}-{mark}"
+    suffix = f"-{partition}.{os.urandom(16).hex()}-{mark}"
     return topic[: MAX_FOLDER_LENGTH - len(suffix)] + suffix
 
 

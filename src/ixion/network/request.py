@@ -13,22 +13,16 @@ Everything here is called on the loop.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ixion._native import i64
 from ixion.network.memory_pool import MemoryPool
 from ixion.protocol.codec.sink import Part
+from ixion.wire.answer import LATER, Later
 from ixion.wire.server import RequestFrame
 
 if TYPE_CHECKING:
     from ixion.network.connection import Connection
-
-
-class Later:
-    """The type of `LATER`."""
-
-
-LATER: Final = Later()
 
 
 class Request:
@@ -73,6 +67,8 @@ class Request:
         self.parts = parts
         self.connection.processor.send_response(self)
 
+
+__all__ = ["LATER", "Answer", "Handler", "Later", "Request"]
 
 Answer = list[Part] | Later | None
 Handler = Callable[[Request], "Answer | Awaitable[Answer]"]

@@ -1,0 +1,61 @@
+"""One request, decoded, on its way through a handler.
+
+A handler returns
+
+- the body of the answer,
+- `LATER`, and then calls `respond` itself, once: whatever waits in a purgatory,
+- `None` if the client expects no answer (Produce with acks=0),
+- an awaitable of one of these, for work on another thread. It keeps one of num.io.threads places until it is done, so
+  it is for what is short.
+
+What is wrong with a part of a request is a code in its answer. An exception closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ixion.protocol.envelope import frame_response
+from ixion.protocol.headers import RequestHeader
+from ixion.protocol.notation import Struct
+from ixion.wire.answer import Later
+
+if TYPE_CHECKING:
+    from ixion.network.request import Request
+
+
+class Call:
+    def __init__(self, request: Request, header: RequestHeader, body: Struct) -> None:
+        self.request = request
+        self.header = header
+        self.body = body
+        self.version: int = header.api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that the client came by; it is told the addresses of that one."""
+        return self.request.listener
+
+    @property
+    def address(self) -> str:
+        """The client's, without the port."""
+        return self.request.address
+
+    def respond(self, body: Struct) -> None:
+        self.request.respond(frame_response(self.header, body))
+
+    def no_response(self) -> None:
+        self.request.no_response()
+
+    def release(self) -> None:
+        """Give the memory of the request back early; nothing of `body` that points into it may be used after."""
+        self.request.release()
+
+
+Outcome = Struct | Later | None
+Handle = Callable[[Call], Outcome | Awaitable[Outcome]]

@@ -1,0 +1,107 @@
+"""Fetch sessions (KIP-227): a client that fetches the same partitions again and again names only what has changed.
+
+    request            session id   epoch    means
+    full, new          0            0        make a session of these partitions
+    incremental        7            1, 2 …   as before, with these changes
+    full, again        7            0        end session 7, make another
+    without, or last   0 or 7       -1       no session; end session 7
+
+The broker answers an incremental fetch with the partitions that have news only: records, an error, another high
+watermark, log start or read replica. Partitions that gave records move to the end of the line, so that one busy
+partition does not starve the others when the answer is full.
+
+Sessions are few (max.incremental.fetch.session.cache.slots) and precious. When all places are taken a newcomer gets
+that of a session which was not used for two minutes, or that of a smaller one older than two minutes; else it fetches
+without a session, as it would from an old broker.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from ixion.replica.fetch_result import FetchWish
+
+NO_SESSION: Final = 0
+FINAL_EPOCH: Final = -1
+FIRST_EPOCH: Final = 0
+MAX_EPOCH: Final = 2**31 - 1
+MIN_LIFE_MS: Final = 120_000  # a session that was used within this time is not pushed out
+
+Place = tuple[bytes, str, int]  # topic id, or the name of a topic, and partition
+
+
+class Cached:
+    """A partition of a session: what is asked, and what was last answered."""
+
+    def __init__(self, wish: FetchWish) -> None:
+        self.wish = wish
+        self.high_watermark = -1
+        self.log_start = -1
+        self.replica = -1
+
+
+class FetchSession:
+    def __init__(self, session_id: int, by_id: bool, privileged: bool, now_ms: int) -> None:
+        self.id: Final = session_id
+        self.by_id: Final = by_id  # topics go by id, or by name
+        self.privileged: Final = privileged  # a follower's
+        self.created_ms: Final = now_ms
+        self.used_ms = now_ms
+        self.epoch = 1  # of the next request
+        self.partitions: dict[Place, Cached] = {}
+
+    def advance(self) -> None:
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+
+
+class FetchSessions:
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.sessions: dict[int, FetchSession] = {}
+        self.evicted = 0
+
+    @property
+    def partitions(self) -> int:
+        return sum([len(session.partitions) for session in self.sessions.values()])
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self.sessions.get(session_id)
+
+    def remove(self, session_id: int) -> None:
+        self.sessions.pop(session_id, None)
+
+    def create(self, by_id: bool, privileged: bool, size: int, now_ms: int) -> FetchSession | None:
+        """None: there is no place for a session of `size` partitions."""
+        if len(self.sessions) >= self.slots and not self._make_room(privileged, size, now_ms):
+            return None
+        session_id = random.randrange(1, 2**31 - 1)
+        while session_id in self.sessions:
+            session_id = random.randrange(1, 2**31 - 1)
+        session = FetchSession(session_id, by_id, privileged, now_ms)
+        self.sessions[session_id] = session
+        return session
+
+    def _make_room(self, privileged: bool, size: int, now_ms: int) -> bool:
+        if self.slots <= 0:
+            return False
+        oldest = min(self.sessions.values(), key=lambda session: session.used_ms)
+        if now_ms - oldest.used_ms > MIN_LIFE_MS:
+            return self._evict(oldest)
+        # Nobody is idle: a larger session, or a follower's, is worth more than the smallest one that has had its time.
+        settled = [
+            session
+            for session in self.sessions.values()
+            if now_ms - session.created_ms > MIN_LIFE_MS and (privileged or not session.privileged)
+        ]
+        if not settled:
+            return False
+        least = min(settled, key=lambda session: (session.privileged, len(session.partitions)))
+        if (privileged and not least.privileged) or len(least.partitions) < size:
+            return self._evict(least)
+        return False
+
+    def _evict(self, session: FetchSession) -> bool:
+        del self.sessions[session.id]
+        self.evicted += 1
+        return True

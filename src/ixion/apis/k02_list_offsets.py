@@ -1,0 +1,115 @@
+"""ListOffsets, 1–11: the offset at a time, or at an end of the log.
+
+-1 latest (the high watermark, or the last stable offset at read_committed), -2 earliest, -3 the record with the largest
+timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the first not yet
+there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at or after it that
+the client can see. Version 4 brought leader epochs; 10 a timeout for remote reads, which is not needed here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.log.reader import Isolation, limit_of
+from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING: Final = -6
+# The first version that knows each of the special times.
+_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+
+
+def make(services: Services) -> Handle:
+    replicas = services.replicas
+
+    def handle(call: Call) -> ListOffsetsResponse:
+        request = cast(ListOffsetsRequest, call.body)
+        if request.replica_id != CONSUMER:
+            isolation = Isolation.LOG_END
+        elif request.isolation_level == READ_COMMITTED:
+            isolation = Isolation.COMMITTED
+        else:
+            isolation = Isolation.HIGH_WATERMARK
+        seen: dict[tuple[str, int], int] = {}
+        for topic in request.topics:
+            for wish in topic.partitions:
+                key = (topic.name, wish.partition_index)
+                seen[key] = seen.get(key, 0) + 1
+        return ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        failed(wish, ErrorCode.INVALID_REQUEST)
+                        if seen[topic.name, wish.partition_index] > 1
+                        else look_up(replicas, topic.name, wish, isolation, call.version)
+                        for wish in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    return handle
+
+
+def look_up(
+    replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition, isolation: Isolation, version: int
+) -> ListOffsetsPartitionResponse:
+    partition = replicas.partition(topic, wish.partition_index)
+    if partition is None:
+        return failed(wish, replicas.why_missing(topic, wish.partition_index))
+    fault = partition.fault(wish.current_leader_epoch)
+    if fault != ErrorCode.NONE:
+        return failed(wish, fault)
+    if wish.timestamp < EARLIEST and version < _SINCE.get(wish.timestamp, 1 << 15):
+        return failed(wish, ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        timestamp, offset, epoch = find(partition, wish.timestamp, isolation)
+    except KafkaError as error:
+        return failed(wish, error.code)
+    return ListOffsetsPartitionResponse(
+        partition_index=wish.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if version >= 4 else -1,
+    )
+
+
+def find(partition: Partition, timestamp: int, isolation: Isolation) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), -1 for what is not known."""
+    log = partition.log
+    limit = limit_of(log, isolation)
+    if timestamp == LATEST:
+        return -1, limit, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start, log.epochs.epoch_of(log.log_start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
+        return -1, -1, -1
+    found = find_max_timestamp(log) if timestamp == MAX_TIMESTAMP else find_by_timestamp(log, timestamp)
+    if found is None or found.offset >= limit:
+        return -1, -1, -1
+    return found.timestamp, found.offset, found.leader_epoch
+
+
+def failed(wish: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wish.partition_index, error_code=code)

@@ -1,0 +1,66 @@
+"""ApiVersions, 0–4: which APIs are served, in which versions, and which features are in force.
+
+The answer has the header of version 0 in every version, because a client must be able to read it before it knows
+anything. To a version that is too new the answer is UNSUPPORTED_VERSION in the layout of version 0, with this API as
+its only entry (KIP-511); `dispatch` sees to that. Version 3 brought the name of the client's software (checked, as
+Kafka does) and features (KIP-584); version 4 lets supported features start at level 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.features import SUPPORTED
+from ixion.apis.served import SERVED
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k18_api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from ixion.protocol.registry import ApiKey
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_KEYS: Final = tuple(
+    ApiVersion(api_key=int(key), min_version=key.advertised_from, max_version=key.newest) for key in SERVED
+)
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+
+    def handle(call: Call) -> ApiVersionsResponse:
+        request = cast(ApiVersionsRequest, call.body)
+        if call.version >= 3 and not (
+            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+        return ApiVersionsResponse(
+            error_code=ErrorCode.NONE,
+            api_keys=_KEYS,
+            supported_features=tuple(
+                # Before version 4 a level 0 at the low end makes clients fail; Kafka leaves such features out there.
+                SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                for name, (low, high) in SUPPORTED.items()
+                if low > 0 or call.version >= 4
+            ),
+            finalized_features_epoch=image.features_epoch,
+            finalized_features=tuple(
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in image.features.items()
+                if level > 0
+            ),
+        )
+
+    return handle
+
+
+def too_new() -> ApiVersionsResponse:
+    api = ApiKey.API_VERSIONS
+    own = ApiVersion(api_key=int(api), min_version=api.oldest, max_version=api.newest)
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))

@@ -1,0 +1,78 @@
+"""The parts of a broker, as the start-up steps make them one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ixion.apis.dispatch import Dispatch
+from ixion.apis.services import Services
+from ixion.broker.scheduler import Scheduler
+from ixion.config.dynamic import DynamicConfig
+from ixion.controller.controller import Controller
+from ixion.log.manager import LogManager
+from ixion.log.meta_properties import MetaProperties
+from ixion.metadata.embedded import EmbeddedStore
+from ixion.metadata.embedded_session import EmbeddedSession
+from ixion.metadata.image import ClusterImage
+from ixion.network import SocketServer
+from ixion.replica.internal_topic import InternalTopic
+from ixion.replica.manager import ReplicaManager
+from ixion.timer.loop_timer import LoopTimer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How this broker is run, beside its settings."""
+
+    allow_remote: bool = False  # listen on other addresses than the loopback
+    metadata_in_memory: bool = False  # for tests: the tree is gone when the broker is
+
+
+class Parts:
+    """An attribute is there once its step has been done."""
+
+    config: DynamicConfig
+    options: Options
+    paths: list[str]
+    loop: asyncio.AbstractEventLoop
+    timer: LoopTimer
+    clock_ms: Callable[[], int]
+    store: EmbeddedStore
+    session: EmbeddedSession
+    fresh: bool  # the tree was made by this start
+    cluster_id: str
+    found: dict[str, MetaProperties | None]  # by log directory
+    node_id: int
+    scheduler: Scheduler
+    logs: LogManager
+    image: ClusterImage
+    server: SocketServer
+    replicas: ReplicaManager
+    broker_epoch: int
+    controller: Controller
+    internal_topics: dict[str, InternalTopic]
+    services: Services
+    dispatch: Dispatch
+    undo: list[tuple[str, Callable[[], object]]]
+
+    def __init__(self) -> None:
+        self.undo = []
+
+    def metadata_file(self) -> str:
+        from ixion.metadata.embedded import FILE_NAME
+
+        return os.path.join(self.paths[0], FILE_NAME)
+
+
+@dataclass(slots=True, kw_only=True)
+class StepTime:
+    name: str
+    ms: float
+
+
+@dataclass(slots=True, kw_only=True)
+class StartReport:
+    steps: list[StepTime] = field(default_factory=list)

@@ -1,0 +1,108 @@
+"""What can be seen to go wrong before anything is changed: addresses, ports, directories.
+
+A broker that cannot have its port or its directory should say so at once, and leave no trace: no directory made, no
+marker removed, no log recovered for nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import stat
+
+from ixion.broker.errors import StartupError
+from ixion.config.broker import BrokerConfig
+from ixion.config.listeners import Endpoint, listeners
+from ixion.config.log_settings import LOG_DIRS
+from ixion.log.lock import FILE_NAME as LOCK_FILE
+from ixion.log.lock import DirectoryLock, DirectoryLockedError
+
+IN_USE = (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL)
+
+
+def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
+    """Warnings; StartupError if the broker could not start."""
+    warnings = []
+    for endpoint in listeners(config).bound:
+        if endpoint.protocol != "PLAINTEXT":
+            raise StartupError(
+                f"listener {endpoint} wants {endpoint.protocol}, which is not supported yet; use a PLAINTEXT listener"
+            )
+        if not is_loopback(endpoint.host):
+            if not allow_remote:
+                raise StartupError(
+                    f"listener {endpoint} can be reached from other machines, and anybody there could read and delete"
+                    " everything: listen on 127.0.0.1, or start with --allow-remote if that is what you want"
+                )
+            warnings.append(f"listener {endpoint} is open to everybody who can reach it: there is no authentication")
+        check_port(endpoint)
+    for path in log_dirs(config):
+        check_directory(path)
+    return warnings
+
+
+def log_dirs(config: BrokerConfig) -> list[str]:
+    paths = [os.path.abspath(part.strip()) for part in config[LOG_DIRS].split(",") if part.strip()]
+    if not paths:
+        raise StartupError("log.dirs is empty; name at least one directory")
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise StartupError(f"log.dirs names a directory twice: {config[LOG_DIRS]}")
+    return paths
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_port(endpoint: Endpoint) -> None:
+    if endpoint.port == 0:
+        return
+    try:
+        found = socket.getaddrinfo(endpoint.host or None, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise StartupError(f"listener {endpoint}: the host is not known: {error.strerror}") from error
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                if error.errno not in IN_USE:
+                    continue
+                what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
+                raise StartupError(
+                    f"{endpoint.host or '*'}:{endpoint.port} {what}; stop what uses it, or choose another with"
+                    f" --set listeners=PLAINTEXT://127.0.0.1:{endpoint.port + 1}"
+                ) from error
+
+
+def check_directory(path: str) -> None:
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        above = os.path.dirname(path)
+        while not os.path.exists(above):
+            above = os.path.dirname(above)
+        if not os.access(above, os.W_OK | os.X_OK) or not os.path.isdir(above):
+            raise StartupError(f"{path} cannot be made: {above} is not a directory that can be written to") from None
+        return
+    except OSError as error:
+        raise StartupError(f"{path} cannot be used: {error.strerror}") from error
+    if not stat.S_ISDIR(mode):
+        raise StartupError(f"{path} is not a directory")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise StartupError(f"{path} cannot be read and written by this user")
+    if os.path.exists(os.path.join(path, LOCK_FILE)):
+        try:
+            DirectoryLock(path).release()
+        except DirectoryLockedError as error:
+            raise StartupError(f"{error}; stop that one first") from error
+        except OSError as error:
+            raise StartupError(f"{path} cannot be locked: {error.strerror}") from error

@@ -1,0 +1,55 @@
+"""Work that recurs, on worker threads or on the loop, timed by the wheel.
+
+A task that still runs when its time has come again is left to finish; one that fails is logged and comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+
+class Scheduler:
+    def __init__(self, timer: Timer, threads: int) -> None:
+        self._timer = timer
+        self._loop = asyncio.get_running_loop()
+        self._stopped = False
+        self.workers = ThreadPoolExecutor(threads, "background")
+
+    def every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int | None = None) -> None:
+        """On a worker thread."""
+
+        def start() -> None:
+            if not self._stopped:
+                self._loop.run_in_executor(self.workers, work).add_done_callback(finish)
+
+        def finish(done: asyncio.Future[object]) -> None:
+            if not done.cancelled() and done.exception() is not None:
+                logger.error("%s failed", name, exc_info=done.exception())
+            if not self._stopped:
+                self._timer.call_later(interval_ms, start)
+
+        self._timer.call_later(interval_ms if first_ms is None else first_ms, start)
+
+    def every_on_loop(self, name: str, interval_ms: int, work: Callable[[], object]) -> None:
+        def run() -> None:
+            if self._stopped:
+                return
+            try:
+                work()
+            except Exception:
+                logger.exception("%s failed", name)
+            self._timer.call_later(interval_ms, run)
+
+        self._timer.call_later(interval_ms, run)
+
+    def stop(self) -> None:
+        """What runs is waited for."""
+        self._stopped = True
+        self.workers.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,72 @@
+"""What recurs in a broker: on the disks, in the tree, among the replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion.config import log_settings as log
+from ixion.config import replica_settings as replica
+from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
+from ixion.log.cleaner import Cleaner
+from ixion.log.disk_guard import DiskGuard
+
+if TYPE_CHECKING:
+    from ixion.broker.parts import Parts
+
+LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
+LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
+DISK_CHECK_MS: Final = 2_000
+DELETE_CHECK_MS: Final = 30_000
+
+
+def schedule(parts: Parts) -> None:
+    scheduler, logs, config = parts.scheduler, parts.logs, parts.config.current
+    delay = config[log.LOG_INITIAL_TASK_DELAY_MS]
+    scheduler.every("log-retention", config[log.LOG_RETENTION_CHECK_INTERVAL_MS], logs.look_after, delay)
+    if config[log.LOG_FLUSH_SCHEDULER_INTERVAL_MS] < LONG:
+        scheduler.every("log-flusher", config[log.LOG_FLUSH_SCHEDULER_INTERVAL_MS], logs.flush_due, delay)
+    scheduler.every(
+        "recovery-point-checkpoint",
+        config[log.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS],
+        logs.checkpoint_recovery_points,
+    )
+    scheduler.every(
+        "log-start-offset-checkpoint",
+        config[log.LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS],
+        logs.checkpoint_log_starts,
+    )
+    scheduler.every(
+        "high-watermark-checkpoint",
+        config[replica.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
+        logs.checkpoint_high_watermarks,
+    )
+    scheduler.every("delete-logs", DELETE_CHECK_MS, lambda: logs.delete_folders(parts.clock_ms()))
+    if config[log.LOG_CLEANER_ENABLE]:
+        cleaner = Cleaner(logs, config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE])
+
+        def clean() -> None:
+            while cleaner.clean_dirtiest(parts.clock_ms()) is not None:
+                pass
+
+        scheduler.every("log-cleaner", config[log.LOG_CLEANER_BACKOFF_MS], clean)
+    guard = DiskGuard(LOW_DISK_BYTES)
+
+    def look_at_disks() -> None:
+        for directory in logs.directories:
+            guard.check(directory.home)
+
+    scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
+    scheduler.every_on_loop(
+        "isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr
+    )
+
+
+def keep_session(parts: Parts) -> None:
+    """The session of the metadata lives as long as this broker does."""
+    timeout = parts.config.current[ZOOKEEPER_SESSION_TIMEOUT_MS]
+
+    def beat() -> None:
+        parts.session.heartbeat()
+        parts.store.expire_sessions()
+
+    parts.scheduler.every("metadata-session", timeout // 3, beat)

@@ -1,0 +1,431 @@
+"""The controller: every change of topics, leaders and settings, one after the other.
+
+A change goes through three places in this order: the tree, on the controller's own thread, because writing waits for a
+disk; the logs, on the same thread; then, on the event loop, the cluster image and the replicas. So a client that is
+told of a topic can use it, and a crash in between leaves the tree as the truth from which the next start goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, DELETE_TOPIC_ENABLE, NUM_PARTITIONS
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.topic import parse_topic
+from ixion.controller.assignment import assign, check_assignment
+from ixion.controller.election import Elected, elect
+from ixion.controller.leaders import elect_leader, without_leader
+from ixion.controller.topics import (
+    NewTopic,
+    check_new_name,
+    new_partitions,
+    operations_to_add,
+    operations_to_change_state,
+    operations_to_configure,
+    operations_to_create,
+    operations_to_delete,
+    read_topic,
+    topic_node,
+)
+from ixion.log.manager import LogManager
+from ixion.metadata import paths
+from ixion.metadata.ensure import ensure
+from ixion.metadata.errors import MetadataError
+from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
+from ixion.metadata.node import Operation, Set
+from ixion.metadata.session import MetadataSession
+from ixion.metadata.topic_node import encode_topic
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import new_id
+from ixion.replica.log_settings import log_config
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Key, Partition
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+MAX_PARTITIONS = 100_000  # of one topic; a number beyond it is a mistake
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicOutcome:
+    """What became of one topic of a request."""
+
+    name: str
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic: TopicImage | None = None
+
+
+class Controller:
+    def __init__(
+        self,
+        node_id: int,
+        session: MetadataSession,
+        image: ClusterImage,
+        replicas: ReplicaManager,
+        logs: LogManager,
+        config: DynamicConfig,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._node_id = node_id
+        self._session = session
+        self._image = image
+        self._replicas = replicas
+        self._logs = logs
+        self._config = config
+        self._clock_ms = clock_ms
+        self._thread = ThreadPoolExecutor(1, "controller")
+        self._turn = asyncio.Lock()
+        self.on_config_change: Callable[[str, str], Awaitable[None]] | None = None  # kind, entity
+        self.on_topics_deleted: list[Callable[[list[str]], None]] = []
+        replicas.on_isr_wanted = self._isr_wanted
+
+    @property
+    def epoch(self) -> int:
+        return self._image.controller_epoch
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Work on the tree, after everything that was begun before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    # The start.
+
+    async def start(self, unclean: bool) -> None:
+        """Become the controller, finish what was begun, bring every partition of this broker online.
+
+        `unclean`: the broker did not stop as it should have. Then what the disk has may be less than clients saw, and
+        every partition gets a new epoch, by which they can tell.
+        """
+        elected, topics, changed = await self.in_thread(lambda: self._take_over(unclean))
+        image = self._image
+        image.controller_id = elected.controller_id
+        image.controller_epoch = elected.epoch
+        for topic in topics:
+            image.put_topic(topic)
+            for partition in topic.partitions:
+                self._bring_online(topic, partition)
+        logger.info(
+            "controller %d, epoch %d: %d topics, %d new leaders",
+            elected.controller_id,
+            elected.epoch,
+            len(topics),
+            changed,
+        )
+
+    def _take_over(self, unclean: bool) -> tuple[Elected, list[TopicImage], int]:
+        session = self._session
+        elected = elect(session, self._node_id, self._clock_ms())
+        ensure(session, [paths.DELETE_TOPICS])
+        for name in session.children(paths.DELETE_TOPICS):
+            self._delete_logs(name)
+            session.multi(operations_to_delete(session, name))
+        topics = []
+        operations: list[Operation] = []
+        live = tuple(self._image.brokers)
+        for name in session.children(paths.TOPICS):
+            found = read_topic(session, name)
+            if found is None:
+                continue
+            topic, missing = found
+            if not topic.topic_id:
+                topic.topic_id = new_id()
+                operations.append(Set(paths.topic(name), encode_topic(topic_node(topic))))
+            for number, partition in enumerate(topic.partitions):
+                if partition.leader in live and not unclean:
+                    continue
+                wished = elect_leader(partition, live) or partition
+                topic.partitions[number] = wished
+                if number in missing:
+                    operations += operations_to_add(name, wished, elected.epoch)
+                elif wished is not partition:
+                    operations.append(operations_to_change_state(name, wished, elected.epoch))
+            topics.append(topic)
+        if operations:
+            session.multi(operations)
+        known = {topic.name: len(topic.partitions) for topic in topics}
+        for topic_name, number in list(self._logs.logs):
+            if number >= known.get(topic_name, 0):
+                logger.warning("%s-%d belongs to no topic; it is deleted", topic_name, number)
+                self._logs.delete(topic_name, number)
+        return elected, topics, len(operations)
+
+    def _bring_online(self, topic: TopicImage, partition: PartitionImage) -> None:
+        if partition.leader != self._node_id:
+            return
+        try:
+            self._replicas.lead(
+                topic.name,
+                partition.number,
+                topic.topic_id,
+                partition.leader_epoch,
+                partition.isr,
+                partition.replicas,
+            )
+        except KafkaError as error:
+            logger.error("%s-%d stays offline: %s", topic.name, partition.number, error)
+            self._replicas.offline.add((topic.name, partition.number))
+
+    # Topics.
+
+    async def create_topics(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
+        """An outcome for each, in their order. One that is refused does not hold up the others."""
+        async with self._turn:
+            outcomes = []
+            made: list[TopicImage] = []
+            for wish in wanted:
+                outcome = TopicOutcome(name=wish.name)
+                outcomes.append(outcome)
+                try:
+                    outcome.topic = self._plan(wish)
+                    made.append(outcome.topic)
+                except KafkaError as error:
+                    outcome.code = error.code
+                    outcome.message = error.message
+            if made and not validate_only:
+                await self.in_thread(lambda: self._create(made))
+                for topic in made:
+                    self._image.put_topic(topic)
+                    for partition in topic.partitions:
+                        self._bring_online(topic, partition)
+            return outcomes
+
+    def _plan(self, wish: NewTopic) -> TopicImage:
+        check_new_name(wish.name, self._image.topics)
+        settings = self._config.current
+        brokers = sorted(self._image.brokers)
+        if wish.assignment:
+            if wish.partitions != -1 or wish.replication != -1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "either a number of partitions and replicas or an assignment, not both"
+                )
+            check_assignment(dict(wish.assignment), brokers)
+            replicas = [wish.assignment[number] for number in sorted(wish.assignment)]
+        else:
+            count = settings[NUM_PARTITIONS] if wish.partitions == -1 else wish.partitions
+            replication = settings[DEFAULT_REPLICATION_FACTOR] if wish.replication == -1 else wish.replication
+            if not 1 <= count <= MAX_PARTITIONS:
+                raise KafkaError(
+                    ErrorCode.INVALID_PARTITIONS,
+                    f"number of partitions was set to {count}; 1 to {MAX_PARTITIONS} are allowed",
+                )
+            if replication < 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replication} is not larger than 0"
+                )
+            replicas = assign(brokers, count, replication)
+        config = check_topic_config(wish.config)
+        return TopicImage(
+            name=wish.name, topic_id=new_id(), partitions=new_partitions(replicas, brokers), config=config
+        )
+
+    def _create(self, topics: list[TopicImage]) -> None:
+        operations: list[Operation] = []
+        for topic in topics:
+            operations += operations_to_create(topic, self.epoch)
+        self._session.multi(operations)
+        for topic in topics:
+            # The image has the topic only after this, so the logs are told its settings here.
+            self._make_logs(topic, topic.partitions)
+
+    def _make_logs(self, topic: TopicImage, partitions: Sequence[PartitionImage]) -> None:
+        settings = log_config(self._config.current, topic.config)
+        for partition in partitions:
+            if partition.leader == self._node_id:
+                try:
+                    self._logs.create(topic.name, partition.number, topic.topic_id, config=settings)
+                except KafkaError as error:
+                    logger.error("the log of %s-%d cannot be made: %s", topic.name, partition.number, error)
+
+    async def delete_topics(self, names: Sequence[str]) -> list[TopicOutcome]:
+        """By name; who knows only an id looks it up first."""
+        async with self._turn:
+            outcomes = []
+            doomed = []
+            for name in names:
+                outcome = TopicOutcome(name=name)
+                outcomes.append(outcome)
+                if name not in self._image.topics:
+                    outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif not self._config.current[DELETE_TOPIC_ENABLE]:
+                    outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
+                elif name not in doomed:
+                    doomed.append(name)
+            if doomed:
+                await self.in_thread(lambda: ensure(self._session, [paths.delete_topic(name) for name in doomed]))
+                for name in doomed:
+                    topic = self._image.remove_topic(name)
+                    assert topic is not None
+                    for partition in topic.partitions:
+                        self._replicas.stop(name, partition.number, delete=False)
+                await self.in_thread(lambda: self._delete(doomed))
+                for told in self.on_topics_deleted:
+                    told(doomed)
+            return outcomes
+
+    def _delete(self, names: list[str]) -> None:
+        for name in names:
+            self._delete_logs(name)
+            self._session.multi(operations_to_delete(self._session, name))
+
+    def _delete_logs(self, name: str) -> None:
+        for topic, number in list(self._logs.logs):
+            if topic == name:
+                try:
+                    self._logs.delete(topic, number)
+                except KafkaError as error:
+                    logger.error("%s", error)
+
+    async def create_partitions(
+        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
+    ) -> None:
+        """Bring a topic to `count` partitions. KafkaError if that cannot be."""
+        async with self._turn:
+            topic = self._image.topics.get(name)
+            if topic is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+            had = len(topic.partitions)
+            if count <= had or count > MAX_PARTITIONS:
+                raise KafkaError(
+                    ErrorCode.INVALID_PARTITIONS,
+                    f"the topic currently has {had} partition(s); {count} would not be an increase"
+                    if count <= had
+                    else f"{count} partitions are more than {MAX_PARTITIONS}",
+                )
+            brokers = sorted(self._image.brokers)
+            if assignment is not None:
+                if len(assignment) != count - had:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                        f"{count - had} new partitions, but {len(assignment)} assignments",
+                    )
+                given = dict(enumerate(assignment, had))
+                check_assignment(given, brokers, had)
+                if any(len(each) != len(topic.partitions[0].replicas) for each in assignment):
+                    raise KafkaError(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the replication factor differs from that of the topic"
+                    )
+                replicas = list(assignment)
+            else:
+                replicas = assign(brokers, count - had, len(topic.partitions[0].replicas), first=had)
+            if validate_only:
+                return
+            added = new_partitions(replicas, brokers, had)
+            after = replace(topic, partitions=[*topic.partitions, *added])
+
+            def write() -> None:
+                operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
+                for partition in added:
+                    operations += operations_to_add(name, partition, self.epoch)
+                self._session.multi(operations)
+                self._make_logs(after, added)
+
+            await self.in_thread(write)
+            self._image.put_topic(after)
+            for partition in added:
+                self._bring_online(after, partition)
+
+    # Leaders.
+
+    async def elect_leaders(self, keys: Sequence[Key], unclean: bool) -> dict[Key, ErrorCode]:
+        """Let the preferred replica lead again; `unclean`: give a partition without a leader one, at any price."""
+        async with self._turn:
+            outcomes: dict[Key, ErrorCode] = {}
+            changes: list[tuple[str, PartitionImage]] = []
+            live = tuple(self._image.brokers)
+            for name, number in keys:
+                partition = self._image.partition(name, number)
+                if partition is None:
+                    outcomes[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif partition.leader >= 0 and (unclean or partition.leader == partition.preferred):
+                    outcomes[name, number] = ErrorCode.ELECTION_NOT_NEEDED
+                elif not unclean and (partition.preferred not in live or partition.preferred not in partition.isr):
+                    outcomes[name, number] = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+                else:
+                    usable = [broker for broker in live if broker not in partition.offline]
+                    after = elect_leader(partition, usable, unclean)
+                    if after is None:
+                        outcomes[name, number] = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                    else:
+                        outcomes[name, number] = ErrorCode.NONE
+                        changes.append((name, after))
+            await self._change_states(changes)
+            return outcomes
+
+    async def _change_states(self, changes: list[tuple[str, PartitionImage]]) -> None:
+        if not changes:
+            return
+        operations = [operations_to_change_state(name, partition, self.epoch) for name, partition in changes]
+        await self.in_thread(lambda: self._session.multi(operations))
+        for name, partition in changes:
+            if name in self._image.topics:
+                self._image.put_partition(name, partition)
+                self._bring_online(self._image.topics[name], partition)
+                self._replicas.wake_all((name, partition.number))
+
+    async def directory_failed(self, path: str) -> None:
+        """A log directory of this broker went offline: its partitions have no leader here any more."""
+        async with self._turn:
+            changes = []
+            for name, number in self._replicas.directory_failed(path):
+                partition = self._image.partition(name, number)
+                if partition is not None and partition.leader == self._node_id:
+                    changes.append((name, without_leader(partition, (self._node_id,))))
+            await self._change_states(changes)
+
+    def _isr_wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        task = asyncio.get_running_loop().create_task(self._change_isr(partition, isr))
+        task.add_done_callback(_report)
+
+    async def _change_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        known = self._image.partition(*partition.key)
+        if known is None or known.leader_epoch != partition.leader_epoch:
+            return
+        after = replace(known, isr=isr)
+        operation = operations_to_change_state(partition.topic, after, self.epoch)
+        try:
+            await self.in_thread(lambda: self._session.multi([operation]))
+        except MetadataError:
+            partition.set_isr(partition.isr)
+            raise
+        self._image.put_partition(partition.topic, after)
+        if partition.set_isr(isr):
+            self._replicas.high_watermark_moved(partition)
+
+    # Settings.
+
+    async def alter_config(self, kind: str, entity: str, config: Mapping[str, str]) -> None:
+        """Make `config` all that is set for the entity; the caller has checked it. In force when this returns."""
+        async with self._turn:
+
+            def write() -> None:
+                session = self._session
+                ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
+                exists = session.exists(paths.config(kind, entity)) is not None
+                session.multi(operations_to_configure(kind, entity, config, exists))
+
+            await self.in_thread(write)
+            if self.on_config_change is not None:
+                await self.on_config_change(kind, entity)
+
+    def stop(self) -> None:
+        self._thread.shutdown(wait=True)
+
+
+def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+    try:
+        parse_topic(config)
+    except InvalidSettingError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    return dict(config)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("changing the in-sync replicas failed", exc_info=task.exception())

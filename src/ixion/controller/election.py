@@ -1,0 +1,56 @@
+"""Who is the controller: whoever creates `/controller` first, with the next epoch in the same transaction.
+
+The epoch is set under the version that was read, so of two brokers that both believe to be next only one gets
+through, and everything written by an older controller can be told by its older epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import (
+    decode_controller,
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+)
+from ixion.metadata.errors import BadVersionError, NodeExistsError, NoNodeError
+from ixion.metadata.node import Create, Set
+from ixion.metadata.session import MetadataSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elected:
+    controller_id: int
+    epoch: int
+
+
+def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
+    """Try to become the controller; says who is."""
+    while True:
+        try:
+            node = session.get(paths.CONTROLLER_EPOCH)
+            epoch = decode_controller_epoch(node.data)
+            version = node.stat.version
+        except NoNodeError:
+            try:
+                session.create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))
+            except NodeExistsError:
+                pass
+            continue
+        try:
+            held = decode_controller(session.get(paths.CONTROLLER).data)
+            return Elected(controller_id=held, epoch=epoch)
+        except NoNodeError:
+            pass
+        try:
+            session.multi(
+                (
+                    Set(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch + 1), version),
+                    Create(paths.CONTROLLER, encode_controller(broker_id, now_ms), ephemeral=True),
+                )
+            )
+        except (BadVersionError, NodeExistsError):
+            continue  # another one was faster; look who
+        return Elected(controller_id=broker_id, epoch=epoch + 1)

@@ -1,0 +1,100 @@
+"""What this broker knows of the cluster, in memory: topics, partitions, brokers, the controller.
+
+The tree is the truth; this is the copy that requests are answered from, so that none of them waits for a disk. It is
+changed on the event loop only, by whoever has just read or changed the tree. `version` grows with each change.
+
+A PartitionImage is replaced, never changed: whoever keeps one keeps a consistent one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ixion.metadata.topic_node import PartitionState, Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    number: int
+    leader: int  # -1: none
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]  # the preferred leader first
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()  # replicas whose broker or disk is gone
+
+    @property
+    def preferred(self) -> int:
+        return self.replicas[0] if self.replicas else -1
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicImage:
+    name: str
+    topic_id: bytes
+    partitions: list[PartitionImage]  # by number, from 0 on without gaps
+    config: dict[str, str]  # what is set for the topic itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    broker_id: int
+    epoch: int
+    endpoints: Mapping[str, tuple[str, int]]  # host and port by the name of the listener
+    rack: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterImage:
+    cluster_id: str
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    ids: dict[bytes, TopicImage] = field(default_factory=dict)
+    brokers: dict[int, BrokerImage] = field(default_factory=dict)
+    controller_id: int = -1
+    controller_epoch: int = 0
+    features: dict[str, int] = field(default_factory=dict)  # finalized levels
+    features_epoch: int = 0
+    version: int = 0
+
+    def put_topic(self, topic: TopicImage) -> None:
+        known = self.topics.get(topic.name)
+        if known is not None:
+            self.ids.pop(known.topic_id, None)
+        self.topics[topic.name] = topic
+        self.ids[topic.topic_id] = topic
+        self.version += 1
+
+    def remove_topic(self, name: str) -> TopicImage | None:
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.ids.pop(topic.topic_id, None)
+            self.version += 1
+        return topic
+
+    def put_partition(self, name: str, partition: PartitionImage) -> None:
+        partitions = self.topics[name].partitions
+        if partition.number == len(partitions):
+            partitions.append(partition)
+        else:
+            partitions[partition.number] = partition
+        self.version += 1
+
+    def partition(self, name: str, number: int) -> PartitionImage | None:
+        topic = self.topics.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+
+def partition_image(number: int, replicas: Replicas, state: PartitionState) -> PartitionImage:
+    return PartitionImage(
+        number=number,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        replicas=replicas.all,
+        adding=replicas.adding,
+        removing=replicas.removing,
+    )

@@ -1,0 +1,87 @@
+"""Append records to partitions that this broker leads, and answer when they are as safe as was asked for.
+
+acks=0 and acks=1 are answered after the append. acks=all waits for the high watermark: with one replica that is there
+at once, and the operation that would wait is not even made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ixion.log.append import Origin
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.layout import Buffer
+from ixion.records.validate import InvalidRecords
+from ixion.replica.append_result import AppendResult
+from ixion.replica.delayed_produce import DelayedProduce, outcome
+
+if TYPE_CHECKING:
+    from ixion.replica.manager import ReplicaManager
+
+Entry = tuple[str, int, Buffer]
+
+
+def append(
+    replicas: ReplicaManager,
+    timeout_ms: int,
+    acks: int,
+    origin: Origin,
+    entries: Sequence[Entry],
+    done: Callable[[list[AppendResult]], None],
+) -> None:
+    """`done` is called once with a result per entry, in their order, perhaps before this returns."""
+    results: list[AppendResult] = []
+    open_ones = False
+    for topic, number, records in entries:
+        result = AppendResult(topic, number)
+        results.append(result)
+        append_one(replicas, result, records, acks, origin)
+        if result.code == ErrorCode.NONE and (acks == -1 or result.must_flush):
+            code = outcome(result, acks)
+            if code is None:
+                open_ones = True
+            else:
+                result.code = code
+    if not open_ones:
+        done(results)
+        return
+    operation = DelayedProduce(timeout_ms, acks, results, done)
+    keys = [(result.topic, result.number) for result in results if result.waits]
+    replicas.produce.try_complete_else_watch(operation, keys)
+
+
+def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, acks: int, origin: Origin) -> None:
+    partition = replicas.partitions.get((result.topic, result.number))
+    if partition is None:
+        result.code = replicas.why_missing(result.topic, result.number)
+        return
+    result.partition = partition
+    try:
+        info = partition.append(records, acks, origin)
+    except InvalidRecords as error:
+        result.code = error.code
+        result.message = error.message
+        result.record_errors = tuple([(each.batch_index, each.message) for each in error.record_errors])
+        return
+    except KafkaError as error:
+        result.code = error.code
+        result.message = error.message
+        if error.code in (ErrorCode.INVALID_TIMESTAMP, ErrorCode.INVALID_RECORD):
+            result.log_start = partition.log.log_start
+        return
+    result.first_offset = info.first_offset
+    result.append_time = info.append_time
+    result.log_start = info.log_start_offset
+    result.required = info.last_offset + 1
+    replicas.counters.messages_in += info.records
+    replicas.counters.bytes_in += info.size
+    if info.flush_due:
+        result.must_flush = True
+        replicas.flush_soon(partition)
+    if info.rolled:
+        replicas.flush_sealed_soon(partition)
+    if partition.advance_high_watermark():
+        replicas.high_watermark_moved(partition)
+    elif info.size:
+        replicas.appended(partition)

@@ -1,0 +1,36 @@
+"""What a coordinator needs of the internal topic that holds its state; `InternalTopic` is the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ixion.model.errors import ErrorCode
+from ixion.records.batch import BatchView
+
+# Told the code and the offset after the last record written.
+Appended = Callable[[ErrorCode, int], None]
+
+
+class CoordinatorLog(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def partition_count(self) -> int:
+        """The configured number even before the topic exists."""
+
+    def partition_for(self, key: str) -> int:
+        """Where the state of a group or of a transactional id lives."""
+
+    def leader_epoch(self, partition: int) -> int:
+        """-1: another broker leads it, or it does not exist yet."""
+
+    def append(self, partition: int, batch: bytes, done: Appended) -> None:
+        """Append one batch as BatchBuilder makes it, with acks=all. `done` is called once, perhaps at once."""
+
+    def read(self, partition: int) -> Iterator[BatchView]:
+        """Every batch from the log start to the log end."""
+
+    async def ensure(self) -> None:
+        """Create the topic if it is missing."""

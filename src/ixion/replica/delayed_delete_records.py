@@ -1,0 +1,56 @@
+"""A deletion of records that waits until every replica has moved its log start.
+
+Over, for each partition, when A: this broker leads it no more, or B: its low watermark has reached the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.model.errors import ErrorCode
+from ixion.purgatory.operation import DelayedOperation
+from ixion.replica.partition import Partition
+
+
+class DeletionResult:
+    def __init__(self, topic: str, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.partition: Partition | None = None
+        self.code = ErrorCode.NONE
+        self.required = -1
+        self.low_watermark = -1
+        self.waits = False
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    def __init__(
+        self, timeout_ms: int, results: list[DeletionResult], done: Callable[[list[DeletionResult]], None]
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._results = results
+        self._done = done
+        for result in results:
+            if result.code == ErrorCode.NONE:
+                result.waits = True
+                result.code = ErrorCode.REQUEST_TIMED_OUT
+
+    def try_complete(self) -> bool:
+        waiting = False
+        for result in self._results:
+            if result.waits:
+                partition = result.partition
+                assert partition is not None
+                if not partition.leads:
+                    result.waits = False
+                    result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # A
+                elif partition.low_watermark >= result.required:
+                    result.waits = False
+                    result.code = ErrorCode.NONE  # B
+                    result.low_watermark = partition.low_watermark
+                else:
+                    waiting = True
+        return not waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._done(self._results)

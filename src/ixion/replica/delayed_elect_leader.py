@@ -1,0 +1,33 @@
+"""An election that waits until this broker's own picture of the cluster shows the leaders that were elected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ixion.purgatory.operation import DelayedOperation
+
+Key = tuple[str, int]
+
+
+class DelayedElectLeader(DelayedOperation):
+    def __init__(
+        self,
+        timeout_ms: int,
+        expected: Mapping[Key, int],
+        leader_of: Callable[[str, int], int],
+        done: Callable[[frozenset[Key]], None],
+    ) -> None:
+        """`expected` says who was elected where; `done` is told the partitions that did not show it in time."""
+        super().__init__(timeout_ms)
+        self._waiting = dict(expected)
+        self._leader_of = leader_of
+        self._done = done
+
+    def try_complete(self) -> bool:
+        for key, leader in list(self._waiting.items()):
+            if self._leader_of(*key) == leader:
+                del self._waiting[key]
+        return not self._waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._done(frozenset(self._waiting))

@@ -1,0 +1,66 @@
+"""A produce with acks=all that waits until every in-sync replica has its records.
+
+It is over, for each of its partitions, when
+
+- A: this broker does not lead the partition any more (NOT_LEADER_OR_FOLLOWER),
+- B: the high watermark has reached the end of what was appended, and there are enough replicas in sync (no error) or
+  no longer enough (NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+- C: on a topic with flush.messages, what was appended is on the disk, whatever acks says.
+
+Partitions that failed to append wait for nothing. Until its condition holds each partition is preset to
+REQUEST_TIMED_OUT, which is what is left when the time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.model.errors import ErrorCode
+from ixion.purgatory.operation import DelayedOperation
+from ixion.replica.append_result import AppendResult
+
+
+class DelayedProduce(DelayedOperation):
+    def __init__(
+        self, timeout_ms: int, acks: int, results: list[AppendResult], done: Callable[[list[AppendResult]], None]
+    ) -> None:
+        super().__init__(timeout_ms)
+        self.acks = acks
+        self.results = results
+        self._done = done
+        for result in results:
+            if result.code == ErrorCode.NONE:
+                result.waits = True
+                result.code = ErrorCode.REQUEST_TIMED_OUT
+
+    def try_complete(self) -> bool:
+        waiting = False
+        for result in self.results:
+            if result.waits:
+                code = outcome(result, self.acks)
+                if code is None:
+                    waiting = True
+                else:
+                    result.waits = False
+                    result.code = code
+        return not waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._done(self.results)
+
+
+def outcome(result: AppendResult, acks: int) -> ErrorCode | None:
+    """What became of an append; None if that is still open."""
+    partition = result.partition
+    if partition is None:
+        return result.code
+    if not partition.leads:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # A
+    log = partition.log
+    if result.must_flush and log.recovery_point < result.required:
+        return None
+    if acks != -1:
+        return ErrorCode.NONE  # C
+    if log.high_watermark < result.required:
+        return None
+    return ErrorCode.NONE if partition.enough_in_sync else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND  # B

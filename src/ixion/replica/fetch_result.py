@@ -1,0 +1,47 @@
+"""What a fetch asks of one partition, and what it gets."""
+
+from __future__ import annotations
+
+from ixion.log.txn_index import AbortedTxn
+from ixion.model.errors import ErrorCode
+
+
+class FetchWish:
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        number: int,
+        offset: int,
+        max_bytes: int,
+        leader_epoch: int = -1,
+        last_epoch: int = -1,
+        log_start: int = -1,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.number = number
+        self.key = (topic, number)
+        self.offset = offset
+        self.max_bytes = max_bytes
+        self.leader_epoch = leader_epoch  # what the client knows; -1: nothing
+        self.last_epoch = last_epoch  # of the last record it has; -1: it does not say
+        self.log_start = log_start  # a follower's
+
+
+class FetchResult:
+    def __init__(self, wish: FetchWish) -> None:
+        self.wish = wish
+        self.code = ErrorCode.NONE
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start = -1
+        self.records: bytes = b""
+        self.aborted: list[AbortedTxn] | None = None
+        self.diverging_epoch = -1  # the client's history is another one: where ours ended with that epoch
+        self.diverging_end = -1
+        self.preferred_replica = -1
+        # Where the log ended when it was read, and where the read began, to see what happened meanwhile.
+        self.end_offset = -1
+        self.segment_base = -1
+        self.position = -1

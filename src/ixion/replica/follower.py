@@ -1,0 +1,43 @@
+"""What a leader knows of one follower: how far it has read, and when it last had everything.
+
+A follower has caught up at a moment if it had by then everything that the leader had at that moment. It never asks
+beyond the end, so the leader compares with its own end at the *previous* fetch:
+
+    fetch at 100 ms from offset 40, leader's end 50     not caught up
+    fetch at 150 ms from offset 50, leader's end 70     it has all there was at 100 ms: caught up as of 100 ms
+    fetch at 200 ms from offset 70, leader's end 70     it has all there is: caught up as of now
+"""
+
+from __future__ import annotations
+
+
+class Follower:
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.end_offset = -1  # -1: it has not fetched since this leader began
+        self.log_start = -1
+        self.caught_up_ms = 0
+        self.fetched_ms = 0
+        self.leader_end_then = -1  # the leader's end at its last fetch
+
+    def reset(self, now_ms: int, in_sync: bool) -> None:
+        """A new leader begins. Who was in sync has the time of one lag to show itself."""
+        self.end_offset = -1
+        self.log_start = -1
+        self.caught_up_ms = now_ms if in_sync else 0
+        self.fetched_ms = 0
+        self.leader_end_then = -1
+
+    def fetched(self, offset: int, log_start: int, leader_end: int, now_ms: int) -> None:
+        if offset >= leader_end:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif offset >= self.leader_end_then >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.end_offset = offset
+        self.log_start = log_start
+        self.leader_end_then = leader_end
+        self.fetched_ms = now_ms
+
+    def lags(self, leader_end: int, now_ms: int, max_lag_ms: int) -> bool:
+        """Whether it has been behind for too long."""
+        return self.end_offset != leader_end and now_ms - self.caught_up_ms > max_lag_ms

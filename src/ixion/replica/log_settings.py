@@ -1,0 +1,37 @@
+"""The settings of a log, from those of its topic laid over those of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ixion.config import log_settings as settings
+from ixion.config.broker import BrokerConfig
+from ixion.config.topic import TopicConfig
+from ixion.log.config import LogConfig
+
+
+def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
+    config = TopicConfig(broker, topic)
+    return LogConfig(
+        segment_bytes=config[settings.LOG_SEGMENT_BYTES],
+        segment_ms=config[settings.LOG_ROLL_MS],
+        segment_jitter_ms=config[settings.LOG_ROLL_JITTER_MS],
+        segment_index_bytes=config[settings.LOG_INDEX_SIZE_MAX_BYTES],
+        index_interval_bytes=config[settings.LOG_INDEX_INTERVAL_BYTES],
+        max_message_bytes=config[settings.MESSAGE_MAX_BYTES],
+        message_timestamp_type=config[settings.LOG_MESSAGE_TIMESTAMP_TYPE],
+        message_timestamp_before_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
+        message_timestamp_after_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS],
+        compression_type=config[settings.COMPRESSION_TYPE],
+        cleanup_policy=frozenset(config[settings.LOG_CLEANUP_POLICY]),
+        retention_ms=config[settings.LOG_RETENTION_MS],
+        retention_bytes=config[settings.LOG_RETENTION_BYTES],
+        file_delete_delay_ms=config[settings.LOG_SEGMENT_DELETE_DELAY_MS],
+        delete_retention_ms=config[settings.LOG_CLEANER_DELETE_RETENTION_MS],
+        min_compaction_lag_ms=config[settings.LOG_CLEANER_MIN_COMPACTION_LAG_MS],
+        max_compaction_lag_ms=config[settings.LOG_CLEANER_MAX_COMPACTION_LAG_MS],
+        min_cleanable_dirty_ratio=config[settings.LOG_CLEANER_MIN_CLEANABLE_RATIO],
+        flush_messages=config[settings.LOG_FLUSH_INTERVAL_MESSAGES],
+        flush_ms=config[settings.LOG_FLUSH_INTERVAL_MS],
+        producer_id_expiration_ms=broker[settings.PRODUCER_ID_EXPIRATION_MS],
+    )

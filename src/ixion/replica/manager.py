@@ -1,0 +1,257 @@
+"""All replicas of this broker, and the purgatories in which requests wait for them.
+
+Who wakes whom:
+
+| what happened to a partition      | produces       | fetches                                  | deletions |
+|-----------------------------------|----------------|------------------------------------------|-----------|
+| records appended                  |                | of followers                             |           |
+| high watermark moved              | with acks=all  | of consumers                             |           |
+| last stable offset moved          |                | at read_committed                        |           |
+| log start or a follower's moved   |                |                                          | all       |
+| no longer led, stopped, disk gone | all            | all                                      | all       |
+
+Operations look for themselves whether what they wait for has come, so each of these events is a look at all that wait
+for the partition; a partition that nobody waits for costs one look into a dictionary.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from ixion.log.append import Origin
+from ixion.log.manager import LogManager
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.purgatory.purgatory import DelayedOperationPurgatory
+from ixion.replica.append import Entry, append
+from ixion.replica.append_result import AppendResult
+from ixion.replica.counters import Counters
+from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
+from ixion.replica.fetch import FetchTerms, fetch
+from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.replica.partition import IsrChange, Key, Partition
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    import asyncio
+
+logger = logging.getLogger(__name__)
+
+HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
+LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
+
+
+class ReplicaManager:
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        *,
+        timer: Timer,
+        loop: asyncio.AbstractEventLoop,
+        workers: Executor,
+        clock_ms: Callable[[], int],
+        min_isr_of: Callable[[str], int] = lambda _topic: 1,
+        max_lag_ms: int = 30_000,
+        produce_purge: int = 1000,
+        fetch_purge: int = 1000,
+        delete_purge: int = 1,
+    ) -> None:
+        self.node_id = node_id
+        self.logs = logs
+        self.partitions: dict[Key, Partition] = {}
+        self.offline: set[Key] = set()  # replicas whose disk has failed
+        self.counters = Counters()
+        self.produce = DelayedOperationPurgatory("Produce", timer=timer, purge_interval=produce_purge)
+        self.fetch = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
+        self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer=timer, purge_interval=delete_purge)
+        self.elect_leader = DelayedOperationPurgatory("ElectLeader", timer=timer)
+        self.on_leadership: list[LeadershipChange] = []
+        self.on_isr_wanted: IsrChange | None = None
+        self._timer = timer
+        self._loop = loop
+        self._workers = workers
+        self._clock_ms = clock_ms
+        self._min_isr_of = min_isr_of
+        self._max_lag_ms = max_lag_ms
+        self._flushing: dict[Key, bool] = {}  # a flush runs; True: another is due after it
+
+    # What others say about partitions.
+
+    def lead(
+        self,
+        topic: str,
+        number: int,
+        topic_id: bytes,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        replicas: tuple[int, ...],
+    ) -> Partition:
+        """This broker leads the partition from now on; its log is made if there is none. KafkaError if it cannot."""
+        key = (topic, number)
+        partition = self.partitions.get(key)
+        if partition is None:
+            log = self.logs.create(topic, number, topic_id)
+            partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
+            partition.on_isr_wanted = self.on_isr_wanted
+            self.partitions[key] = partition
+            self.offline.discard(key)
+        partition.topic_id = topic_id
+        if partition.make_leader(leader_epoch, isr, replicas):
+            for told in self.on_leadership:
+                told(topic, number, leader_epoch)
+        self.wake_all(partition.key)
+        return partition
+
+    def stop(self, topic: str, number: int, *, delete: bool) -> None:
+        """The partition is no longer here. Whoever waits for it is told so."""
+        key = (topic, number)
+        self.offline.discard(key)
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            led, partition.leads = partition.leads, False
+            if led:
+                for told in self.on_leadership:
+                    told(topic, number, -1)
+        self.wake_all(key)
+        if delete:
+            self.logs.delete(topic, number)
+
+    def directory_failed(self, path: str) -> list[Key]:
+        """A log directory went offline; the partitions that were in it."""
+        gone = [key for key, partition in self.partitions.items() if partition.log.home.path == path]
+        for key in gone:
+            self.stop(*key, delete=False)
+            self.offline.add(key)
+        return gone
+
+    def reconfigure(self, topic: str) -> None:
+        self.logs.reconfigure(topic)
+        for partition in self.partitions.values():
+            if partition.topic == topic:
+                partition.min_isr = self._min_isr_of(topic)
+                self.wake_all(partition.key)
+
+    def why_missing(self, topic: str, number: int) -> ErrorCode:
+        if (topic, number) in self.offline or (topic, number) in self.logs.unreadable:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def partition(self, topic: str, number: int) -> Partition | None:
+        return self.partitions.get((topic, number))
+
+    # What clients and coordinators ask.
+
+    def append(
+        self,
+        timeout_ms: int,
+        acks: int,
+        origin: Origin,
+        entries: Sequence[Entry],
+        done: Callable[[list[AppendResult]], None],
+    ) -> None:
+        append(self, timeout_ms, acks, origin, entries, done)
+
+    def read(self, terms: FetchTerms, wishes: list[FetchWish], done: Callable[[list[FetchResult]], None]) -> None:
+        fetch(self, terms, wishes, done)
+
+    def delete(
+        self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
+    ) -> None:
+        """Delete records below an offset; HIGH_WATERMARK: all that consumers can see."""
+        results = []
+        for topic, number, offset in offsets:
+            result = DeletionResult(topic, number)
+            results.append(result)
+            partition = self.partitions.get((topic, number))
+            if partition is None:
+                result.code = self.why_missing(topic, number)
+                continue
+            result.partition = partition
+            if not partition.leads:
+                result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                continue
+            log = partition.log
+            if not log.config.delete and log.config.compact:
+                result.code = ErrorCode.POLICY_VIOLATION
+                continue
+            if offset == HIGH_WATERMARK:
+                offset = log.high_watermark
+            if offset < 0:
+                result.code = ErrorCode.OFFSET_OUT_OF_RANGE
+                continue
+            try:
+                log.raise_log_start(offset)
+            except KafkaError as error:
+                result.code = error.code
+                continue
+            result.required = offset
+            self.wake_all(partition.key)
+        operation = DelayedDeleteRecords(timeout_ms, results, done)
+        keys = [(result.topic, result.number) for result in results if result.waits]
+        if keys:
+            self.delete_records.try_complete_else_watch(operation, keys)
+        else:
+            operation.force_complete()
+
+    # Events.
+
+    def appended(self, partition: Partition) -> None:
+        self.fetch.check_and_complete(partition.key)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        key = partition.key
+        self.produce.check_and_complete(key)
+        self.fetch.check_and_complete(key)
+        self.delete_records.check_and_complete(key)
+
+    def wake_all(self, key: Key) -> None:
+        self.produce.check_and_complete(key)
+        self.fetch.check_and_complete(key)
+        self.delete_records.check_and_complete(key)
+        self.elect_leader.check_and_complete(key)
+
+    def shrink_isr(self) -> None:
+        for partition in self.partitions.values():
+            partition.shrink_isr()
+
+    # Flushing, on worker threads.
+
+    def flush_soon(self, partition: Partition) -> None:
+        """Put all of the log on the disk; appends that come meanwhile share the next flush."""
+        key = partition.key
+        if key in self._flushing:
+            self._flushing[key] = True
+            return
+        self._flushing[key] = False
+        self._loop.run_in_executor(self._workers, partition.log.flush).add_done_callback(
+            lambda done: self._flushed(partition, done.exception())
+        )
+
+    def _flushed(self, partition: Partition, error: BaseException | None) -> None:
+        again = self._flushing.pop(partition.key, False)
+        if error is not None:
+            logger.error("flushing %s: %s", partition.log.name, error)
+        if again and not partition.log.closed:
+            self.flush_soon(partition)
+        partition.advance_high_watermark()
+        self.high_watermark_moved(partition)
+
+    def flush_sealed_soon(self, partition: Partition) -> None:
+        """A segment was sealed: what is in it goes to the disk, and nobody waits for that."""
+        log = partition.log
+
+        def flush() -> None:
+            try:
+                log.flush(log.segments.active.base_offset)
+            except KafkaError as error:
+                logger.error("flushing %s: %s", log.name, error)
+
+        self._loop.run_in_executor(self._workers, flush)
+
+    def shutdown(self) -> None:
+        """Whatever waits is answered with what there is."""
+        for purgatory in (self.produce, self.fetch, self.delete_records, self.elect_leader):
+            purgatory.shutdown()

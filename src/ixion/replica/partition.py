@@ -1,0 +1,173 @@
+"""One replica of a partition on this broker.
+
+A leader appends, serves reads, and keeps the high watermark: the largest offset that every in-sync replica has. A
+replica that is about to be in sync counts as well (one that has caught up within replica.lag.time.max.ms), or the
+watermark would have to go back when it joins. With one replica the watermark follows each append.
+
+    leader's end 70, follower 2 (in sync) at 50, follower 3 (out of sync, behind) at 20    high watermark 50
+    follower 2 asks for 70                                                                 high watermark 70
+
+With flush.messages=1 nothing is acknowledged, or shown, before it is on the disk: there the watermark waits for the
+flush as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.log.append import AppendInfo, Origin
+from ixion.log.log import Log
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.layout import Buffer
+from ixion.replica.follower import Follower
+
+Key = tuple[str, int]
+# Told the in-sync replicas that a leader wants; the caller writes them down and calls `set_isr` when it has.
+IsrChange = Callable[["Partition", tuple[int, ...]], None]
+
+
+class Partition:
+    def __init__(self, log: Log, node_id: int, min_isr: int, max_lag_ms: int, clock_ms: Callable[[], int]) -> None:
+        self.log = log
+        self.topic = log.topic
+        self.number = log.partition
+        self.key: Key = (log.topic, log.partition)
+        self.topic_id = b""
+        self.node_id = node_id
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.epoch_start = 0  # this leader's first offset
+        self.leads = False
+        self.isr: tuple[int, ...] = ()
+        self.replicas: tuple[int, ...] = ()
+        self.followers: dict[int, Follower] = {}
+        self.min_isr = min_isr
+        self.max_lag_ms = max_lag_ms
+        self.on_isr_wanted: IsrChange | None = None
+        self._isr_wanted: tuple[int, ...] | None = None  # asked for and not answered yet
+        self._clock_ms = clock_ms
+        self.appended_ms = 0
+
+    # Who leads.
+
+    def make_leader(self, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
+        """True if this broker leads anew: it did not before, or the epoch is a later one."""
+        anew = not self.leads or leader_epoch > self.leader_epoch
+        now_ms = self._clock_ms()
+        self.replicas = replicas
+        self.isr = isr
+        self._isr_wanted = None
+        self.followers = {
+            number: self.followers.get(number) or Follower(number) for number in replicas if number != self.node_id
+        }
+        if anew:
+            self.leader_id = self.node_id
+            self.leader_epoch = leader_epoch
+            self.leads = True
+            self.epoch_start = self.log.end_offset
+            self.log.assign_epoch(leader_epoch, self.epoch_start)
+            for follower in self.followers.values():
+                follower.reset(now_ms, follower.broker_id in isr)
+        self.advance_high_watermark()
+        return anew
+
+    def make_follower(self, leader_id: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.leads = False
+        self.isr = isr
+        self.replicas = replicas
+        self.followers = {}
+        self._isr_wanted = None
+
+    def fault(self, known_epoch: int, leader_only: bool = True) -> ErrorCode:
+        """Whether a request that knows `known_epoch` (-1: none) may be served here."""
+        if known_epoch >= 0 and known_epoch != self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if known_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if leader_only and not self.leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
+
+    # Appending.
+
+    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+        if not self.leads:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self.log.name}")
+        if acks == -1 and len(self.isr) < self.min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.log.name} has {len(self.isr)} replicas in sync, min.insync.replicas is {self.min_isr}",
+            )
+        return self.log.append_as_leader(records, self.leader_epoch, origin)
+
+    def advance_high_watermark(self) -> bool:
+        """True if it moved."""
+        if not self.leads:
+            return False
+        log = self.log
+        offset = log.recovery_point if log.config.flush_messages == 1 else log.end_offset
+        if self.followers:
+            if len(self.isr) < self.min_isr:
+                return False
+            now_ms = self._clock_ms()
+            for follower in self.followers.values():
+                if follower.end_offset < offset and (
+                    follower.broker_id in self.isr or now_ms - follower.caught_up_ms <= self.max_lag_ms
+                ):
+                    offset = follower.end_offset
+            if offset < 0:
+                return False
+        return log.raise_high_watermark(offset)
+
+    # Followers.
+
+    def follower_fetched(self, broker_id: int, offset: int, log_start: int) -> bool:
+        """A follower has everything below `offset`. True if the high watermark or the low watermark may have moved."""
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            return False
+        before = self.low_watermark
+        follower.fetched(offset, log_start, self.log.end_offset, self._clock_ms())
+        if broker_id not in self.isr and offset >= max(self.log.high_watermark, self.epoch_start):
+            self._want_isr((*self.isr, broker_id))
+        moved = self.advance_high_watermark()
+        return moved or self.low_watermark != before
+
+    def shrink_isr(self) -> None:
+        """Called from time to time: who has been behind for too long is no longer in sync."""
+        if not self.leads or not self.followers:
+            return
+        now_ms = self._clock_ms()
+        end = self.log.end_offset
+        lagging = [
+            follower.broker_id
+            for follower in self.followers.values()
+            if follower.broker_id in self.isr and follower.lags(end, now_ms, self.max_lag_ms)
+        ]
+        if lagging:
+            self._want_isr(tuple(number for number in self.isr if number not in lagging))
+
+    def _want_isr(self, isr: tuple[int, ...]) -> None:
+        if self._isr_wanted is None and self.on_isr_wanted is not None:
+            self._isr_wanted = isr
+            self.on_isr_wanted(self, isr)
+
+    def set_isr(self, isr: tuple[int, ...]) -> bool:
+        """The change was written down, or was not and `isr` is what is true. True if the high watermark moved."""
+        self._isr_wanted = None
+        self.isr = isr
+        return self.advance_high_watermark()
+
+    # Offsets.
+
+    @property
+    def enough_in_sync(self) -> bool:
+        return len(self.isr) >= self.min_isr
+
+    @property
+    def low_watermark(self) -> int:
+        """The largest log start that every replica has reached; -1 as long as one of them has not told its own."""
+        low = self.log.log_start
+        for follower in self.followers.values():
+            low = min(low, follower.log_start)
+        return low
