@@ -26,6 +26,7 @@ HOT = (
         "log/recovery.py",
         "log/truncation.py",
         "log/compaction.py",
+        "log/flushing.py",
         "log/offset_map.py",
     ),
 )

@@ -286,7 +286,7 @@ def check_dump(manager: LogManager, log: Log) -> None:
     ours = []
     batches = 0
     for segment in log.segments:
-        for view in iter_batches(segment.files.read(segment.handle.fd, segment.size, 0)):
+        for view in iter_batches(segment.handle.read(segment.size, 0)):
             batches += 1
             if not view.is_control:
                 ours += [(record.offset, record.timestamp, (record.value or b"").decode()) for record in view.records()]

@@ -219,7 +219,7 @@ def test_markers_go_after_their_transactions(stage: Stage) -> None:
     def markers() -> list[int]:
         found = []
         for segment in log.segments:
-            data = segment.files.read(segment.handle.fd, segment.size, 0)
+            data = segment.handle.read(segment.size, 0)
             found += [int(view.base_offset) for view in iter_batches(data) if view.is_control and view.count]
         return found
 
@@ -276,7 +276,7 @@ def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: p
     fresh = Segment(stage.log.files, stage.log.folder, 0, {}, NOW, ".cleaned")
     fresh.create()
     with pytest.raises(compaction.CompactionAbortedError):
-        compaction.swap(stage.log, old, fresh, NOW)
+        compaction.swap(stage.log, old, fresh, NOW, part.truncations)
     assert not list(stage.path.glob("*/*.cleaned"))
     assert end == 30
     assert stage.live() == []

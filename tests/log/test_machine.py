@@ -145,7 +145,7 @@ class LogMachine(RuleBasedStateMachine):
             return
         offset_map = OffsetMap(24 * 100)
         end = build_map(self.log, part.start, part.end, offset_map)
-        compact(self.log, end, offset_map, self.now_ms)
+        compact(self.log, end, offset_map, self.now_ms, part.truncations)
         delete_doomed(self.log, self.now_ms)
         self.checkpointed = end
         found = stored(self.log)

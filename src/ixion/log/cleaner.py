@@ -15,7 +15,7 @@ import os
 import threading
 
 from ixion.log import checkpoint
-from ixion.log.compaction import CompactionAbortedError, CompactionStats, build_map, compact
+from ixion.log.compaction import CompactionAbortedError, CompactionStats, build_map, check_unchanged, compact
 from ixion.log.config import NEVER
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
@@ -28,12 +28,16 @@ logger = logging.getLogger(__name__)
 
 
 class DirtyPart:
-    """What a compaction of a log would work on: offsets [start, end), and how much of the log that is."""
+    """What a compaction of a log would work on: offsets [start, end), and how much of the log that is.
 
-    __slots__ = ("clean_bytes", "dirty_bytes", "end", "log", "must", "start")
+    It holds until the log is truncated again.
+    """
+
+    __slots__ = ("clean_bytes", "dirty_bytes", "end", "log", "must", "start", "truncations")
 
     def __init__(self, log: Log, start: int, end: int, clean_bytes: int, dirty_bytes: int, must: bool) -> None:
         self.log = log
+        self.truncations = log.truncations
         self.start = start
         self.end = end
         self.clean_bytes = clean_bytes
@@ -101,7 +105,12 @@ class Cleaner:
                 key = (log.topic, log.partition)
                 if key in self.uncleanable:
                     continue
-                part = dirty_part(log, self._checkpoints.get(log.home.path, {}).get(key, -1), now_ms)
+                try:
+                    part = dirty_part(log, self._checkpoints.get(log.home.path, {}).get(key, -1), now_ms)
+                except OSError as error:
+                    if not log.closed:  # else it was deleted just now
+                        log.home.fail(f"looking for what to compact in {log.name}", error)
+                    continue
                 if part.must or (part.dirty_bytes and part.ratio > log.config.min_cleanable_dirty_ratio):
                     parts.append(part)
         return sorted(parts, key=lambda part: (part.must, part.ratio), reverse=True)
@@ -126,8 +135,16 @@ class Cleaner:
         if self._map is None:
             self._map = OffsetMap(self._memory)
         with log.upkeep:
-            end = build_map(log, part.start, part.end, self._map)
-            stats = compact(log, end, self._map, now_ms)
+            try:
+                end = build_map(log, part.start, part.end, self._map)
+                stats = compact(log, end, self._map, now_ms, part.truncations)
+            except (KafkaError, CorruptFileError, OSError) as error:
+                # A file that is gone or cut short is no fault of the disk if the log was deleted or truncated.
+                try:
+                    check_unchanged(log, part.truncations)
+                except CompactionAbortedError as aborted:
+                    raise aborted from error
+                raise
         self._checkpoint(log, end)
         logger.info(
             "compacted %s up to %d: %d of %d records stay, %d of %d bytes",

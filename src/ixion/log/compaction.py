@@ -12,7 +12,10 @@ What survives keeps its offset, and a batch keeps its first and last offset, so 
 batch that tells the last sequence of a live producer, and the last batch of the run, stay though empty. A batch with a
 tombstone, or a marker with nothing left of its transaction, gets a delete horizon: from then on it may go (KIP-534).
 
-Blocks; runs on a worker thread. The log's lock is held only for the swap.
+Blocks; runs on a worker thread that has the log's `upkeep`. The log's lock is held only to look at the segments and for
+the swap, so everything else may go on meanwhile: idle files are closed (`batches_of` keeps its own handle), the log is
+truncated, or deleted with its folder. After a truncation the map knows offsets that are gone, and the segments below
+`end` may be anything, even the active one; `truncations`, counted when the dirty part was chosen, tells.
 """
 
 from __future__ import annotations
@@ -51,11 +54,12 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
     """Notes the last offset of every key in [start, end); stops early when the map is full. Says up to where it got."""
     offset_map.clear()
     offset_map.latest = start - 1
-    segments = [segment for segment in log.segments.from_offset(start) if segment.base_offset < end]
+    with log.lock:
+        segments = [segment for segment in log.segments.from_offset(start) if segment.base_offset < end]
     tracker = TxnTracker()
     tracker.add(_aborted(segments))
     for segment in segments:
-        for batch in batches_of(segment):
+        for batch in batches_of(log, segment):
             if batch.base_offset >= end:
                 break
             if batch.is_control:
@@ -72,13 +76,14 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
     return end
 
 
-def compact(log: Log, end: int, offset_map: OffsetMap, now_ms: int) -> CompactionStats:
-    """Rewrites the segments below `end`."""
+def compact(log: Log, end: int, offset_map: OffsetMap, now_ms: int, truncations: int) -> CompactionStats:
+    """Rewrites the segments below `end`, unless the log has been truncated more than `truncations` times by then."""
     stats = CompactionStats()
-    segments = [segment for segment in log.segments if segment.base_offset < end]
+    with log.lock:
+        segments = [segment for segment in log.segments if segment.base_offset < end]
     tracker = TxnTracker()
     for group in _groups(segments, log.config.segment_bytes, log.config.segment_index_bytes):
-        _compact_group(log, group, end, offset_map, tracker, now_ms, stats)
+        _compact_group(log, group, end, offset_map, tracker, now_ms, truncations, stats)
     return stats
 
 
@@ -106,6 +111,7 @@ def _compact_group(
     offset_map: OffsetMap,
     tracker: TxnTracker,
     now_ms: int,
+    truncations: int,
     stats: CompactionStats,
 ) -> None:
     fresh = Segment(log.files, log.folder, group[0].base_offset, {}, now_ms, CLEANED)
@@ -116,7 +122,7 @@ def _compact_group(
     try:
         for segment in group:
             tracker.add(segment.txn_index.entries())
-            for batch in batches_of(segment):
+            for batch in batches_of(log, segment):
                 stats.bytes_before += int(batch.size_in_bytes)
                 stats.records_before += int(batch.count)
                 kept = _filter(batch, end, offset_map, tracker, last_offsets, now_ms, log.config.delete_retention_ms)
@@ -133,15 +139,15 @@ def _compact_group(
                 )
                 stats.bytes_after += len(kept)
                 stats.records_after += int(view.count)
-            if log.closed or log.home.offline:
-                raise CompactionAbortedError(f"{log.name} was closed")
+            check_unchanged(log, truncations)
         fresh.write_indexes()
-        log.files.sync(fresh.handle.fd)
-        fresh.sync_indexes()
+        fresh.handle.sync()
+        for handle in fresh.take_unsynced_indexes():
+            handle.sync()
     except BaseException:
         fresh.delete()
         raise
-    swap(log, group, fresh, now_ms)
+    swap(log, group, fresh, now_ms, truncations)
 
 
 def _filter(
@@ -213,12 +219,19 @@ def _aborted(segments: list[Segment]) -> list[AbortedTxn]:
     return found
 
 
-def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
+def check_unchanged(log: Log, truncations: int) -> None:
+    if log.closed or log.home.offline or log.truncations != truncations:
+        raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
+
+
+def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int, truncations: int) -> None:
     """Puts a new segment in the place of old ones, if the log is still as it was."""
     with log.lock:
-        if log.closed or any(segment not in log.segments for segment in old):
+        try:
+            check_unchanged(log, truncations)
+        except CompactionAbortedError:
             fresh.delete()
-            raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
+            raise
         try:
             fresh.rename(SWAP)
             log.files.sync_dir(log.folder)
@@ -232,17 +245,19 @@ def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
             raise log.home.fail(f"compacting {log.name}", error) from error
 
 
-def batches_of(segment: Segment) -> Iterator[BatchView]:
+def batches_of(log: Log, segment: Segment) -> Iterator[BatchView]:
     """Every batch of a sealed segment, whole and sound.
 
     Damage ends the compaction: a batch written anew would get a good checksum over bad bytes.
     """
-    handle = segment.handle
-    scan = Scan(segment.files, handle.fd, 0, segment.size)
+    with log.lock:
+        handle = segment.handle
+        size = segment.size
+    scan = Scan(handle, 0, size)
     while scan.step():
-        view = BatchView(segment.files.read(handle.fd, scan.size, scan.position), 0)
+        view = BatchView(handle.read(int(scan.size), int(scan.position)), 0)
         if not view.crc_is_valid():
             raise CorruptFileError(segment.path(LOG), f"the batch at byte {scan.position} is damaged")
         yield view
-    if scan.position + scan.size != segment.size:
+    if scan.position + scan.size != size:
         raise CorruptFileError(segment.path(LOG), f"no batch begins at byte {scan.position + scan.size}")

@@ -14,6 +14,7 @@ from typing import Any
 from ixion.log import checkpoint, meta_properties, partition_metadata
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
+from ixion.log.handle import Handle
 from ixion.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, parse_file_name
 from ixion.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY
 from ixion.log.offset_index import OffsetIndex
@@ -116,20 +117,17 @@ def _whole(path: str, entry_size: int) -> int:
 
 def _dump_segment(path: str, deep: bool) -> Iterator[Found]:
     files = Files()
-    fd = files.open_to_read(path)
-    try:
-        size = os.fstat(fd).st_size
-        scan = Scan(files, fd, 0, size)
-        while scan.step():
-            view = BatchView(files.read(fd, int(scan.size), int(scan.position)), 0)
-            yield _batch(view, int(scan.position))
-            if deep:
-                yield from _records(view)
-        end = int(scan.position + scan.size)
-        if end < size:
-            raise CorruptFileError(path, f"no batch begins at byte {end}, {size - end} bytes are left")
-    finally:
-        files.close(fd)
+    handle = Handle(files, files.open_to_read(path))
+    size = os.fstat(handle.fd).st_size
+    scan = Scan(handle, 0, size)
+    while scan.step():
+        view = BatchView(handle.read(int(scan.size), int(scan.position)), 0)
+        yield _batch(view, int(scan.position))
+        if deep:
+            yield from _records(view)
+    end = int(scan.position + scan.size)
+    if end < size:
+        raise CorruptFileError(path, f"no batch begins at byte {end}, {size - end} bytes are left")
 
 
 def _batch(view: BatchView, position: int) -> Found:

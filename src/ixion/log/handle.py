@@ -1,23 +1,41 @@
 """An open file that closes itself when the last one who looks at it has gone.
 
-A fetch may still be sending bytes from a segment (sendfile) when retention deletes it or compaction replaces it.
-Whoever needs the file keeps the handle; the name may vanish meanwhile, the bytes stay until the handle does.
+A fetch may still be sending bytes from a segment (sendfile) when retention deletes it or compaction replaces it; a
+flush or a compaction may still be at work on a file that is closed for being idle. Whoever needs the file keeps the
+handle; the name may vanish meanwhile, the bytes stay until the handle does.
+
+Rule: work on the file through the handle. A bare descriptor says nothing about who still needs it: it may be closed by
+the time it is used, or stand for another file. While a method of the handle runs, its caller holds the handle.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Final
+
+from ixion.log.files import Files, Part
 
 
 class Handle:
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "files")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, files: Files, fd: int) -> None:
+        self.files: Final = files
         self.fd: Final = fd
 
     def __del__(self) -> None:
-        os.close(self.fd)
+        self.files.close(self.fd)
+
+    def read(self, size: int, position: int) -> bytes:
+        return self.files.read(self.fd, size, position)
+
+    def write(self, position: int, parts: list[Part]) -> None:
+        self.files.write(self.fd, position, parts)
+
+    def truncate(self, size: int) -> None:
+        self.files.truncate(self.fd, size)
+
+    def sync(self) -> None:
+        self.files.sync(self.fd)
 
 
 class FileSlice:
@@ -35,4 +53,4 @@ class FileSlice:
         return self.handle.fd
 
     def read(self) -> bytes:
-        return os.pread(self.handle.fd, self.size, self.position)
+        return self.handle.read(self.size, self.position)

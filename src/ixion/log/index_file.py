@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
+from ixion.log.handle import Handle
 
 
 class IndexFile:
-    __slots__ = ("_buffer", "_clean", "_loaded", "_on_disk", "count", "entry_size", "files", "path")
+    __slots__ = ("_buffer", "_clean", "_loaded", "_on_disk", "_unsynced", "count", "entry_size", "files", "path")
 
     def __init__(self, files: Files, path: str, entry_size: int, size: int) -> None:
         """`size` is the length of the file; -1 if there is none yet."""
@@ -28,6 +29,7 @@ class IndexFile:
         self._clean = self.count * entry_size  # so many bytes of the file are what memory holds
         self._buffer: bytearray | None = None if self.count else bytearray()
         self._loaded: bytes | None = None  # of a file that does not change any more
+        self._unsynced = False  # the file was written since it was last handed out to be synced
 
     def view(self) -> bytes | bytearray:
         """The bytes to look entries up in."""
@@ -76,6 +78,7 @@ class IndexFile:
         buffer = self._buffer
         if buffer is None or self._clean == self._on_disk == len(buffer):
             return
+        self._unsynced = True
         fd = self.files.open(self.path)
         try:
             if self._on_disk > self._clean:
@@ -104,9 +107,10 @@ class IndexFile:
             self._loaded = None
         return self._buffer
 
-    def sync(self) -> None:
-        fd = self.files.open(self.path)
-        try:
-            self.files.sync(fd)
-        finally:
-            self.files.close(fd)
+    def take_unsynced(self) -> Handle | None:
+        """The file, for the caller to sync; None if it has not been written since the last time."""
+        if not self._unsynced:
+            return None
+        handle = Handle(self.files, self.files.open(self.path))
+        self._unsynced = False
+        return handle

@@ -236,9 +236,10 @@ def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, n
 def _reread_epochs(log: Log) -> None:
     log.epochs.clear()
     for segment in log.segments:
-        scan = Scan(log.files, segment.handle.fd, 0, segment.size)
+        handle = segment.handle
+        scan = Scan(handle, 0, segment.size)
         while scan.step():
-            head = BatchView(log.files.read(segment.handle.fd, HEADER_SIZE, scan.position), 0)
+            head = BatchView(handle.read(HEADER_SIZE, scan.position), 0)
             if head.leader_epoch > log.epochs.latest:
                 log.epochs.assign(int(head.leader_epoch), int(head.base_offset))
     log.epochs.write(False)

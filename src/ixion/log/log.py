@@ -10,9 +10,8 @@ The offsets of a log, each exclusive at its upper side:
 `recovery_point` moves with `flush` and is where recovery begins after a crash; it may be anywhere up to the end.
 
 Threads. One lock per log guards everything; each public method takes it. An append holds it for one write to the page
-cache. What blocks is done without it: `flush` collects the files under the lock, syncs them outside, and moves the
-recovery point under the lock again, unless a truncation came between. So the event loop appends and reads while worker
-threads flush, retain and compact.
+cache. What blocks is done without it, through handles that keep their files open (see `handle`): `flushing` syncs, and
+`compaction` reads and writes, while the event loop appends and reads.
 
 An error of the disk (OSError) takes the log's whole directory offline; see `home`.
 """
@@ -31,6 +30,7 @@ from ixion.log.append import AppendInfo, Origin, Prepared, prepare_follower, pre
 from ixion.log.config import LogConfig
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
+from ixion.log.flushing import flush
 from ixion.log.home import Home
 from ixion.log.names import DELETED
 from ixion.log.offset_index import MAX_RELATIVE
@@ -67,6 +67,7 @@ class Log:
         self.clock_ms: Final = clock_ms
         self.lock: Final = Lock()
         self.upkeep: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
+        self.flushing: Final = Lock()  # held by whoever flushes; taken before `lock`
         self.segments = Segments()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
@@ -88,6 +89,11 @@ class Log:
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    def check_open(self) -> None:
+        """Whoever still has a log that was deleted, or moved to another directory, must ask for it again."""
+        if self.closed:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.home.path} is closed")
+
     def reconfigure(self, config: LogConfig) -> None:
         with self.lock:
             self.config = config
@@ -100,6 +106,7 @@ class Log:
     ) -> AppendInfo:
         """Appends a client's or a coordinator's batches at the end, with offsets and epoch of this leader."""
         with self.lock:
+            self.check_open()
             self.home.check_writable()
             if len(records) == 0 and origin != Origin.CLIENT:
                 return AppendInfo(-1, -1, self.log_start)
@@ -118,6 +125,7 @@ class Log:
     def append_as_follower(self, records: Buffer, now_ms: int = -1) -> AppendInfo:
         """Appends batches as they came from the leader. A batch cut short at the end is left for the next fetch."""
         with self.lock:
+            self.check_open()
             self.home.check_writable()
             prepared = prepare_follower(records, self.end_offset)
             if not prepared.views:
@@ -363,36 +371,7 @@ class Log:
 
     def flush(self, to: int = -1) -> None:
         """Puts everything below `to` (default: all) on the disk. Blocks; call it from a worker thread."""
-        with self.lock:
-            offset = self.end_offset if to < 0 else min(to, self.end_offset)
-            if offset <= self.recovery_point or self.closed or self.home.offline:
-                return
-            generation = self.truncations
-            dirty = list(self.segments.from_offset(self.recovery_point))
-            try:
-                handles = []
-                for segment in dirty:
-                    segment.write_indexes_so_far()
-                    handles.append(segment.handle)
-                self.epochs.write(True)
-                names = self.new_names
-                self.new_names = False
-            except OSError as error:
-                raise self.home.fail(f"flushing {self.name}", error) from error
-        try:
-            for segment, handle in zip(dirty, handles, strict=True):
-                self.files.sync(handle.fd)
-                segment.sync_indexes()
-            if names:
-                self.files.sync_dir(self.folder)
-        except FileNotFoundError:
-            return  # a truncation or retention took a file away meanwhile
-        except OSError as error:
-            raise self.home.fail(f"flushing {self.name}", error) from error
-        with self.lock:
-            if generation == self.truncations and offset > self.recovery_point:
-                self.recovery_point = min(offset, self.end_offset)
-                self.last_flush_ms = self.clock_ms()
+        flush(self, to)
 
     def expire_producers(self, now_ms: int) -> int:
         with self.lock:
@@ -439,8 +418,13 @@ class Log:
             segment.close()
 
     def move(self, folder: str) -> None:
-        """The folder was renamed."""
+        """Renames the folder, and makes the new name durable."""
         with self.lock:
+            try:
+                self.files.rename(self.folder, folder)
+                self.files.sync_dir(os.path.dirname(folder))
+            except OSError as error:
+                raise self.home.fail(f"renaming {self.folder} to {folder}", error) from error
             self.folder = folder
             self.epochs.move(os.path.join(folder, checkpoint.LEADER_EPOCHS))
             self.snapshots.move(folder)

@@ -21,6 +21,7 @@ from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.files import Files
+from ixion.log.flushing import flush_if_due
 from ixion.log.loader import open_log
 from ixion.log.log import Log
 from ixion.log.names import DELETE, FUTURE, PartitionFolder, folder_name, marked_folder_name
@@ -183,11 +184,6 @@ class LogManager:
         current = self.get(topic, partition)
         self.delete(topic, partition)
         folder = os.path.join(log.home.path, folder_name(topic, partition))
-        try:
-            self.files.rename(log.folder, folder)
-            self.files.sync_dir(log.home.path)
-        except OSError as error:
-            raise log.home.fail(f"putting {log.name} in place", error) from error
         log.move(folder)
         with self._lock:
             self.logs[topic, partition] = log
@@ -226,11 +222,6 @@ class LogManager:
             return
         log.abandon()
         doomed = os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE))
-        try:
-            self.files.rename(log.folder, doomed)
-            self.files.sync_dir(log.home.path)
-        except OSError as error:
-            raise log.home.fail(f"deleting {log.name}", error) from error
         log.move(doomed)
         with self._lock:
             self._doomed_folders.append((self.clock_ms() + log.config.file_delete_delay_ms, doomed))
@@ -271,13 +262,10 @@ class LogManager:
         """Syncs sealed segments, and logs whose flush.ms has passed."""
         now_ms = self.clock_ms()
         for log in list(self.logs.values()):
-            by_time = now_ms - log.last_flush_ms >= log.config.flush_ms
-            to = log.end_offset if by_time else log.segments.active.base_offset
-            if to > log.recovery_point:
-                try:
-                    log.flush(to)
-                except KafkaError as error:
-                    logger.error("flushing %s: %s", log.name, error)
+            try:
+                flush_if_due(log, now_ms)
+            except KafkaError as error:
+                logger.error("flushing %s: %s", log.name, error)
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoint.RECOVERY_POINTS, lambda log: log.recovery_point)
@@ -287,10 +275,7 @@ class LogManager:
 
     def checkpoint_log_starts(self) -> None:
         """Only starts that the file names do not tell."""
-        self._checkpoint(
-            checkpoint.LOG_STARTS,
-            lambda log: log.log_start if log.log_start > log.segments.first.base_offset else -1,
-        )
+        self._checkpoint(checkpoint.LOG_STARTS, _untold_start)
 
     def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
         logs = list(self.logs.values())
@@ -339,3 +324,9 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.release()
+
+
+def _untold_start(log: Log) -> int:
+    """The log start if it lies within a segment; -1 if a file name says it."""
+    with log.lock:
+        return log.log_start if log.log_start > log.segments.first.base_offset else -1

@@ -82,7 +82,7 @@ def read(
             if plan is None:
                 data = FetchData(offset, -1, -1, b"")
             else:
-                records = log.files.read(plan.segment.handle.fd, plan.size, plan.position)
+                records = plan.segment.handle.read(plan.size, plan.position)
                 data = FetchData(offset, plan.segment.base_offset, plan.position, records)
             if isolation == Isolation.COMMITTED:
                 data.aborted = _aborted(log, offset, plan)
@@ -131,6 +131,7 @@ def check_offset(log: Log, offset: int) -> None:
 
 def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: bool) -> Plan | None:
     """None if there is nothing to read."""
+    log.check_open()
     log.home.check_readable()
     if max_bytes < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a fetch of {max_bytes} bytes")

@@ -35,8 +35,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
     """Makes the segment sound; says how many bytes were cut off."""
     segment.forget()
     segment.dense = segment.size > 0
-    files = segment.files
-    fd = segment.handle.fd
+    handle = segment.handle
     good: i64 = 0  # bytes known to be sound
     size: i64 = segment.size
     last_offset = segment.base_offset - 1
@@ -56,7 +55,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
             if good + wanted > size:
                 reason = "the last batch is cut short"
                 break
-            piece = files.read(fd, max(PIECE, wanted), good)
+            piece = handle.read(max(PIECE, wanted), good)
             start = good
             if len(piece) < wanted:
                 reason = "the last batch is cut short"

@@ -70,13 +70,13 @@ def rebuild_producers(log: Log, log_start: int, end: int) -> None:
         place = segment.locate(max(state.end_offset, segment.base_offset))
         if place is None:
             continue
-        fd = segment.handle.fd
-        scan = Scan(log.files, fd, place.position, segment.size)
+        handle = segment.handle
+        scan = Scan(handle, place.position, segment.size)
         while scan.step() and scan.base_offset < end:
-            head = log.files.read(fd, HEADER_SIZE, scan.position)
+            head = handle.read(HEADER_SIZE, scan.position)
             view = BatchView(head, 0)
             if view.is_control:
-                view = BatchView(log.files.read(fd, scan.size, scan.position), 0)
+                view = BatchView(handle.read(scan.size, scan.position), 0)
             replay_batch(state, view)
     state.end_offset = end
     state.on_high_watermark(log.high_watermark)

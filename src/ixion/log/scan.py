@@ -12,7 +12,7 @@ from typing import Final
 from librt.strings import read_i32_be, read_i64_be
 
 from ixion._native import i64
-from ixion.log.files import Files
+from ixion.log.handle import Handle
 from ixion.records.layout import BATCH_LENGTH, LAST_OFFSET_DELTA, LOG_OVERHEAD, MAGIC, MIN_BATCH_LENGTH
 
 CHUNK: Final = 4096 + 27
@@ -22,13 +22,12 @@ _MAX_LENGTH: Final = (1 << 31) - 1 - LOG_OVERHEAD
 
 
 class Scan:
-    """A position among the batches of a file; `step` moves it over one batch."""
+    """A position among the batches of a file, which stays open as long as this; `step` moves it over one batch."""
 
-    __slots__ = ("_chunk", "_chunk_start", "_end", "_fd", "_files", "base_offset", "last_offset", "position", "size")
+    __slots__ = ("_chunk", "_chunk_start", "_end", "_handle", "base_offset", "last_offset", "position", "size")
 
-    def __init__(self, files: Files, fd: int, position: int, end: int) -> None:
-        self._files = files
-        self._fd = fd
+    def __init__(self, handle: Handle, position: int, end: int) -> None:
+        self._handle: Final = handle
         self._end: i64 = end
         self._chunk = b""
         self._chunk_start: i64 = 0
@@ -44,7 +43,7 @@ class Scan:
             return False
         inside: i64 = at - self._chunk_start
         if inside < 0 or inside + STEP > len(self._chunk):
-            self._chunk = self._files.read(self._fd, min(CHUNK, int(self._end - at)), at)
+            self._chunk = self._handle.read(min(CHUNK, int(self._end - at)), at)
             self._chunk_start = at
             inside = 0
             if len(self._chunk) < STEP:

@@ -96,10 +96,11 @@ class Segment:
 
     @property
     def handle(self) -> Handle:
+        """The open file. Whoever works on it after the log's lock is released keeps this, not the descriptor."""
         self.used = True
         handle = self._handle
         if handle is None:
-            handle = self._handle = Handle(self.files.open_existing(self.path(LOG)))
+            handle = self._handle = Handle(self.files, self.files.open_existing(self.path(LOG)))
         return handle
 
     @property
@@ -122,7 +123,7 @@ class Segment:
 
     def create(self) -> None:
         """Makes the files, empty."""
-        self._handle = Handle(self.files.open(self.path(LOG)))
+        self._handle = Handle(self.files, self.files.open(self.path(LOG)))
         self.index.file.write()
         self.time_index.file.write()
 
@@ -133,12 +134,12 @@ class Segment:
     def append(self, parts: list[Part], size: int) -> int:
         """Writes at the end and says where that was. A write that fails leaves the segment as it was."""
         position = self.size
-        fd = self.handle.fd
+        handle = self.handle
         try:
-            self.files.write(fd, position, parts)
+            handle.write(position, parts)
         except OSError:
             try:
-                self.files.truncate(fd, position)
+                handle.truncate(position)
             except OSError:
                 pass  # the tail is beyond the size that we know; recovery finds and cuts it
             raise
@@ -168,15 +169,15 @@ class Segment:
             position = self.index.lookup(offset)
         elif position >= self.size:
             return None
-        fd = self.handle.fd
+        handle = self.handle
         found = False
-        scan = Scan(self.files, fd, max(position, 0), self.size)
+        scan = Scan(handle, max(position, 0), self.size)
         if position >= 0:
             found = scan.step()
         if position != 0 and (not found or scan.base_offset > offset):
             self._hints.clear()
             self.rebuild_index()
-            scan = Scan(self.files, fd, self.index.lookup(offset), self.size)
+            scan = Scan(handle, self.index.lookup(offset), self.size)
             found = scan.step()
         while found:
             if scan.last_offset >= offset:
@@ -191,9 +192,9 @@ class Segment:
         start = self.index.floor_position(limit)
         if not first.position < start <= limit:
             start = first.position
-        scan = Scan(self.files, self.handle.fd, start, self.size)
+        scan = Scan(self.handle, start, self.size)
         if not scan.step():  # the index lies
-            scan = Scan(self.files, self.handle.fd, first.position, self.size)
+            scan = Scan(self.handle, first.position, self.size)
             scan.step()
         while True:
             if scan.position + scan.size > limit and scan.position > first.position:
@@ -212,7 +213,7 @@ class Segment:
         end = position + size
         if self._verified_start <= position and end <= self._verified_end:
             return
-        data = self.files.read(self.handle.fd, size, position)
+        data = self.handle.read(size, position)
         last = self.base_offset - 1
         at = 0
         try:
@@ -233,7 +234,7 @@ class Segment:
     def rebuild_index(self) -> None:
         """Makes the offset index anew from the batch headers."""
         self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
-        scan = Scan(self.files, self.handle.fd, 0, self.size)
+        scan = Scan(self.handle, 0, self.size)
         indexed = 0
         while scan.step():
             if scan.position - indexed > 4096:
@@ -247,10 +248,10 @@ class Segment:
         CorruptFileError if the file does not end with a whole batch.
         """
         position = self.index.last_position()
-        scan = Scan(self.files, self.handle.fd, max(position, 0), self.size)
+        scan = Scan(self.handle, max(position, 0), self.size)
         if not scan.step() and position != 0:
             self.rebuild_index()
-            scan = Scan(self.files, self.handle.fd, 0, self.size)
+            scan = Scan(self.handle, 0, self.size)
             scan.step()
         while scan.step():
             pass
@@ -271,9 +272,9 @@ class Segment:
         end = offset
         if place is not None:
             end = min(offset, place.base_offset)
-            self.files.truncate(self.handle.fd, place.position)
+            self.handle.truncate(place.position)
             # What was truncated must not come back with a power failure, between what is written in its place.
-            self.files.sync(self.handle.fd)
+            self.handle.sync()
             self.size = place.position
         if self.size == 0:
             self.created_ms = now_ms
@@ -295,7 +296,7 @@ class Segment:
     def cut(self, size: int) -> None:
         """Recovery found only the first `size` bytes good."""
         if size < self.size:
-            self.files.truncate(self.handle.fd, size)
+            self.handle.truncate(size)
             self.size = size
 
     def write_indexes(self) -> None:
@@ -312,14 +313,14 @@ class Segment:
         self.index.file.write()
         self.time_index.file.write()
 
-    def sync_indexes(self) -> None:
-        self.index.file.sync()
-        self.time_index.file.sync()
-        self.txn_index.sync()
+    def take_unsynced_indexes(self) -> list[Handle]:
+        """The index files that were written since they were last synced, for the caller to sync."""
+        found = (self.index.file.take_unsynced(), self.time_index.file.take_unsynced(), self.txn_index.take_unsynced())
+        return [handle for handle in found if handle is not None]
 
     def load_first_timestamp(self) -> None:
         """The largest timestamp of the first batch: what the age of the segment counts from."""
-        head = self.files.read(self.handle.fd, HEADER_SIZE, 0)
+        head = self.handle.read(HEADER_SIZE, 0)
         if len(head) == HEADER_SIZE:
             self.first_timestamp = int(BatchView(head, 0).max_timestamp)
 
@@ -333,7 +334,11 @@ class Segment:
         """Lets go of the open file and of the indexes."""
         self.index.file.release()
         self.time_index.file.release()
+        # The segment must say that it has no file before the file is closed: while it is, other threads run, and
+        # compiled code takes the last reference off an attribute's old value before it stores the new one.
+        leaving = [self._handle]
         self._handle = None
+        leaving.clear()
 
     def move(self, folder: str, suffix: str) -> None:
         """The files have a new folder or suffix."""

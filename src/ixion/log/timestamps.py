@@ -28,7 +28,7 @@ def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
             for segment in log.segments.from_offset(log.log_start):
                 if segment.max_timestamp >= timestamp:
                     start = max(segment.time_index.lookup(timestamp), log.log_start)
-                    found = _search(log, segment, start, timestamp)
+                    found = _search(segment, start, timestamp)
                     if found is not None:
                         return found
         except OSError as error:
@@ -48,21 +48,21 @@ def find_max_timestamp(log: Log) -> TimedOffset | None:
             return None
         try:
             start = max(best.time_index.lookup(best.max_timestamp), log.log_start)
-            return _search(log, best, start, best.max_timestamp)
+            return _search(best, start, best.max_timestamp)
         except OSError as error:
             raise log.home.fail(f"searching {log.name} for its last time", error) from error
 
 
-def _search(log: Log, segment: Segment, start: int, timestamp: int) -> TimedOffset | None:
+def _search(segment: Segment, start: int, timestamp: int) -> TimedOffset | None:
     place = segment.locate(start)
     if place is None:
         return None
-    fd = segment.handle.fd
-    scan = Scan(log.files, fd, place.position, segment.size)
+    handle = segment.handle
+    scan = Scan(handle, place.position, segment.size)
     while scan.step():
-        head = BatchView(log.files.read(fd, HEADER_SIZE, scan.position), 0)
+        head = BatchView(handle.read(HEADER_SIZE, scan.position), 0)
         if head.max_timestamp >= timestamp:
-            whole = BatchView(log.files.read(fd, scan.size, scan.position), 0)
+            whole = BatchView(handle.read(scan.size, scan.position), 0)
             for record in whole.records():
                 if record.timestamp >= timestamp and record.offset >= start:
                     return TimedOffset(int(record.timestamp), int(record.offset), int(whole.leader_epoch))

@@ -17,6 +17,7 @@ from typing import Final
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
+from ixion.log.handle import Handle
 
 ENTRY_SIZE: Final = 34
 VERSION: Final = 0
@@ -47,7 +48,7 @@ class AbortedTxn:
 
 
 class TxnIndex:
-    __slots__ = ("_entries", "_size", "base_offset", "files", "path")
+    __slots__ = ("_entries", "_size", "_unsynced", "base_offset", "files", "path")
 
     def __init__(self, files: Files, path: str, base_offset: int, size: int) -> None:
         """`size` is the length of the file; -1 if there is none."""
@@ -55,12 +56,14 @@ class TxnIndex:
         self.path = path
         self.base_offset = base_offset
         self._size = size
+        self._unsynced = False  # the file was written since it was last handed out to be synced
         self._entries: list[AbortedTxn] | None = None if size > 0 else []
 
     def append(self, txn: AbortedTxn) -> None:
         entries = self.entries()
         if entries and entries[-1].last_offset >= txn.last_offset:
             return
+        self._unsynced = True
         fd = self.files.open(self.path)
         try:
             position = len(entries) * ENTRY_SIZE
@@ -98,13 +101,13 @@ class TxnIndex:
     def check(self) -> None:
         self.entries()
 
-    def sync(self) -> None:
-        if self._size > 0:
-            fd = self.files.open(self.path)
-            try:
-                self.files.sync(fd)
-            finally:
-                self.files.close(fd)
+    def take_unsynced(self) -> Handle | None:
+        """The file, for the caller to sync; None if it has not been written since the last time."""
+        if not self._unsynced:
+            return None
+        handle = Handle(self.files, self.files.open(self.path))
+        self._unsynced = False
+        return handle
 
     def entries(self) -> list[AbortedTxn]:
         if self._entries is None:
@@ -112,6 +115,7 @@ class TxnIndex:
         return self._entries
 
     def _cut(self, size: int) -> None:
+        self._unsynced = True
         fd = self.files.open(self.path)
         try:
             self.files.truncate(fd, size)

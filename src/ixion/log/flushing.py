@@ -1,0 +1,95 @@
+"""Puts a log on the disk: which files, in which order, and who has done so already.
+
+A flush to offset 70 of a log with segments 0, 40 and 60 and recovery point 45 syncs the segments 40 and 60. What is in
+their files is then on the disk, all of it: if the log ends at 95, the recovery point becomes 95. A flush to 60 leaves
+the last segment, which is still growing, alone.
+
+1. Under the log's lock: index entries go to their files, and handles of all that must be synced are collected. A handle
+   keeps its file, whatever becomes of its name and of the segment.
+2. Without the lock: sync. First the batches, then the indexes, which say nothing that the batches do not, then the
+   folder if it has new names.
+3. Under the lock: the recovery point moves. If a truncation came between, what was synced is not what is there now, and
+   all begins again.
+
+One thread at a time flushes a log. Those who come meanwhile wait for it and mostly find their offset covered when it is
+their turn: n threads that want one record each on the disk cost one or two rounds, not n.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.log.handle import Handle
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+
+
+def flush(log: Log, to: int) -> None:
+    """Everything below `to` is on the disk when this returns; -1 stands for all there is now."""
+    with log.lock:
+        target = log.end_offset if to < 0 else min(to, log.end_offset)
+        if target <= log.recovery_point:
+            return
+    with log.flushing:
+        while not _flush_once(log, target):
+            pass
+
+
+def _flush_once(log: Log, target: int) -> bool:
+    """False if something came between."""
+    with log.lock:
+        target = min(target, log.end_offset)
+        if target <= log.recovery_point or log.closed or log.home.offline:
+            return True
+        truncations = log.truncations
+        folder = log.folder
+        batches: list[Handle] = []
+        indexes: list[Handle] = []
+        covered = target
+        try:
+            for segment in log.segments.from_offset(log.recovery_point):
+                if segment.base_offset >= target:
+                    covered = segment.base_offset
+                    break
+                segment.write_indexes_so_far()
+                batches.append(segment.handle)
+                indexes += segment.take_unsynced_indexes()
+                covered = log.end_offset
+            log.epochs.write(True)
+        except OSError as error:
+            raise log.home.fail(f"flushing {log.name}", error) from error
+        names = log.new_names
+        log.new_names = False
+    try:
+        for handle in batches:
+            handle.sync()
+        for handle in indexes:
+            handle.sync()
+        if names:
+            log.files.sync_dir(folder)
+    except OSError as error:
+        with log.lock:
+            log.new_names = True
+            if isinstance(error, FileNotFoundError) and log.folder != folder:
+                return False  # the log was deleted, or put in place
+        raise log.home.fail(f"flushing {log.name}", error) from error
+    with log.lock:
+        if truncations != log.truncations:
+            return False
+        if covered > log.recovery_point:
+            log.recovery_point = covered
+        log.last_flush_ms = log.clock_ms()
+        return True
+
+
+def flush_if_due(log: Log, now_ms: int) -> None:
+    """Flushes a log whose flush.ms has passed, and of any other log what is sealed."""
+    with log.lock:
+        if log.closed or not len(log.segments):
+            return
+        by_time = now_ms - log.last_flush_ms >= log.config.flush_ms
+        to = log.end_offset if by_time else log.segments.active.base_offset
+        if to <= log.recovery_point:
+            return
+    flush(log, to)
