@@ -1,7 +1,7 @@
-"""Produce, 3–13 (advertised from 0, see the registry): append batches, one per partition, and answer as acks says.
+"""Produce, 3 to 13 (advertised from 0, see the registry): append batches, one per partition, and answer as acks says.
 
-Topics that are unknown, internal or misnamed are answered apart from the good ones. acks is 0, 1 or -1; with 0 there is no
-answer, and an error closes the connection, which is the only way left to be heard. Version 5 brought the log start
+Topics that are unknown, internal or misnamed are answered apart from the good ones. acks is 0, 1 or -1; with 0 there is
+no answer, and an error closes the connection, which is the only way left to be heard. Version 5 brought the log start
 offset in the answer, 7 zstd, 8 errors per record (KIP-467), 10 the leader to go to instead (KIP-951), 12 adding
 partitions to transactions by writing to them (KIP-890), 13 topic ids.
 The one codec that needs inflating is the one of the batch; see `ixion.records.validate`.
@@ -53,7 +53,7 @@ class Produce:
         request = cast(ProduceRequest, call.body)
         acks = request.acks
         if acks < -1 or acks > 1:
-            return self._refuse_all(call, request, ErrorCode.INVALID_REQUIRED_ACKS)
+            return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
         production = Production(self, call, acks)
         entries: list[Entry] = []
         version = call.version
@@ -91,27 +91,9 @@ class Produce:
             production.finish([])
         return production.outcome()
 
-    def _refuse_all(self, call: Call, request: ProduceRequest, code: ErrorCode) -> Outcome:
-        """acks is not one of three, so whatever it is the client is told."""
-        return ProduceResponse(
-            responses=tuple(
-                [
-                    TopicProduceResponse(
-                        name=topic.name,
-                        topic_id=topic.topic_id,
-                        partition_responses=tuple(
-                            [
-                                PartitionProduceResponse(index=data.index, error_code=int(code), base_offset=-1)
-                                for data in topic.partition_data
-                            ]
-                        ),
-                    )
-                    for topic in request.topic_data
-                ]
-            )
-        )
-
-    def answer(self, call: Call, places: list[int], refused: list[AppendResult], results: list[AppendResult]) -> Outcome:
+    def answer(
+        self, call: Call, places: list[int], refused: list[AppendResult], results: list[AppendResult]
+    ) -> Outcome:
         request = cast(ProduceRequest, call.body)
         version = call.version
         topics: list[TopicProduceResponse] = []
@@ -137,9 +119,7 @@ class Produce:
                     self._replicas.counters.failed_produces += 1
                     partitions.append(self._failed(result, version, elsewhere))
             topics.append(
-                TopicProduceResponse(
-                    name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(partitions)
-                )
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(partitions))
             )
         if not elsewhere:
             return ProduceResponse(responses=tuple(topics))
@@ -209,6 +189,27 @@ class Production:
         if failures:
             self._call.request.connection.close("acks_0_failed")
         return None
+
+
+def refuse_all(request: ProduceRequest, code: ErrorCode) -> Outcome:
+    """acks is not one of three, so whatever it is the client is told."""
+    return ProduceResponse(
+        responses=tuple(
+            [
+                TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=tuple(
+                        [
+                            PartitionProduceResponse(index=data.index, error_code=int(code), base_offset=-1)
+                            for data in topic.partition_data
+                        ]
+                    ),
+                )
+                for topic in request.topic_data
+            ]
+        )
+    )
 
 
 def is_zstd(records: Buffer | None) -> bool:

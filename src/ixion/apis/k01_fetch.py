@@ -1,4 +1,4 @@
-"""Fetch, 4–18: batches from offsets on, waiting up to max_wait_ms for min_bytes.
+"""Fetch, 4 to 18: batches from offsets on, waiting up to max_wait_ms for min_bytes.
 
 A client that asks from the middle of a batch gets the whole batch. The broker's fetch.max.bytes caps a consumer's
 max_bytes; the first batch comes whole in any case. At read_committed (4) the answer lists aborted transactions. Version
@@ -117,7 +117,9 @@ class Fetch:
         for topic in topics:
             name = self._name(topic.topic_id, topic.topic, by_id)
             for partition in topic.partitions:
-                found.append((place_of(topic, partition.partition, by_id), Cached(wish_of(name, topic, partition, by_id))))
+                found.append(
+                    (place_of(topic, partition.partition, by_id), Cached(wish_of(name, topic, partition, by_id)))
+                )
         return found
 
     def _name(self, topic_id: bytes, name: str, by_id: bool) -> str:
@@ -242,10 +244,7 @@ class Fetch:
             aborted_transactions=None
             if aborted is None
             else tuple(
-                [
-                    AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-                    for each in aborted
-                ]
+                [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted]
             ),
             preferred_read_replica=result.preferred_replica,
             records=result.records,

@@ -1,4 +1,4 @@
-"""ListOffsets, 1–11: the offset at a time, or at an end of the log.
+"""ListOffsets, 1 to 11: the offset at a time, or at an end of the log.
 
 -1 latest (the high watermark, or the last stable offset at read_committed), -2 earliest, -3 the record with the largest
 timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the first not yet

@@ -1,4 +1,4 @@
-"""Metadata, 0–13: brokers, controller, and where the partitions of topics are.
+"""Metadata, 0 to 13: brokers, controller, and where the partitions of topics are.
 
 In version 0 an empty list of topics means all, later null does. A topic that is missing is created if the client and
 auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer. Version 10 brought
@@ -43,7 +43,8 @@ def make(services: Services) -> Handle:
             missing = [
                 topic.name for topic in request.topics if topic.name is not None and topic.name not in image.topics
             ]
-            if missing and config.current[AUTO_CREATE_TOPICS_ENABLE]:
+            allowed = config.current[AUTO_CREATE_TOPICS_ENABLE]
+            if missing and allowed:
                 return create_and_answer(call, request, missing)
         return answer(call, request)
 
@@ -55,16 +56,14 @@ def make(services: Services) -> Handle:
             elif _name_fault(name) == ErrorCode.NONE:
                 plain.append(NewTopic(name=name))
         outcomes = await controller.create_topics(plain) if plain else []
-        refused = {
+        refused: dict[str, ErrorCode] = {
             outcome.name: outcome.code
             for outcome in outcomes
             if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
         }
         return answer(call, request, refused)
 
-    def answer(
-        call: Call, request: MetadataRequest, refused: dict[str, ErrorCode] | None = None
-    ) -> MetadataResponse:
+    def answer(call: Call, request: MetadataRequest, refused: dict[str, ErrorCode] | None = None) -> MetadataResponse:
         with_operations = request.include_topic_authorized_operations
         wanted = request.topics
         topics: list[MetadataResponseTopic] = []
@@ -75,8 +74,10 @@ def make(services: Services) -> Handle:
                 topic: TopicImage | None
                 if each.name is not None:
                     topic = image.topics.get(each.name)
-                    fault = _name_fault(each.name) or (refused or {}).get(each.name) or (
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    fault = (
+                        _name_fault(each.name)
+                        or (refused or {}).get(each.name)
+                        or (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                     )
                 else:
                     topic = image.ids.get(each.topic_id)
@@ -98,9 +99,7 @@ def make(services: Services) -> Handle:
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
             topics=tuple(topics),
-            cluster_authorized_operations=(
-                ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
-            ),
+            cluster_authorized_operations=(ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
         )
 
     return handle
@@ -112,9 +111,7 @@ def brokers(image: ClusterImage, listener: str) -> tuple[MetadataResponseBroker,
         address = broker.endpoints.get(listener)
         if address is not None:
             found.append(
-                MetadataResponseBroker(
-                    node_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack
-                )
+                MetadataResponseBroker(node_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack)
             )
     return tuple(found)
 

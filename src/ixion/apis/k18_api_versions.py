@@ -1,4 +1,4 @@
-"""ApiVersions, 0–4: which APIs are served, in which versions, and which features are in force.
+"""ApiVersions, 0 to 4: which APIs are served, in which versions, and which features are in force.
 
 The answer has the header of version 0 in every version, because a client must be able to read it before it knows
 anything. To a version that is too new the answer is UNSUPPORTED_VERSION in the layout of version 0, with this API as

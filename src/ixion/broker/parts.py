@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
@@ -29,6 +29,7 @@ class Options:
 
     allow_remote: bool = False  # listen on other addresses than the loopback
     metadata_in_memory: bool = False  # for tests: the tree is gone when the broker is
+    owns_process: bool = False  # the broker may tune what belongs to the whole process
 
 
 class Parts:
@@ -58,21 +59,15 @@ class Parts:
     dispatch: Dispatch
     undo: list[tuple[str, Callable[[], object]]]
 
+    background: set[asyncio.Task[None]]  # kept, or they could be collected while they run
+    on_fatal: Callable[[], None]
+
     def __init__(self) -> None:
         self.undo = []
+        self.background = set()
+        self.on_fatal = lambda: None
 
     def metadata_file(self) -> str:
         from ixion.metadata.embedded import FILE_NAME
 
         return os.path.join(self.paths[0], FILE_NAME)
-
-
-@dataclass(slots=True, kw_only=True)
-class StepTime:
-    name: str
-    ms: float
-
-
-@dataclass(slots=True, kw_only=True)
-class StartReport:
-    steps: list[StepTime] = field(default_factory=list)

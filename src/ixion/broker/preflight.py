@@ -65,7 +65,9 @@ def check_port(endpoint: Endpoint) -> None:
     if endpoint.port == 0:
         return
     try:
-        found = socket.getaddrinfo(endpoint.host or None, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            endpoint.host or None, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     except socket.gaierror as error:
         raise StartupError(f"listener {endpoint}: the host is not known: {error.strerror}") from error
     for family, kind, protocol, _, address in found:

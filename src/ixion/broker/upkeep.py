@@ -56,9 +56,7 @@ def schedule(parts: Parts) -> None:
             guard.check(directory.home)
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
-    scheduler.every_on_loop(
-        "isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr
-    )
+    scheduler.every_on_loop("isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr)
 
 
 def keep_session(parts: Parts) -> None:

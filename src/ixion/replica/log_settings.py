@@ -12,6 +12,7 @@ from ixion.log.config import LogConfig
 
 def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
     config = TopicConfig(broker, topic)
+    policy = config[settings.LOG_CLEANUP_POLICY]
     return LogConfig(
         segment_bytes=config[settings.LOG_SEGMENT_BYTES],
         segment_ms=config[settings.LOG_ROLL_MS],
@@ -23,7 +24,7 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
         message_timestamp_before_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
         message_timestamp_after_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS],
         compression_type=config[settings.COMPRESSION_TYPE],
-        cleanup_policy=frozenset(config[settings.LOG_CLEANUP_POLICY]),
+        cleanup_policy=frozenset(policy),
         retention_ms=config[settings.LOG_RETENTION_MS],
         retention_bytes=config[settings.LOG_RETENTION_BYTES],
         file_delete_delay_ms=config[settings.LOG_SEGMENT_DELETE_DELAY_MS],

@@ -1,0 +1,114 @@
+"""A broker: started in 27 steps, stopped in reverse.
+
+broker = Broker(loaded)
+await broker.start()          # StartupError: one line says why not, and nothing has changed
+...
+await broker.stop()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from typing import Final
+
+from ixion.broker import preflight
+from ixion.broker.errors import StartupError
+from ixion.broker.parts import Options, Parts
+from ixion.broker.startup import run_steps
+from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.sources import Loaded
+from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
+from ixion.metadata.errors import StoreUnusableError
+from ixion.network import Endpoint
+from ixion.timer.loop_timer import LoopTimer
+
+logger = logging.getLogger(__name__)
+
+# What waits for disks and threads when it is stopped; timers and purgatories belong to the loop.
+BLOCKING: Final = frozenset({"logs", "scheduler", "controller", "metadata"})
+DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
+
+
+class Broker:
+    def __init__(self, loaded: Loaded, options: Options | None = None) -> None:
+        self._loaded = loaded
+        self.parts = parts = Parts()
+        parts.options = options or Options()
+        self._made: list[str] = []  # directories that this start has made
+        self.failed = asyncio.Event()  # every disk is gone, or the metadata: the broker should be stopped
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return self.parts.server.endpoints
+
+    async def start(self) -> None:
+        parts = self.parts
+        config = self._loaded.config
+        for warning in (*self._loaded.warnings, *preflight.check(config, parts.options.allow_remote)):
+            logger.warning("%s", warning)
+        parts.loop = asyncio.get_running_loop()
+        parts.clock_ms = unix_ms
+        parts.config = DynamicConfig(self._loaded.given)
+        parts.paths = preflight.log_dirs(config)
+        parts.on_fatal = self.failed.set
+        try:
+            self._open_metadata()
+            await run_steps(parts)
+        except BaseException as error:
+            await self._take_down(DRAIN_MS)
+            if isinstance(error, StartupError):
+                self._leave_no_trace()
+            raise
+
+    def _open_metadata(self) -> None:
+        parts = self.parts
+        for path in parts.paths:
+            if not os.path.isdir(path):
+                os.makedirs(path, exist_ok=True)
+                self._made.append(path)
+        parts.timer = LoopTimer("broker", loop=parts.loop)
+        parts.undo.append(("timer", parts.timer.shutdown))
+        file = IN_MEMORY if parts.options.metadata_in_memory else parts.metadata_file()
+        try:
+            parts.store = EmbeddedStore(file)
+        except StoreUnusableError as error:
+            raise StartupError(str(error)) from error
+        parts.undo.append(("metadata", parts.store.close))
+        parts.session = parts.store.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
+        parts.session.on_expired(self._expired)
+
+    def _expired(self) -> None:
+        self.parts.loop.call_soon_threadsafe(self.failed.set)
+
+    async def stop(self, drain_ms: int = DRAIN_MS) -> None:
+        """Controlled: leaders step down, so that whoever waits is told to look elsewhere; then all is closed."""
+        begun = time.perf_counter()
+        parts = self.parts
+        for partition in list(parts.replicas.partitions.values()):
+            partition.leads = False
+            parts.replicas.wake_all(partition.key)
+        await self._take_down(drain_ms)
+        logger.info("stopped in %.0f ms", (time.perf_counter() - begun) * 1e3)
+
+    async def _take_down(self, drain_ms: int) -> None:
+        parts = self.parts
+        while parts.undo:
+            name, action = parts.undo.pop()
+            try:
+                if name == "socket server":
+                    await parts.server.stop(drain_ms)
+                elif name in BLOCKING:
+                    await asyncio.to_thread(action)
+                else:
+                    action()
+            except Exception:
+                logger.exception("stopping the %s failed; going on", name)
+
+    def _leave_no_trace(self) -> None:
+        for path in self._made:
+            shutil.rmtree(path, ignore_errors=True)

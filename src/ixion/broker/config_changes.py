@@ -1,0 +1,101 @@
+"""Follows changes of settings: `/config/changes` tells which entity has changed, `/config` what it is now.
+
+Changes that this broker makes itself are applied when they are made, so that whoever asked sees them at once; the
+notice that follows finds nothing new. Notices are kept for a quarter of an hour for those who were away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ixion.config.dynamic import Level
+from ixion.controller.topics import read_config
+from ixion.metadata import paths
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.notice_node import decode_config_change
+from ixion.metadata.session import Event
+
+if TYPE_CHECKING:
+    from ixion.broker.parts import Parts
+
+logger = logging.getLogger(__name__)
+
+KEPT_MS: Final = 15 * 60 * 1000
+
+
+class ConfigChanges:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._seen = ""  # the name of the last notice that was followed; they sort in their order
+
+    def start(self) -> None:
+        session = self._parts.session
+        names = session.children(paths.CONFIG_CHANGES)
+        self._seen = names[-1] if names else ""
+        session.watch(paths.CONFIG_CHANGES, self._told)
+
+    def _told(self, _event: Event) -> None:
+        """On any thread."""
+        self._parts.loop.call_soon_threadsafe(self._follow_soon)
+
+    def _follow_soon(self) -> None:
+        parts = self._parts
+        task = parts.loop.create_task(self._follow())
+        parts.background.add(task)
+        task.add_done_callback(parts.background.discard)
+
+    async def _follow(self) -> None:
+        for entity in await self._parts.controller.in_thread(self._news):
+            kind, _, name = entity.partition("/")
+            try:
+                await self.apply(kind, name)
+            except Exception:
+                logger.exception("the change of %s could not be followed", entity)
+
+    def _news(self) -> list[str]:
+        session = self._parts.session
+        names = session.children(paths.CONFIG_CHANGES)
+        fresh = [name for name in names if name > self._seen]
+        entities = []
+        for name in fresh:
+            try:
+                entities.append(decode_config_change(session.get(f"{paths.CONFIG_CHANGES}/{name}").data))
+            except NoNodeError:
+                continue
+        if fresh:
+            self._seen = fresh[-1]
+            self._forget_old(names)
+        return list(dict.fromkeys(entities))
+
+    def _forget_old(self, names: list[str]) -> None:
+        session = self._parts.session
+        oldest = self._parts.clock_ms() - KEPT_MS
+        for name in names:
+            path = f"{paths.CONFIG_CHANGES}/{name}"
+            stat = session.exists(path)
+            if stat is None or stat.created_ms > oldest:
+                return
+            try:
+                session.delete(path)
+            except NoNodeError:
+                pass
+
+    async def apply(self, kind: str, entity: str) -> None:
+        """Make the settings that the tree has for an entity those in force."""
+        parts = self._parts
+        config = await asyncio.get_running_loop().run_in_executor(None, read_config, parts.session, kind, entity)
+        if kind == "topics":
+            topic = parts.image.topics.get(entity)
+            if topic is not None and topic.config != config:
+                topic.config = config
+                parts.image.version += 1
+                parts.replicas.reconfigure(entity)
+        elif kind == "brokers" and entity in (paths.DEFAULT_ENTITY, str(parts.node_id)):
+            level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER
+            if parts.config.overlay(level) != config:
+                for refused in parts.config.restore(level, config):
+                    logger.error("a changed setting is left out: %s", refused)
+                for name in parts.image.topics:
+                    parts.replicas.reconfigure(name)

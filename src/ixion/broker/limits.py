@@ -1,0 +1,70 @@
+"""The network's limits from the broker's settings, at the start and whenever they change."""
+
+from __future__ import annotations
+
+from ixion.config import network_settings as settings
+from ixion.config.broker import BrokerConfig
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.listeners import listeners
+from ixion.network import Listener, NetworkLimits, SocketServer
+
+
+def listeners_of(config: BrokerConfig) -> list[Listener]:
+    known = listeners(config)
+    backlog = config[settings.SOCKET_LISTEN_BACKLOG_SIZE]
+    return [
+        Listener(
+            name=endpoint.listener,
+            host=endpoint.host,
+            port=endpoint.port,
+            control_plane=endpoint.listener == known.control_plane,
+            inter_broker=endpoint.listener == known.inter_broker and len(known.bound) > 1,
+            backlog=max(backlog, 1024),
+        )
+        for endpoint in known.bound
+    ]
+
+
+def limits_of(config: BrokerConfig) -> NetworkLimits:
+    return NetworkLimits(
+        max_connections=config[settings.MAX_CONNECTIONS],
+        max_connections_per_ip=config[settings.MAX_CONNECTIONS_PER_IP],
+        max_connections_per_ip_overrides=overrides(config[settings.MAX_CONNECTIONS_PER_IP_OVERRIDES]),
+        max_idle_ms=config[settings.CONNECTIONS_MAX_IDLE_MS],
+        request_max_bytes=config[settings.SOCKET_REQUEST_MAX_BYTES],
+        queued_max_requests=config[settings.QUEUED_MAX_REQUESTS],
+        queued_max_request_bytes=config[settings.QUEUED_MAX_REQUEST_BYTES],
+    )
+
+
+def overrides(text: str) -> dict[str, int]:
+    """`10.0.0.1:5,host:7`; names are what the socket calls an address, so they are looked up once."""
+    import socket
+
+    found: dict[str, int] = {}
+    for pair in text.split(","):
+        name, _, count = pair.strip().rpartition(":")
+        if name:
+            try:
+                addresses = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
+            except OSError:
+                addresses = {name}
+            found |= dict.fromkeys(addresses, int(count))
+    return found
+
+
+def follow_limits(config: DynamicConfig, server: SocketServer) -> None:
+    def changed(_before: BrokerConfig, after: BrokerConfig) -> None:
+        now = limits_of(after)
+        if now != server.limits:
+            server.change_limits(
+                max_connections=now.max_connections,
+                max_connections_per_ip=now.max_connections_per_ip,
+                max_connections_per_ip_overrides=now.max_connections_per_ip_overrides,
+                max_idle_ms=now.max_idle_ms,
+                request_max_bytes=now.request_max_bytes,
+                queued_max_requests=now.queued_max_requests,
+                queued_max_request_bytes=now.queued_max_request_bytes,
+            )
+
+    config.listen(changed)
