@@ -23,7 +23,6 @@ from typing import Final
 from ixion.replica.fetch_result import FetchWish
 
 NO_SESSION: Final = 0
-FINAL_EPOCH: Final = -1
 FIRST_EPOCH: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
 MIN_LIFE_MS: Final = 120_000  # a session that was used within this time is not pushed out

@@ -15,7 +15,6 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.fetch_session import (
-    FINAL_EPOCH,
     FIRST_EPOCH,
     NO_SESSION,
     Cached,
@@ -116,10 +115,10 @@ class Fetch:
         found: list[tuple[Place, Cached]] = []
         for topic in topics:
             name = self._name(topic.topic_id, topic.topic, by_id)
-            for partition in topic.partitions:
-                found.append(
-                    (place_of(topic, partition.partition, by_id), Cached(wish_of(name, topic, partition, by_id)))
-                )
+            found += [
+                (place_of(topic, each.partition, by_id), Cached(wish_of(name, topic, each, by_id)))
+                for each in topic.partitions
+            ]
         return found
 
     def _name(self, topic_id: bytes, name: str, by_id: bool) -> str:

@@ -2,8 +2,8 @@
 
 In version 0 an empty list of topics means all, later null does. A topic that is missing is created if the client and
 auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer. Version 10 brought
-topic ids, 12 asking by them; 8 to 10 the authorised operations of the cluster, 8 on those of topics; 13 an error for the
-whole (never set here: nobody need start from the bootstrap servers again).
+topic ids, 12 asking by them; 8 to 10 the authorised operations of the cluster, 8 on those of topics; 13 an error for
+the whole (never set here: nobody need start from the bootstrap servers again).
 Addresses are those of the listener that the client came by.
 """
 
