@@ -1,0 +1,119 @@
+"""What a pipeline asks the broker besides records: which topics there are, how far they reach. Through the admin client
+that Spark's connector brings, so that the same security settings hold."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from ixion.config.table import meant
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spec.source import SourceSpec
+
+TIMEOUT_MS: Final = 8000
+
+
+def need_reachable(bootstrap: str, timeout_s: float = 3.0) -> None:
+    """Fails at once, before Spark is started, if nobody listens at any of the addresses."""
+    said = ""
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise PipelineError(f"the broker's address {address.strip()!r} is not host:port")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+            return
+        except OSError as error:
+            said = error.strerror or str(error)
+    raise unreachable(bootstrap, said)
+
+
+def unreachable(bootstrap: str, said: str) -> PipelineError:
+    hint = "is it running (ixion serve), and is source.bootstrap its address?"
+    return PipelineError(f"no broker answers at {bootstrap}: {said}", hint=hint, retry=True)
+
+
+class Broker:
+    def __init__(self, spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> None:
+        """OPTIONS as the connector takes them; those that begin with `kafka.` are the client's."""
+        jvm: Any = spark.sparkContext._jvm
+        settings = jvm.java.util.HashMap()
+        for name, value in options.items():
+            if name.startswith("kafka."):
+                settings.put(name.removeprefix("kafka."), value)
+        settings.put("bootstrap.servers", bootstrap)
+        settings.put("default.api.timeout.ms", str(TIMEOUT_MS))
+        settings.put("request.timeout.ms", str(TIMEOUT_MS // 2))
+        self._jvm: Final = jvm
+        self._bootstrap: Final = bootstrap
+        self._admin: Final[Any] = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._admin.close(self._jvm.java.time.Duration.ofMillis(500))
+
+    def topics(self) -> list[str]:
+        return sorted(self._answer(self._admin.listTopics().names()))
+
+    def matching(self, spec: SourceSpec) -> dict[str, int]:
+        """The topics of SPEC with their numbers of partitions; a topic that is not there is an error."""
+        there = self.topics()
+        if spec.pattern is not None:
+            wanted = [topic for topic in there if re.fullmatch(spec.pattern, topic)]
+            if not wanted:
+                hint = f"the broker has: {', '.join(there) or 'no topics'}"
+                raise PipelineError(f"no topic matches the pattern {spec.pattern}", hint=hint, retry=True)
+        else:
+            wanted = list(spec.topics)
+            for topic in wanted:
+                if topic not in there:
+                    raise self._unknown(topic, there)
+        names = self._jvm.java.util.ArrayList()
+        for topic in wanted:
+            names.add(topic)
+        described = self._answer(self._admin.describeTopics(names).allTopicNames())
+        return {topic: int(described[topic].partitions().size()) for topic in wanted}
+
+    def create(self, topic: str) -> None:
+        empty = self._jvm.java.util.Optional.empty()
+        new = self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, empty, empty)
+        self._answer(self._admin.createTopics(self._jvm.java.util.List.of(new)).all())
+
+    def ends(self, partitions: Mapping[str, int], *, earliest: bool = False) -> dict[str, dict[str, int]]:
+        """Topic -> partition -> the next offset to be written, or the first that is still there."""
+        specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        wanted = self._jvm.java.util.HashMap()
+        for topic, count in partitions.items():
+            for number in range(count):
+                partition = self._jvm.org.apache.kafka.common.TopicPartition(topic, number)
+                wanted.put(partition, specs.earliest() if earliest else specs.latest())
+        offsets: dict[str, dict[str, int]] = {topic: {} for topic in partitions}
+        found = self._answer(self._admin.listOffsets(wanted).all())
+        for partition in found:
+            offsets[partition.topic()][str(partition.partition())] = int(found[partition].offset())
+        return offsets
+
+    def _unknown(self, topic: str, there: list[str]) -> PipelineError:
+        shown = [name for name in there if not name.startswith("__")]
+        hint = f"the broker has: {', '.join(shown[:20]) or 'no topics'}; source.create_missing = true makes it"
+        return PipelineError(f"there is no topic {topic}{meant(topic, shown, 0.6)}", hint=hint, retry=True)
+
+    def _answer(self, future: Any) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return future.get(TIMEOUT_MS, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+        except Py4JJavaError as error:
+            java = error.java_exception
+            cause = java.getCause() or java
+            name, message = cause.getClass().getSimpleName(), str(cause.getMessage())
+            if "Timeout" in name:
+                raise unreachable(self._bootstrap, "it does not reply in time") from error
+            raise PipelineError(f"the broker at {self._bootstrap} says {name}: {message}") from error

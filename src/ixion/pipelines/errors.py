@@ -1,0 +1,19 @@
+"""What stops a pipeline, in the words of whoever wrote the pipeline file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class PipelineError(Exception):
+    """Says what is wrong and, in `hint`, what to do about it; `retry` is whether running again unchanged can help."""
+
+    def __init__(self, message: str, *, hint: str = "", where: str = "", retry: bool = False) -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.hint: Final = hint
+        self.where: Final = where
+        self.retry: Final = retry
+
+
+class SpecError(PipelineError):
+    """The pipeline file cannot be accepted; `where` is its name and, if known, the line."""

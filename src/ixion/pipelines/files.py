@@ -1,0 +1,70 @@
+"""Files wherever Hadoop can reach them (this machine, HDFS, an object store), through the file systems Spark brings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+
+class Files:
+    """The few operations that a commit needs. A rename either happens whole or raises."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Final[Any] = spark.sparkContext._jvm
+        self._conf: Final[Any] = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def exists(self, path: str) -> bool:
+        return bool(self._system(path).exists(self._path(path)))
+
+    def read(self, path: str) -> str:
+        stream = self._system(path).open(self._path(path))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write(self, path: str, text: str) -> None:
+        stream = self._system(path).create(self._path(path), True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+
+    def write_new(self, path: str, text: str) -> None:
+        """PATH, which does not exist yet, then holds all of TEXT or, after a crash, still does not exist."""
+        unfinished = f"{path}.unfinished"
+        self.write(unfinished, text)
+        self.rename(unfinished, path)
+
+    def rename(self, old: str, new: str) -> None:
+        target = self._path(new)
+        self._system(new).mkdirs(target.getParent())
+        if not self._system(old).rename(self._path(old), target):
+            raise OSError(f"{old} could not be renamed to {new}")
+
+    def remove(self, path: str) -> None:
+        """A file, or a folder with all in it; nothing if it is not there."""
+        self._system(path).delete(self._path(path), True)
+
+    def names(self, path: str) -> list[str]:
+        """What is directly in the folder PATH, sorted; nothing if there is no such folder."""
+        if not self.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in self._system(path).listStatus(self._path(path)))
+
+    def walk(self, path: str) -> list[tuple[str, int]]:
+        """Every file below PATH: its name relative to PATH and its size in bytes, sorted."""
+        if not self.exists(path):
+            return []
+        root = self._system(path).getFileStatus(self._path(path)).getPath().toString().rstrip("/") + "/"
+        found = []
+        files = self._system(path).listFiles(self._path(path), True)
+        while files.hasNext():
+            status = files.next()
+            found.append((status.getPath().toString().removeprefix(root), int(status.getLen())))
+        return sorted(found)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _system(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._conf)

@@ -1,0 +1,130 @@
+"""Which jars a pipeline needs, and where they are found.
+
+Spark itself comes with pyspark; its Kafka connector and the table formats do not. They are looked for in this order:
+
+1. `--jars` (or `jars` in the pipeline file): used as they are;
+2. the local Maven repository (~/.m2/repository, or what settings.xml names): the jar and, by its POM, what it depends
+   on, as far as Spark does not bring it along;
+3. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as Xml
+
+from ixion.pipelines.errors import PipelineError
+
+SCALA: Final = "2.13"
+_POM: Final = "{http://maven.apache.org/POM/4.0.0}"
+# By Spark's first two numbers. Table formats are published apart from Spark and follow it with a delay.
+_DELTA: Final = {"4.0": "4.0.0"}
+_ICEBERG: Final = {"4.0": "1.10.1"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Coordinate:
+    group: str
+    artifact: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jars:
+    files: tuple[str, ...] = ()  # for spark.jars
+    packages: tuple[str, ...] = ()  # for spark.jars.packages
+
+
+def needed(spark_version: str, formats: Iterable[str]) -> list[Coordinate]:
+    """The connector follows the installed Spark; FORMATS are those of tables and records."""
+    line = ".".join(spark_version.split(".")[:2])
+    wanted = [Coordinate("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA}", spark_version)]
+    for name in sorted(set(formats)):
+        if name == "avro":
+            wanted.append(Coordinate("org.apache.spark", f"spark-avro_{SCALA}", spark_version))
+        elif name == "delta":
+            wanted.append(Coordinate("io.delta", f"delta-spark_{SCALA}", _matching(_DELTA, line, "Delta")))
+        elif name == "iceberg":
+            version = _matching(_ICEBERG, line, "Iceberg")
+            wanted.append(Coordinate("org.apache.iceberg", f"iceberg-spark-runtime-{line}_{SCALA}", version))
+    return wanted
+
+
+def find(wanted: Iterable[Coordinate], given: Iterable[str], carried: Path, repository: Path | None = None) -> Jars:
+    """GIVEN are the jars named by the user, CARRIED is the directory of those that come with pyspark."""
+    files = tuple(given)
+    for file in files:
+        if "://" not in file and not os.path.isfile(file):
+            raise PipelineError(f"there is no jar {file}", hint="--jars takes paths, separated by commas")
+    named = {re.sub(r"-[\d.]+\.jar$", "", os.path.basename(file)) for file in files}
+    missing = [coordinate for coordinate in wanted if coordinate.artifact not in named]
+    with_spark = {re.sub(r"-\d[\w.]*\.jar$", "", jar.name) for jar in carried.glob("*.jar")}
+    found: dict[str, Path] = {}
+    packages: list[str] = []
+    for coordinate in missing:
+        closure = _closure(coordinate, repository or local_repository(), with_spark)
+        if closure is None:
+            packages.append(str(coordinate))
+        else:
+            found.update(closure)
+    return Jars(files=(*files, *map(str, found.values())), packages=tuple(packages))
+
+
+def local_repository() -> Path:
+    home = Path.home() / ".m2"
+    settings = home / "settings.xml"
+    if settings.is_file():
+        match = re.search(r"<localRepository>\s*([^<]+?)\s*</localRepository>", settings.read_text("utf-8"))
+        if match:
+            return Path(match[1].replace("${user.home}", str(Path.home())))
+    return home / "repository"
+
+
+def how_to_get(coordinates: Iterable[str]) -> str:
+    commands = "\n".join(f"mvn dependency:get -Dartifact={coordinate}" for coordinate in coordinates)
+    return f"fetch them once with Maven:\n{commands}\nor download the jars and name them: --jars a.jar,b.jar"
+
+
+def _closure(root: Coordinate, repository: Path, with_spark: set[str]) -> dict[str, Path] | None:
+    """Artifact -> jar for ROOT and what it needs at run time; None if any of it is not in REPOSITORY."""
+    found: dict[str, Path] = {}
+    waiting = [root]
+    while waiting:
+        coordinate = waiting.pop()
+        if coordinate.artifact in found or coordinate.artifact in with_spark:
+            continue
+        folder = repository.joinpath(*coordinate.group.split("."), coordinate.artifact, coordinate.version)
+        stem = f"{coordinate.artifact}-{coordinate.version}"
+        jar, pom = folder / f"{stem}.jar", folder / f"{stem}.pom"
+        if not jar.is_file() or not pom.is_file():
+            return None
+        found[coordinate.artifact] = jar
+        waiting.extend(_dependencies(pom))
+    return found
+
+
+def _dependencies(pom: Path) -> list[Coordinate]:
+    """Those needed at run time. The projects read here publish plain versions; a property would name no file below."""
+    coordinates = []
+    for dependency in Xml.parse(pom).getroot().iterfind(f"{_POM}dependencies/{_POM}dependency"):  # noqa: S314 - local
+        text = {child.tag.removeprefix(_POM): (child.text or "").strip() for child in dependency}
+        at_run_time = text.get("scope", "compile") in ("compile", "runtime")
+        if at_run_time and text.get("optional") != "true" and text.get("type", "jar") == "jar":
+            coordinates.append(Coordinate(text["groupId"], text["artifactId"], text.get("version", "")))
+    return coordinates
+
+
+def _matching(versions: dict[str, str], line: str, name: str) -> str:
+    if line not in versions:
+        known = ", ".join(versions)
+        hint = f'known for Spark {known}: pip install "pyspark=={known}.*"; or name its jars yourself: --jars'
+        raise PipelineError(f"which {name} goes with Spark {line} is not known", hint=hint)
+    return versions[line]

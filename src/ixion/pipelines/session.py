@@ -1,0 +1,117 @@
+"""The one place that starts Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ixion.pipelines import jars as jar_files
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.java import need_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_EXTENSIONS: Final = {
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+}
+_ALWAYS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # Readers that are not Spark understand these; Spark's own default is a deprecated type.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A batch is staged and then moved into its table as a whole: committing tasks one by one is enough.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+def open_session(
+    name: str,
+    *,
+    formats: Iterable[str] = (),
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    jars: Iterable[str] = (),
+    verbose: bool = False,
+) -> SparkSession:
+    """A session with the Kafka connector and what FORMATS (of tables and records) need; CONF wins over everything."""
+    need_java()
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+    formats = set(formats)
+    carried = Path(pyspark.__file__).parent / "jars"
+    found = jar_files.find(jar_files.needed(pyspark.__version__, formats), jars, carried)
+    builder = SparkSession.builder.appName(name).master(master or "local[*]")
+    for key, value in _settings(formats, found, master or "local[*]", conf or {}).items():
+        builder = builder.config(key, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    log = None if verbose else Path(tempfile.gettempdir()) / f"ixion-spark-{os.getpid()}.log"
+    try:
+        with _output_to(log):
+            session = builder.getOrCreate()
+    except Exception as error:
+        raise _did_not_start(error, found.packages, log) from error
+    session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+    return session
+
+
+def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    settings = dict(_ALWAYS)
+    if master.startswith("local"):
+        settings["spark.ui.enabled"] = "false"
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 2)
+    if found.files:
+        settings["spark.jars"] = ",".join(found.files)
+    if found.packages:
+        settings["spark.jars.packages"] = ",".join(found.packages)
+    extensions = [extension for name, extension in _EXTENSIONS.items() if name in formats]
+    if extensions:
+        settings["spark.sql.extensions"] = ",".join(extensions)
+    if "delta" in formats:
+        settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return {**settings, **conf}
+
+
+@contextmanager
+def _output_to(log: Path | None) -> Iterator[None]:
+    """The JVM inherits these streams when it is started, and keeps them: what it says goes to LOG."""
+    if log is None:
+        yield
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        for number, copy in enumerate(saved, start=1):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(target)
+
+
+def _did_not_start(error: Exception, packages: Iterable[str], log: Path | None) -> PipelineError:
+    said = log.read_text(errors="replace") if log and log.exists() else ""
+    if "unresolved dependency" in said or "UNRESOLVED DEPENDENCIES" in said or "download failed" in said:
+        names = ", ".join(packages)
+        return PipelineError(f"these jars were not found: {names}", hint=jar_files.how_to_get(packages))
+    hint = f"Spark's own words are in {log}" if log else ""
+    return PipelineError(f"Spark did not start: {first_line(str(error))}", hint=hint)
+
+
+def first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,82 @@
+"""What the values of the records are: `[format]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ixion.pipelines.spec.section import Section
+
+FORMATS: Final = ("json", "csv", "avro", "text", "bytes")
+_INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftSpec:
+    """What happens to a record whose fields are not those of the schema."""
+
+    new: str = "ignore"  # fields that the schema lacks: ignore, keep (as JSON in _extra), quarantine, fail
+    missing: str = "null"  # fields of the schema that the record lacks: null, quarantine, fail
+    retyped: str = "quarantine"  # fields of another type: null, quarantine, fail
+
+    @property
+    def looks_at_names(self) -> bool:
+        return self.new != "ignore" or self.missing != "null"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatSpec:
+    type: str
+    schema: str | None = None  # DDL; for avro, the schema as JSON
+    tombstones: str = "keep"
+    drift: DriftSpec = field(default_factory=DriftSpec)
+    options: Mapping[str, str] = field(default_factory=dict)  # of Spark's from_json, from_csv or from_avro
+
+    @property
+    def inferred(self) -> bool:
+        return self.schema is None and self.type in _INFERRED
+
+
+def read_format(section: Section, folder: Path) -> FormatSpec:
+    section.only("type", "schema", "schema_file", "tombstones", "drift", "options")
+    kind = section.choice("type", FORMATS)
+    schema = _schema(section, folder)
+    if kind == "avro" and schema is None:
+        section.fail("format avro needs its schema: schema = '''{…}''' or schema_file = \"order.avsc\"")
+    if kind in ("text", "bytes") and schema is not None:
+        section.fail(f"format {kind} has no schema; its one column is called value", "schema")
+    return FormatSpec(
+        type=kind,
+        schema=schema,
+        tombstones=section.choice("tombstones", ("keep", "drop", "quarantine"), "keep"),
+        drift=_drift(section, kind),
+        options=section.text_map("options"),
+    )
+
+
+def _schema(section: Section, folder: Path) -> str | None:
+    file = section.optional_text("schema_file")
+    if file is None:
+        return section.optional_text("schema")
+    if "schema" in section:
+        section.fail("give schema or schema_file, not both", "schema_file")
+    try:
+        return (folder / file).read_text().strip()
+    except OSError as error:
+        section.fail(f"{section.label('schema_file')} cannot be read: {error.strerror}: {folder / file}", "schema_file")
+
+
+def _drift(section: Section, kind: str) -> DriftSpec:
+    drift = section.section("drift")
+    if drift is None:
+        return DriftSpec()
+    drift.only("new", "missing", "retyped")
+    if kind != "json" and ("new" in drift or "missing" in drift):
+        drift.fail(f"only JSON records name their fields; with format {kind} there is retyped alone")
+    return DriftSpec(
+        new=drift.choice("new", ("ignore", "keep", "quarantine", "fail"), "ignore"),
+        missing=drift.choice("missing", ("null", "quarantine", "fail"), "null"),
+        retyped=drift.choice("retyped", ("null", "quarantine", "fail"), "quarantine"),
+    )

@@ -1,0 +1,124 @@
+"""Reads a pipeline file. Whatever is wrong with it ends in one SpecError: file, line, key and what would be right."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from ixion.pipelines.errors import SpecError
+from ixion.pipelines.spec.format import read_format
+from ixion.pipelines.spec.lines import key_lines
+from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
+from ixion.pipelines.spec.section import Section
+from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, read_sink, read_table
+from ixion.pipelines.spec.source import read_source
+from ixion.pipelines.spec.steps import read_step, read_tables
+
+Resolve = Callable[[str], str]
+
+
+def load_spec(path: Path) -> PipelineSpec:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        hint = f"ixion pipeline init {path} writes a commented example"
+        raise SpecError(f"there is no file {path}", hint=hint) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} cannot be read: {error}") from None
+    return read_spec(text, file=path.name, folder=path.resolve().parent)
+
+
+def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) -> PipelineSpec:
+    """Relative paths in TEXT are relative to FOLDER, wherever the pipeline is started from."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _bad_toml(file, text, str(error)) from None
+    root = Section(file, key_lines(text), (), values)
+    root.only(
+        *("name", "source", "format", "steps", "tables", "expectations", "sinks", "quarantine"),
+        *("checkpoint", "every", "spark"),
+    )
+
+    def resolve(path: str) -> str:
+        return path if "://" in path else str((folder / Path(path).expanduser()).absolute())
+
+    name = root.text("name", Path(file).stem)
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+        root.fail(f"name is {name!r}; letters, digits, '.', '_' and '-' are allowed", "name")
+    source = read_source(root.needed_section("source", 'the least is:\n[source]\ntopics = ["orders"]'))
+    tables = read_tables(root.section("tables"), resolve)
+    sinks = tuple(read_sink(section, source.bootstrap, source.options, resolve) for section in root.sections("sinks"))
+    if not sinks:
+        root.fail("there is no [[sinks]]", hint='the least is:\n[[sinks]]\ntype = "parquet"\npath = "lake/orders"')
+    _refuse_twins(root, sinks)
+    expectations = tuple(_expectation(section) for section in root.sections("expectations"))
+    return PipelineSpec(
+        name=name,
+        source=source,
+        format=read_format(root.needed_section("format", 'the least is:\n[format]\ntype = "json"'), folder),
+        steps=tuple(read_step(section, tables) for section in root.sections("steps")),
+        tables=tables,
+        expectations=expectations,
+        sinks=sinks,
+        quarantine=_quarantine(root, sinks, name, resolve),
+        checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
+        every_ms=root.duration_ms("every"),
+        spark=_spark(root.section("spark"), resolve),
+        folder=folder,
+    )
+
+
+def _bad_toml(file: str, text: str, message: str) -> SpecError:
+    match = re.search(r" \(at line (\d+), column (\d+)\)$", message)
+    if match is None:
+        return SpecError(f"this is not TOML: {message.removesuffix(' (at end of document)')} at the end", where=file)
+    line, column = int(match[1]), int(match[2])
+    shown = text.splitlines()[line - 1] if line <= text.count("\n") + 1 else ""
+    pointer = f"{shown}\n{' ' * (column - 1)}^"
+    return SpecError(f"this is not TOML: {message[: match.start()]}", where=f"{file}:{line}", hint=pointer)
+
+
+def _expectation(section: Section) -> Expectation:
+    section.only("name", "check", "otherwise", "on")
+    check = section.text("check")
+    return Expectation(
+        name=section.text("name", check),
+        check=check,
+        otherwise=section.choice("otherwise", ("warn", "drop", "quarantine", "fail")),
+        on=section.choice("on", ("record", "result"), "record"),
+    )
+
+
+def _quarantine(root: Section, sinks: tuple[Sink, ...], name: str, resolve: Resolve) -> TableSink:
+    """Beside the first table and in its format, unless it is declared."""
+    first = next((sink for sink in sinks if isinstance(sink, TableSink)), None)
+    kind = first.format if first else "parquet"
+    section = root.section("quarantine")
+    if section is not None:
+        return read_table(section, section.choice("type", TABLE_FORMATS, kind), resolve)
+    if first is None:
+        return TableSink(format=kind, path=resolve(f"{name}_quarantine"))
+    if first.table:
+        return TableSink(format=kind, table=f"{first.table}_quarantine")
+    return TableSink(format=kind, path=f"{first.path.rstrip('/')}_quarantine")
+
+
+def _refuse_twins(root: Section, sinks: tuple[Sink, ...]) -> None:
+    labels = [sink.label for sink in sinks]
+    for number, label in enumerate(labels):
+        if label in labels[:number]:
+            root.sections("sinks")[number].fail(f"{label} is written to twice")
+
+
+def _spark(section: Section | None, resolve: Resolve) -> SparkSpec:
+    if section is None:
+        return SparkSpec()
+    section.only("master", "conf", "jars")
+    return SparkSpec(
+        master=section.optional_text("master"),
+        conf=section.text_map("conf"),
+        jars=tuple(resolve(jar) for jar in section.texts("jars")),
+    )

@@ -1,0 +1,49 @@
+"""A whole pipeline, as its file declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ixion.pipelines.spec.format import FormatSpec
+from ixion.pipelines.spec.sinks import Sink, TableSink
+from ixion.pipelines.spec.source import SourceSpec
+from ixion.pipelines.spec.steps import Step, TableSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    name: str
+    check: str  # a SQL predicate; a row for which it is not true breaks it
+    otherwise: str  # warn, drop, quarantine or fail
+    on: str = "record"  # record: as parsed, before the steps; result: after them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSpec:
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpec:
+    name: str
+    source: SourceSpec
+    format: FormatSpec
+    sinks: tuple[Sink, ...]
+    checkpoint: str
+    steps: tuple[Step, ...] = ()
+    tables: Mapping[str, TableSpec] = field(default_factory=dict)
+    expectations: tuple[Expectation, ...] = ()
+    quarantine: TableSink | None = None
+    every_ms: int | None = None  # between two batches, when following
+    spark: SparkSpec = field(default_factory=SparkSpec)
+    folder: Path = field(default_factory=Path)  # Python steps are imported from here
+
+    def formats(self) -> set[str]:
+        """Of all tables that are read or written; it decides which jars are needed."""
+        written = {sink.format for sink in self.sinks if isinstance(sink, TableSink)}
+        quarantine = {self.quarantine.format} if self.quarantine else set()
+        return written | quarantine | {table.format for table in self.tables.values()}

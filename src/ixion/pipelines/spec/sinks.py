@@ -1,0 +1,112 @@
+"""Where the rows go: `[[sinks]]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ixion.pipelines.spec.section import Section
+from ixion.pipelines.spec.source import expand
+
+TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
+_SINKS: Final = (*TABLE_FORMATS, "topic", "console")
+_MB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepSpec:
+    """Done at the end of a run."""
+
+    compact_below_bytes: int | None = None  # files smaller than this are joined
+    keep_ms: int | None = None  # replaced files and old versions older than this are removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSink:
+    format: str
+    path: str = ""
+    table: str = ""  # Iceberg: a name in one of Spark's catalogs, instead of a path
+    partition_by: tuple[str, ...] = ()
+    upkeep: UpkeepSpec = field(default_factory=UpkeepSpec)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"{self.format} {self.table or self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSink:
+    """The value is VALUE, a column of text or bytes, or the whole row as JSON."""
+
+    topic: str
+    bootstrap: str
+    key: str | None = None
+    value: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"topic {self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSink:
+    rows: int = 20
+
+    @property
+    def label(self) -> str:
+        return "console"
+
+
+Sink = TableSink | TopicSink | ConsoleSink
+
+
+def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], resolve: Callable[[str], str]) -> Sink:
+    """BOOTSTRAP and OPTIONS are the source's: a topic sink that names no broker writes to the same one."""
+    kind = section.choice("type", _SINKS)
+    if kind == "console":
+        section.only("type", "rows")
+        return ConsoleSink(rows=section.number("rows") or 20)
+    if kind == "topic":
+        section.only("type", "topic", "bootstrap", "key", "value", "options")
+        own = section.optional_text("bootstrap")
+        shared = {} if own else {name: value for name, value in options.items() if name.startswith("kafka.")}
+        given = {name: expand(section, "options", value) for name, value in section.text_map("options").items()}
+        return TopicSink(
+            topic=section.text("topic"),
+            bootstrap=own or bootstrap,
+            key=section.optional_text("key"),
+            value=section.optional_text("value"),
+            options={**shared, **given},
+        )
+    return read_table(section, kind, resolve)
+
+
+def read_table(section: Section, kind: str, resolve: Callable[[str], str]) -> TableSink:
+    section.only("type", "path", "table", "partition_by", "upkeep", "options")
+    path, table = section.optional_text("path"), section.optional_text("table")
+    if table is not None and kind != "iceberg":
+        section.fail("only an iceberg sink can be named by table; the others need a path", "table")
+    if (path is None) == (table is None):
+        section.fail(f"a {kind} sink needs a path" + (" or a table, one of the two" if kind == "iceberg" else ""))
+    return TableSink(
+        format=kind,
+        path=resolve(path) if path else "",
+        table=table or "",
+        partition_by=section.texts("partition_by"),
+        upkeep=_upkeep(section.section("upkeep")),
+        options=section.text_map("options"),
+    )
+
+
+def _upkeep(section: Section | None) -> UpkeepSpec:
+    if section is None:
+        return UpkeepSpec()
+    section.only("compact_below_mb", "keep")
+    megabytes = section.number("compact_below_mb")
+    return UpkeepSpec(
+        compact_below_bytes=None if megabytes is None else megabytes * _MB,
+        keep_ms=section.duration_ms("keep"),
+    )

@@ -1,0 +1,112 @@
+"""Where the records come from: `[source]`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from ixion.pipelines.spec.section import Section
+
+# What can be had of a record beside its fields; each becomes the column _NAME.
+META_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where a first run begins; later runs go on where the last one ended."""
+
+    kind: Literal["earliest", "latest", "offsets", "time"] = "earliest"
+    offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # topic -> partition -> first offset
+    time_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec:
+    bootstrap: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    start: Start = field(default_factory=Start)
+    include: tuple[str, ...] = ()
+    max_records_per_batch: int | None = None
+    min_partitions: int | None = None
+    committed_only: bool = True
+    create_missing: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)  # handed to Spark's connector as they are
+
+
+def read_source(section: Section) -> SourceSpec:
+    section.only(
+        *("bootstrap", "topics", "pattern", "start", "include", "max_records_per_batch", "min_partitions"),
+        *("committed_only", "create_missing", "options"),
+    )
+    topics, pattern = section.texts("topics"), section.optional_text("pattern")
+    if bool(topics) == bool(pattern):
+        section.fail('name either topics = ["…"] or pattern = "…", one of the two')
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            section.fail(f"{section.label('pattern')} is no regular expression: {error}", "pattern")
+    create = section.flag("create_missing", False)
+    if create and pattern is not None:
+        section.fail("create_missing needs topics by name, not a pattern", "create_missing")
+    return SourceSpec(
+        bootstrap=expand(section, "bootstrap", section.text("bootstrap", "localhost:9092")),
+        topics=topics,
+        pattern=pattern,
+        start=_read_start(section),
+        include=section.texts("include", META_COLUMNS),
+        max_records_per_batch=section.number("max_records_per_batch"),
+        min_partitions=section.number("min_partitions"),
+        committed_only=section.flag("committed_only", True),
+        create_missing=create,
+        options={name: expand(section, "options", value) for name, value in section.text_map("options").items()},
+    )
+
+
+def expand(section: Section, name: str, text: str) -> str:
+    """${NAME} from the environment, so that no password needs to stand in the file."""
+
+    def replace(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1])
+        if value is None:
+            section.fail(f"{section.label(name)} wants the environment variable {match[1]}, which is not set", name)
+        return value
+
+    return re.sub(r"\$\{(\w+)\}", replace, text)
+
+
+def _read_start(section: Section) -> Start:
+    value = section.raw("start")
+    if isinstance(value, datetime):
+        return Start(kind="time", time_ms=_milliseconds(value))
+    if isinstance(value, dict):
+        return Start(kind="offsets", offsets={str(topic): _offsets(section, part) for topic, part in value.items()})
+    text = section.text("start", "earliest")
+    if text == "earliest":
+        return Start(kind="earliest")
+    if text == "latest":
+        return Start(kind="latest")
+    try:
+        return Start(kind="time", time_ms=_milliseconds(datetime.fromisoformat(text)))
+    except ValueError:
+        hint = 'allowed: "earliest", "latest", a time such as 2026-01-31T08:00:00Z, or { orders = { 0 = 1200 } }'
+        section.fail(f"{section.label('start')} is {text!r}", "start", hint)
+
+
+def _offsets(section: Section, value: object) -> dict[int, int]:
+    try:
+        assert isinstance(value, dict)
+        return {int(partition): int(offset) for partition, offset in value.items()}
+    except (AssertionError, TypeError, ValueError):
+        section.fail(f"{section.label('start')} must be written {{ topic = {{ 0 = 1200, 1 = 900 }} }}", "start")
+
+
+def _milliseconds(moment: datetime) -> int:
+    """A time without a zone is UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

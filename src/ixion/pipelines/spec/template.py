@@ -1,0 +1,95 @@
+"""The file that `ixion pipeline init` writes: it runs as it is, and shows what else there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TEMPLATE: Final = '''\
+# A pipeline: from a topic to a table, each record exactly once.
+#
+#   ixion pipeline check {file}     look at everything, run nothing
+#   ixion pipeline run {file}       take in what is there, then stop; --follow keeps going
+#   ixion pipeline sample {file}    send a few example orders to the topic
+#
+# Paths are relative to this file; hdfs://… and s3a://… work too. What is commented out shows what else can be said.
+
+name = "{name}"
+# checkpoint = ".ixion/{name}"           # where the pipeline remembers how far it has come
+# every = "30s"                         # with --follow: one batch every 30 seconds
+
+[source]
+bootstrap = "localhost:9092"
+topics = ["{name}"]                      # or: pattern = "{name}-.*"
+create_missing = true                   # make the topic if the broker does not have it yet
+start = "earliest"                      # of the first run; "latest", 2026-01-31T08:00:00Z, {{ {name} = {{ 0 = 120 }} }}
+include = ["partition", "offset"]       # columns _partition, _offset; also topic, timestamp, key, key_bytes, headers
+max_records_per_batch = 1000000
+# min_partitions = 4                    # more tasks than the topic has partitions
+# [source.options]                      # handed to Spark's Kafka connector; ${{NAME}} is taken from the environment
+# "kafka.security.protocol" = "SASL_SSL"
+# "kafka.sasl.jaas.config" = "…PlainLoginModule required username='me' password='${{PASSWORD}}';"
+
+[format]
+type = "json"                           # csv, avro, text, bytes
+# Without a schema, JSON and CSV are looked at once, on the first run, and what is found is kept.
+schema = """
+    order_id STRING, customer STRING, country STRING, amount DOUBLE, at TIMESTAMP
+"""
+# tombstones = "drop"                   # records without a value; "keep" (as nulls), "quarantine"
+# [format.drift]                        # records whose fields are not those of the schema
+# new = "keep"                          # in _extra, as JSON; "ignore", "quarantine", "fail"
+# missing = "quarantine"                # "null", "fail"
+# retyped = "quarantine"                # "null", "fail"
+
+# A record that breaks one of these is not lost: it goes to the quarantine table with its raw bytes and the reason.
+[[expectations]]
+name = "has an id"
+check = "order_id IS NOT NULL"
+otherwise = "quarantine"                # "warn", "drop", "fail"
+
+[[expectations]]
+name = "amount is positive"
+check = "amount > 0"
+otherwise = "quarantine"
+
+# Steps run one after the other; `stream` is what the step before gave.
+[[steps]]
+sql = "SELECT *, date(at) AS day FROM stream"
+
+# [[steps]]
+# watermark = {{ column = "at", delay = "10 minutes" }}      # what comes later than that counts as lost to time
+# [[steps]]
+# deduplicate = ["order_id"]
+# [[steps]]
+# window = {{ column = "at", size = "1 hour", by = ["country"], aggregates = {{ revenue = "sum(amount)" }} }}
+# [tables.customers]
+# path = "customers.parquet"
+# [[steps]]
+# join = {{ table = "customers", on = ["customer"] }}
+# [[steps]]
+# python = "my_steps:enrich"             # a function DataFrame -> DataFrame in my_steps.py beside this file
+
+[[sinks]]
+type = "parquet"                        # "delta", "iceberg", "topic", "console"; write as many [[sinks]] as you like
+path = "lake/{name}"
+partition_by = ["day"]
+# [sinks.upkeep]                        # at the end of a run
+# compact_below_mb = 32
+# keep = "7 days"
+
+# [[sinks]]
+# type = "topic"
+# topic = "{name}-clean"
+# key = "order_id"
+
+# [quarantine]
+# path = "lake/{name}_quarantine"
+
+# [spark]
+# master = "spark://host:7077"          # without it: this machine, all cores
+# conf = {{ "spark.driver.memory" = "2g" }}
+'''
+
+
+def template(name: str) -> str:
+    return _TEMPLATE.format(name=name, file=f"{name}.toml")

@@ -1,0 +1,108 @@
+"""The steps of a pipeline, each a function from a frame to a frame."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ixion.config.table import meant
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spec.durations import spark_interval
+from ixion.pipelines.spec.steps import (
+    DeduplicateStep,
+    JoinStep,
+    PythonStep,
+    SqlStep,
+    Step,
+    TableSpec,
+    WatermarkStep,
+    WindowStep,
+)
+
+
+def apply_steps(frame: DataFrame, steps: Sequence[Step], tables: Mapping[str, TableSpec], folder: Path) -> DataFrame:
+    """FOLDER is where Python steps are looked for first."""
+    spark = frame.sparkSession
+    for name, table in tables.items():
+        read_table(spark, table).createOrReplaceTempView(name)
+    watermarked = False
+    for step in steps:
+        watermarked = watermarked or isinstance(step, WatermarkStep)
+        frame = _apply(frame, step, folder, watermarked)
+    return frame
+
+
+def read_table(spark: SparkSession, table: TableSpec) -> DataFrame:
+    options = {"header": "true", "inferSchema": "true", **table.options} if table.format == "csv" else table.options
+    return spark.read.format(table.format).options(**options).load(table.path)
+
+
+def _apply(frame: DataFrame, step: Step, folder: Path, watermarked: bool) -> DataFrame:
+    if isinstance(step, SqlStep):
+        frame.createOrReplaceTempView("stream")
+        return frame.sparkSession.sql(step.query)
+    if isinstance(step, PythonStep):
+        return _call(python_function(step.function, folder, frame.sparkSession), step.function, frame)
+    if isinstance(step, WatermarkStep):
+        need_columns(frame, "watermark", [step.column])
+        return frame.withWatermark(step.column, spark_interval(step.delay_ms))
+    if isinstance(step, DeduplicateStep):
+        need_columns(frame, "deduplicate", step.columns)
+        columns = list(step.columns)
+        # Within the watermark, Spark forgets a key when it can no longer come again; without one it never forgets.
+        if watermarked and frame.isStreaming:
+            return frame.dropDuplicatesWithinWatermark(columns)
+        return frame.dropDuplicates(columns)
+    if isinstance(step, JoinStep):
+        need_columns(frame, "join", step.on)
+        table = frame.sparkSession.table(step.table)
+        need_columns(table, f"join with {step.table}", step.on)
+        return frame.join(F.broadcast(table), list(step.on), step.how)
+    return _window(frame, step)
+
+
+def _window(frame: DataFrame, step: WindowStep) -> DataFrame:
+    need_columns(frame, "window", [step.column, *step.by])
+    slide = spark_interval(step.slide_ms) if step.slide_ms else None
+    window = F.window(step.column, spark_interval(step.size_ms), slide)
+    aggregates = [F.expr(sql).alias(name) for name, sql in step.aggregates.items()]
+    grouped = frame.groupBy(window.alias("window"), *step.by).agg(*aggregates)
+    return grouped.select("window.start", "window.end", *step.by, *step.aggregates)
+
+
+def need_columns(frame: DataFrame, step: str, columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in frame.columns:
+            hint = f"there are: {', '.join(frame.columns)}"
+            raise PipelineError(f"{step}: there is no column {column}{meant(column, frame.columns, 0.6)}", hint=hint)
+
+
+def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
+    """The function at "module:name"; a module beside the pipeline file is sent to the workers too."""
+    module_name, _, name = path.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        hint = f"it is looked for in {folder} and among the installed packages"
+        raise PipelineError(f"the Python step {path} cannot be imported: {error}", hint=hint) from error
+    function: Callable[[DataFrame], DataFrame] | None = getattr(module, name, None)
+    if not callable(function):
+        raise PipelineError(f"{module_name} has no function {name}{meant(name, dir(module), 0.6)}")
+    own_file = folder / f"{module_name}.py"
+    if own_file.is_file():
+        spark.sparkContext.addPyFile(str(own_file))
+    return function
+
+
+def _call(function: Callable[[DataFrame], DataFrame], path: str, frame: DataFrame) -> DataFrame:
+    result = function(frame)
+    if not hasattr(result, "sparkSession"):
+        raise PipelineError(f"the Python step {path} gave {type(result).__name__}; it must give a DataFrame")
+    return result
