@@ -29,6 +29,12 @@ HOT = (
         "log/flushing.py",
         "log/offset_map.py",
     ),
+    # Of the broker, what every produce and every fetch goes through.
+    *("replica/append.py", "replica/append_result.py", "replica/counters.py", "replica/delayed_fetch.py"),
+    *("replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py", "replica/follower.py"),
+    *("replica/manager.py", "replica/partition.py", "replica/read.py"),
+    *("apis/call.py", "apis/dispatch.py", "apis/fetch_session.py", "apis/k00_produce.py", "apis/k01_fetch.py"),
+    *("apis/leaders.py",),
 )
 SOURCE = Path("src/ixion")
 
