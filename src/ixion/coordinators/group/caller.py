@@ -1,0 +1,12 @@
+"""Who sends a request, as far as a group cares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    version: int  # of the request
+    client_id: str
+    host: str  # as Kafka shows it: a slash, then the address

@@ -1,0 +1,46 @@
+"""The wait for a member's next sign of life.
+
+Completes when
+  A. the member gave one, or waits for an answer of ours, which is as good;
+  B. a member who was only given an id came back with it, so is a real member now;
+  C. the member is gone, or the group is;
+  D. the time is up: the session timeout passed, and `on_failed` decides what that means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.states import DEAD
+from ixion.purgatory import DelayedOperation
+
+OnFailed = Callable[[ClassicGroup, str, bool], None]  # group, member id, whether it had only been given an id
+
+
+class DelayedHeartbeat(DelayedOperation):
+    __slots__ = ("_group", "_is_pending", "_member_id", "_on_failed")
+
+    def __init__(
+        self, group: ClassicGroup, member_id: str, timeout_ms: int, on_failed: OnFailed, *, is_pending: bool = False
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._group = group
+        self._member_id = member_id
+        self._is_pending = is_pending
+        self._on_failed = on_failed
+
+    def try_complete(self) -> bool:
+        group = self._group
+        member = group.members.get(self._member_id)
+        if self._is_pending:
+            over = member is not None or self._member_id not in group.pending_members  # B, C
+        else:
+            over = member is None or member.is_alive  # C, A
+        return (over or group.state is DEAD) and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Nothing waits for it but the timeout."""
+
+    def on_expiration(self) -> None:
+        self._on_failed(self._group, self._member_id, self._is_pending)  # D

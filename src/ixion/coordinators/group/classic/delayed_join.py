@@ -1,0 +1,75 @@
+"""The wait for members to join a rebalance.
+
+`DelayedJoin` completes when
+  A. all known members have joined, and nobody who was given an id is still to come back with it;
+  B. the group is gone: deleted, or moved to another coordinator;
+  C. the time is up, which is the longest rebalance timeout of any member.
+
+`InitialDelayedJoin` is the wait of a group that was empty. The first member would be alone in a rebalance that the
+next member a moment later starts again, so it waits `group.initial.rebalance.delay.ms`, whoever has joined; and each
+such span in which somebody new came is followed by another one, up to the rebalance timeout in all. Delay 3 s, rebalance
+timeout 10 s, a member every 2 s: spans end at 3, 6, 9, 10 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.states import DEAD
+from ixion.purgatory import DelayedOperation
+
+OnJoined = Callable[[ClassicGroup], None]
+
+
+class DelayedJoin(DelayedOperation):
+    __slots__ = ("_group", "_on_joined")
+
+    def __init__(self, group: ClassicGroup, delay_ms: int, on_joined: OnJoined) -> None:
+        super().__init__(delay_ms)
+        self._group = group
+        self._on_joined = on_joined
+
+    def try_complete(self) -> bool:
+        group = self._group
+        if group.has_all_members_joined or group.state is DEAD:  # A, B
+            return self.force_complete()
+        return False
+
+    def on_complete(self) -> None:
+        self._on_joined(self._group)
+
+
+class InitialDelayedJoin(DelayedOperation):
+    __slots__ = ("_go_on", "_group", "_on_joined", "_remaining_ms", "_span_ms")
+
+    def __init__(
+        self,
+        group: ClassicGroup,
+        span_ms: int,
+        remaining_ms: int,
+        on_joined: OnJoined,
+        go_on: Callable[[InitialDelayedJoin], None],
+    ) -> None:
+        """Waits the shorter of a span and what remains; `go_on` puts the next wait into the purgatory."""
+        super().__init__(min(span_ms, remaining_ms))
+        self._group = group
+        self._span_ms = span_ms
+        self._remaining_ms = max(remaining_ms - span_ms, 0)  # after this wait
+        self._on_joined = on_joined
+        self._go_on = go_on
+
+    @property
+    def group_id(self) -> str:
+        return self._group.group_id
+
+    def try_complete(self) -> bool:
+        return self._group.state is DEAD and self.force_complete()  # B
+
+    def on_complete(self) -> None:
+        group = self._group
+        if group.new_member_added and self._remaining_ms > 0 and group.state is not DEAD:
+            group.new_member_added = False
+            self._go_on(InitialDelayedJoin(group, self._span_ms, self._remaining_ms, self._on_joined, self._go_on))
+        else:
+            self._on_joined(group)

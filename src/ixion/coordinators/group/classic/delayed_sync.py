@@ -1,0 +1,42 @@
+"""The wait for every member of a new generation to ask for its assignment.
+
+Completes when
+  A. all have asked;
+  B. the generation is over: another rebalance began, or the group is gone;
+  C. the time is up, and `on_failed` removes those who did not ask. A member that joins and then hangs, the leader above
+     all, would otherwise hold the group in CompletingRebalance for as long as its heartbeat thread lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, STABLE
+from ixion.purgatory import DelayedOperation
+
+
+class DelayedSync(DelayedOperation):
+    __slots__ = ("_generation", "_group", "_on_failed")
+
+    def __init__(self, group: ClassicGroup, delay_ms: int, on_failed: Callable[[ClassicGroup], None]) -> None:
+        super().__init__(delay_ms)
+        self._group = group
+        self._generation = group.generation
+        self._on_failed = on_failed
+
+    def _is_current(self) -> bool:
+        group = self._group
+        return group.generation == self._generation and group.state in (COMPLETING_REBALANCE, STABLE)
+
+    def try_complete(self) -> bool:
+        if not self._is_current() or not self._group.pending_sync:  # B, A
+            return self.force_complete()
+        return False
+
+    def on_complete(self) -> None:
+        """Nothing waits for it but the timeout."""
+
+    def on_expiration(self) -> None:
+        if self._is_current() and self._group.pending_sync:
+            self._on_failed(self._group)  # C

@@ -1,0 +1,41 @@
+"""Watches that members are alive: one `DelayedHeartbeat` per member, renewed by every sign of life."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.coordinators.group.classic.delayed_heartbeat import DelayedHeartbeat, OnFailed
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.member import ClassicMember
+from ixion.purgatory import DelayedOperationPurgatory
+
+# How long a new member may wait in its first rebalance. It cannot heartbeat, as it does not know its id yet, and its
+# connection is not read while it waits; if it gave up and came back under another id, this removes what it left.
+NEW_MEMBER_TIMEOUT_MS: Final = 300_000
+
+
+class Heartbeats:
+    def __init__(self, purgatory: DelayedOperationPurgatory, on_failed: OnFailed) -> None:
+        self._purgatory = purgatory
+        self._on_failed = on_failed
+
+    def renew(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
+        """The member is alive now; expect the next sign within its session timeout."""
+        key = (group.group_id, member.member_id)
+        member.heartbeat_satisfied = True
+        self._purgatory.check_and_complete(key)
+        member.heartbeat_satisfied = False
+        wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        # The condition is known not to hold, unless the member waits for us: then nothing is to be watched.
+        self._purgatory.try_complete_else_watch(
+            DelayedHeartbeat(group, member.member_id, wait_ms, self._on_failed), (key,)
+        )
+
+    def expect_return(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+        """A member was given an id and is to come back with it."""
+        operation = DelayedHeartbeat(group, member_id, timeout_ms, self._on_failed, is_pending=True)
+        self._purgatory.try_complete_else_watch(operation, ((group.group_id, member_id),))
+
+    def end(self, group: ClassicGroup, member_id: str) -> None:
+        """The member, or the group, is gone: stop watching."""
+        self._purgatory.check_and_complete((group.group_id, member_id))

@@ -1,0 +1,230 @@
+"""JoinGroup: a member comes, or comes back.
+
+What happens depends on who asks:
+
+| who                            | what                                                                             |
+|--------------------------------|----------------------------------------------------------------------------------|
+| new, dynamic, version 4 and up | gets an id (MEMBER_ID_REQUIRED) and is to come back with it; else a client that   |
+|                                | times out and retries would leave a dead member behind each time                  |
+| new, dynamic, older            | is added                                                                          |
+| new, static, instance unknown  | is added                                                                          |
+| new, static, instance known    | replaces the member of that name, which is fenced; a stable group stays stable    |
+|                                | if its protocol does                                                              |
+| back with the id it was given  | is added                                                                          |
+| a member                       | PreparingRebalance: joins. CompletingRebalance: is told the generation again if   |
+|                                | nothing about it changed. Stable: the same for followers; the leader starts a     |
+|                                | rebalance, because that is how it says that topics have changed                   |
+
+The answer waits until the rebalance has everybody (see `delayed_join`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from ixion.config import group_settings as settings
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.classic.answers import join_error, joined, sync_error
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.heartbeats import NEW_MEMBER_TIMEOUT_MS
+from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.rules import check_member, has_room_for
+from ixion.coordinators.group.classic.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
+
+ID_REQUIRED_FROM = 4  # versions of JoinGroup
+SKIPS_ASSIGNMENT_FROM = 9
+REBALANCE_TIMEOUT_FROM = 1
+
+
+class Join:
+    """One JoinGroup request on its way through a group."""
+
+    def __init__(
+        self, request: JoinGroupRequest, caller: Caller, respond: RespondJoin, new_id: Callable[[str], str]
+    ) -> None:
+        self.member_id = request.member_id
+        self.instance_id = request.group_instance_id
+        self.session_timeout_ms = request.session_timeout_ms
+        self.rebalance_timeout_ms = (
+            request.rebalance_timeout_ms if caller.version >= REBALANCE_TIMEOUT_FROM else request.session_timeout_ms
+        )
+        self.protocol_type = request.protocol_type
+        named = {protocol.name: protocol.metadata for protocol in reversed(request.protocols)}
+        self.protocols: Protocols = tuple(reversed(named.items()))  # each name once, the first counts
+        self.reason = request.reason or "it gave no reason"
+        self.caller = caller
+        self.respond = respond
+        self._new_id = new_id
+
+    def draw_id(self) -> str:
+        return self._new_id(self.caller.client_id if self.instance_id is None else self.instance_id)
+
+    def fail(self, code: ErrorCode, member_id: str | None = None) -> None:
+        self.respond(join_error(code, self.member_id if member_id is None else member_id))
+
+    def member(self, member_id: str) -> ClassicMember:
+        return ClassicMember(
+            member_id=member_id,
+            instance_id=self.instance_id,
+            client_id=self.caller.client_id,
+            client_host=self.caller.host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            protocol_type=self.protocol_type,
+            protocols=self.protocols,
+        )
+
+
+def random_id(prefix: str) -> str:
+    return f"{prefix}-{uuid4()}"
+
+
+class Joining:
+    def __init__(self, rebalance: Rebalance, config: DynamicConfig, new_id: Callable[[str], str] = random_id) -> None:
+        self._rebalance = rebalance
+        self._config = config
+        self._new_id = new_id
+
+    def check_timeout(self, request: JoinGroupRequest) -> bool:
+        config = self._config.current
+        least, most = config[settings.GROUP_MIN_SESSION_TIMEOUT_MS], config[settings.GROUP_MAX_SESSION_TIMEOUT_MS]
+        return least <= request.session_timeout_ms <= most
+
+    def join(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, respond: RespondJoin) -> None:
+        join = Join(request, caller, respond, self._new_id)
+        if not has_room_for(group, join.member_id, self._config.current[settings.GROUP_MAX_SIZE]):
+            self._shed(group, join)
+        elif group.state is DEAD:
+            join.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif not group.supports(join.protocol_type, [name for name, _ in join.protocols]):
+            join.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif not join.member_id:
+            self._join_new(group, join)
+        else:
+            self._join_known(group, join)
+        if group.state is PREPARING_REBALANCE:
+            self._rebalance.check_join(group)
+
+    def _shed(self, group: ClassicGroup, join: Join) -> None:
+        member = group.members.get(join.member_id)
+        join.fail(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        if member is not None:
+            self._rebalance.remove(group, member, "the group is larger than group.max.size")
+        elif join.member_id in group.pending_members:
+            self._rebalance.remove_pending(group, join.member_id)
+
+    def _join_new(self, group: ClassicGroup, join: Join) -> None:
+        member_id = join.draw_id()
+        if join.instance_id is not None:
+            if join.instance_id in group.static_members:
+                self._replace(group, join, join.instance_id, member_id)
+            else:
+                self._add(group, join, member_id)
+        elif join.caller.version >= ID_REQUIRED_FROM:
+            group.pending_members.add(member_id)
+            self._rebalance.heartbeats.expect_return(group, member_id, join.session_timeout_ms)
+            join.fail(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        else:
+            self._add(group, join, member_id)
+
+    def _join_known(self, group: ClassicGroup, join: Join) -> None:
+        if join.member_id in group.pending_members and join.instance_id is None:
+            self._add(group, join, join.member_id)
+            return
+        code = check_member(group, join.member_id, join.instance_id)
+        if code is not ErrorCode.NONE:
+            join.fail(code)
+            return
+        member = group.members[join.member_id]
+        changed = member.protocols != join.protocols
+        if group.state is PREPARING_REBALANCE:
+            self._update(group, member, join)
+        elif group.state is COMPLETING_REBALANCE:
+            if changed:
+                self._update(group, member, join)
+            else:  # it did not receive our first answer
+                join.respond(joined(group, join.member_id))
+        elif group.state is STABLE:
+            if changed or group.leader_id == join.member_id:
+                self._update(group, member, join)
+            else:
+                join.respond(joined(group, join.member_id))
+        else:
+            assert group.state in (EMPTY, DEAD)
+            join.fail(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def _add(self, group: ClassicGroup, join: Join, member_id: str) -> None:
+        member = join.member(member_id)
+        member.is_new = True
+        if group.state is PREPARING_REBALANCE and group.generation == 0:
+            group.new_member_added = True
+        was_pending = member_id in group.pending_members
+        group.add(member, join.respond)
+        if was_pending:
+            self._rebalance.heartbeats.end(group, member_id)
+        self._rebalance.heartbeats.renew(group, member, NEW_MEMBER_TIMEOUT_MS)
+        self._rebalance.prepare_if_possible(group, f"member {member_id} joins: {join.reason}")
+
+    def _update(self, group: ClassicGroup, member: ClassicMember, join: Join) -> None:
+        # A join that waited already is of a connection that was given up, or it would not be asked again.
+        group.answer_join(member, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms, join.respond)
+        self._rebalance.prepare_if_possible(group, f"member {member.member_id} joins again: {join.reason}")
+
+    def _replace(self, group: ClassicGroup, join: Join, instance_id: str, new_id: str) -> None:
+        """An instance came back without its member id, so it was restarted. The one of before is fenced."""
+        old_id = group.static_members[instance_id]
+        old_leader = group.leader_id
+        member = group.members[old_id]
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._fence(group, member)
+        group.rename_static(instance_id, new_id)
+        self._rebalance.heartbeats.end(group, old_id)
+        group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms, join.respond)
+        self._rebalance.heartbeats.renew(group, member)
+        if group.state is COMPLETING_REBALANCE:
+            # The leader may be assigning to the old id at this moment.
+            self._rebalance.prepare(group, f"instance {instance_id} came back: {join.reason}")
+        elif group.state is STABLE:
+            if group.elect_protocol() != group.protocol_name:
+                self._rebalance.prepare(group, f"instance {instance_id} came back with other protocols")
+                return
+
+            def stored(code: ErrorCode) -> None:
+                if code is ErrorCode.NONE:
+                    if group.state is STABLE:
+                        group.answer_join(member, _as_before(group, member, old_leader, join.caller.version))
+                    return
+                if member.member_id == new_id and group.static_members.get(instance_id) == new_id:
+                    group.answer_join(member, join_error(code))
+                    group.update(member, *before, None)
+                    group.rename_static(instance_id, old_id)
+                    self._rebalance.heartbeats.renew(group, member)
+
+            self._rebalance.store(group, {each.member_id: each.assignment for each in group.members.values()}, stored)
+
+    def _fence(self, group: ClassicGroup, member: ClassicMember) -> None:
+        group.answer_join(member, join_error(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
+        group.answer_sync(member, sync_error(ErrorCode.FENCED_INSTANCE_ID))
+
+
+def _as_before(group: ClassicGroup, member: ClassicMember, old_leader: str | None, version: int) -> JoinGroupResponse:
+    """The answer to a static member that came back to a stable group: the present generation, to which it then syncs.
+
+    If it is the leader it must not assign again: the group would not listen. From version 9 on it can be told so; before
+    that it is told of a leader that is not it.
+    """
+    if version >= SKIPS_ASSIGNMENT_FROM:
+        return joined(group, member.member_id, skip_assignment=group.leader_id == member.member_id)
+    return joined(group, member.member_id, leader=old_leader)

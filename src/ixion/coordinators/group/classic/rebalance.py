@@ -1,0 +1,197 @@
+"""A rebalance from its beginning to the assignment, and what removes members from it.
+
+    prepare      those who wait for an assignment are sent to rejoin; wait for everybody (DelayedJoin)
+    on_joined    those who did not come are removed (static ones stay: they may be restarting); a new generation is
+                 told to all members, and everybody is to ask for its assignment in time (DelayedSync)
+    assign       the leader's assignment, once it is in the log, goes to all who wait; the group is stable
+
+Everything runs on one event loop. A method may answer requests, which does not re-enter the group.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from ixion.config import group_settings as settings
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.classic.answers import join_error, joined, sync_error, synced
+from ixion.coordinators.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
+from ixion.coordinators.group.classic.delayed_sync import DelayedSync
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.heartbeats import Heartbeats
+from ixion.coordinators.group.classic.member import ClassicMember
+from ixion.coordinators.group.classic.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from ixion.model.errors import ErrorCode
+from ixion.purgatory import DelayedOperationPurgatory
+from ixion.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+# Writes the group, with these assignments by member id, to the log, and then says how that went.
+StoreGroup = Callable[[ClassicGroup, Mapping[str, bytes], Callable[[ErrorCode], None]], None]
+
+
+class Rebalance:
+    def __init__(self, *, config: DynamicConfig, timer: Timer, clock_ms: Callable[[], int], store: StoreGroup) -> None:
+        self._config = config
+        self._clock_ms = clock_ms
+        self.store = store
+        self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer)
+        self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer)
+        self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
+
+    def prepare_if_possible(self, group: ClassicGroup, reason: str) -> None:
+        if group.can_rebalance:
+            self.prepare(group, reason)
+
+    def prepare(self, group: ClassicGroup, reason: str) -> None:
+        """Begin a rebalance."""
+        if group.state is COMPLETING_REBALANCE:
+            self._refuse_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.pending_sync.clear()
+        self.check_sync(group)
+        was_empty = group.state is EMPTY
+        group.transition(PREPARING_REBALANCE, self._clock_ms())
+        logger.info("group %s prepares a rebalance after generation %d: %s", group.group_id, group.generation, reason)
+        if was_empty:
+            group.new_member_added = False
+            span_ms = self._config.current[settings.GROUP_INITIAL_REBALANCE_DELAY_MS]
+            whole_ms = max(span_ms, group.rebalance_timeout_ms)
+            self._wait_initially(InitialDelayedJoin(group, span_ms, whole_ms, self._on_joined, self._wait_initially))
+        else:
+            self._wait_for_members(group)
+
+    def check_join(self, group: ClassicGroup) -> None:
+        """Somebody joined or went: perhaps everybody is here now."""
+        self.rebalance_purgatory.check_and_complete(("join", group.group_id))
+
+    def check_sync(self, group: ClassicGroup) -> None:
+        self.rebalance_purgatory.check_and_complete(("sync", group.group_id))
+
+    def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
+        """The leader's assignment: stored, then handed out. A member that it leaves out gets an empty one."""
+        generation = group.generation
+        complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
+
+        def stored(code: ErrorCode) -> None:
+            # By now another rebalance may be under way; then these assignments are of no interest any more.
+            if group.state is not COMPLETING_REBALANCE or group.generation != generation:
+                return
+            if code is not ErrorCode.NONE:
+                self._refuse_assignment(group, code)
+                self.prepare_if_possible(group, f"its assignment could not be stored: {code.name}")
+                return
+            group.transition(STABLE, self._clock_ms())
+            for member in list(group.members.values()):
+                member.assignment = complete.get(member.member_id, b"")
+                if group.answer_sync(member, synced(group, member)):
+                    # While it waited for us its session could not run out, so nobody watches it: begin again.
+                    self.heartbeats.renew(group, member)
+
+        self.store(group, complete, stored)
+
+    def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
+        """A member left or failed; those who stay share its partitions."""
+        self._drop(group, member)
+        if group.state in (STABLE, COMPLETING_REBALANCE):
+            self.prepare_if_possible(group, reason)
+        elif group.state is PREPARING_REBALANCE:
+            self.check_join(group)
+
+    def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
+        group.remove(member_id)
+        self.heartbeats.end(group, member_id)
+        if group.state is PREPARING_REBALANCE:
+            self.check_join(group)
+
+    def unload(self, group: ClassicGroup, code: ErrorCode) -> None:
+        """The group is coordinated elsewhere from now on, or deleted; whoever waits is told so."""
+        group.transition(DEAD, self._clock_ms())
+        for member in list(group.members.values()):
+            group.answer_join(member, join_error(code, member.member_id))
+            group.answer_sync(member, sync_error(code))
+            self.heartbeats.end(group, member.member_id)
+        for member_id in group.pending_members:
+            self.heartbeats.end(group, member_id)
+        self.check_join(group)
+        self.check_sync(group)
+
+    def resume(self, group: ClassicGroup) -> None:
+        """The group was read from the log: its members have a session timeout to show up."""
+        for member in group.members.values():
+            self.heartbeats.renew(group, member)
+        if len(group.members) > self._config.current[settings.GROUP_MAX_SIZE]:
+            self.prepare_if_possible(group, "it was loaded with more members than group.max.size")
+
+    def _wait_initially(self, operation: InitialDelayedJoin) -> None:
+        self.rebalance_purgatory.try_complete_else_watch(operation, (("join", operation.group_id),))
+
+    def _wait_for_members(self, group: ClassicGroup) -> None:
+        operation = DelayedJoin(group, group.rebalance_timeout_ms, self._on_joined)
+        self.rebalance_purgatory.try_complete_else_watch(operation, (("join", group.group_id),))
+
+    def _on_joined(self, group: ClassicGroup) -> None:
+        """All are here, or the time is up."""
+        if group.state is not PREPARING_REBALANCE:
+            return
+        for member in [each for each in group.members.values() if not each.awaits_join and not each.is_static]:
+            self._drop(group, member)
+        if group.members and not group.elect_joined_leader():
+            # Only static members, and none of them came. Wait on, until they do or their sessions end.
+            self._wait_for_members(group)
+            return
+        group.next_generation(self._clock_ms())
+        if not group.members:
+            logger.info("group %s is empty in generation %d", group.group_id, group.generation)
+            self.store(group, {}, self._on_empty_stored)
+            return
+        logger.info("group %s has %d members in generation %d", group.group_id, len(group.members), group.generation)
+        for member in list(group.members.values()):
+            group.answer_join(member, joined(group, member.member_id))
+            member.is_new = False
+            group.pending_sync.add(member.member_id)
+            self.heartbeats.renew(group, member)
+        operation = DelayedSync(group, group.rebalance_timeout_ms, self._on_sync_failed)
+        self.rebalance_purgatory.try_complete_else_watch(operation, (("sync", group.group_id),))
+
+    def _on_empty_stored(self, code: ErrorCode) -> None:
+        """If it failed, a restart finds the generation before this one, whose members then time out. No harm done."""
+        if code is not ErrorCode.NONE:
+            logger.warning("an empty generation could not be stored: %s", code.name)
+
+    def _on_sync_failed(self, group: ClassicGroup) -> None:
+        late = [group.members[member_id] for member_id in group.pending_sync]
+        for member in late:
+            self._drop(group, member)
+        self.prepare_if_possible(group, f"{len(late)} members did not ask for their assignment in time")
+
+    def _on_heartbeat_failed(self, group: ClassicGroup, member_id: str, is_pending: bool) -> None:
+        if group.state is DEAD:
+            return
+        if is_pending:
+            self.remove_pending(group, member_id)
+            return
+        member = group.members.get(member_id)
+        if member is not None and not member.is_alive:
+            logger.info("member %s of group %s has failed", member_id, group.group_id)
+            self.remove(group, member, f"member {member_id} failed")
+
+    def _drop(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Out of the group. If a request of its waits, it is told to begin anew, should it still be there."""
+        group.answer_join(member, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
+        group.answer_sync(member, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+        group.remove(member.member_id)
+        self.heartbeats.end(group, member.member_id)
+
+    def _refuse_assignment(self, group: ClassicGroup, code: ErrorCode) -> None:
+        for member in list(group.members.values()):
+            member.assignment = b""
+            if group.answer_sync(member, sync_error(code)):
+                self.heartbeats.renew(group, member)

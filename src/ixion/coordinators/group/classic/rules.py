@@ -1,0 +1,85 @@
+"""Who may do what to a classic group, as codes: NONE is yes. Nothing here changes anything.
+
+The order of the questions is part of the protocol: a fenced static member must hear that it is fenced (it gives up),
+not that its generation is old (it would rejoin and fence its successor).
+"""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.states import DEAD, EMPTY, PREPARING_REBALANCE
+from ixion.model.errors import ErrorCode
+
+
+def check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+    """The member is in the group, and its instance, if it names one, is not somebody else by now."""
+    if instance_id is not None:
+        current = group.static_members.get(instance_id)
+        if current is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if current != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def check_generation(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    """A heartbeat, or the first part of a sync or a commit: a member that knows the present generation."""
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    code = check_member(group, member_id, instance_id)
+    if code is ErrorCode.NONE and generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return code
+
+
+def check_sync(
+    group: ClassicGroup,
+    member_id: str,
+    instance_id: str | None,
+    generation: int,
+    protocol_type: str | None,
+    protocol_name: str | None,
+) -> ErrorCode:
+    """As a heartbeat; and what the member believes to have agreed on is what was agreed."""
+    code = check_generation(group, member_id, instance_id, generation)
+    if code is not ErrorCode.NONE:
+        return code
+    if protocol_type is not None and protocol_type != group.protocol_type:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if protocol_name is not None and protocol_name != group.protocol_name:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def check_commit(
+    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, transactional: bool
+) -> ErrorCode:
+    """Members commit in their generation; outsiders (generation -1, no member id) only while nobody is in the group.
+
+    Old transactional clients name neither member nor generation; the producer's epoch is what fences them.
+    """
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation < 0 and group.state is EMPTY:
+        return ErrorCode.NONE
+    if generation >= 0 or member_id or instance_id is not None:
+        return check_generation(group, member_id, instance_id, generation)
+    if not transactional and group.state is not EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE
+
+
+def has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    """Whether the group may take in this member ("" is a new one) without passing group.max.size.
+
+    While a rebalance gathers members, those count who have joined this time: those who have not may be dead. So a
+    group that was loaded over its limit sheds the ones that come last.
+    """
+    if group.state in (EMPTY, DEAD):
+        return True
+    if group.state is PREPARING_REBALANCE:
+        member = group.members.get(member_id)
+        if member is not None and member.awaits_join:
+            return True
+        return group.awaiting_join < max_size
+    return member_id in group.members or len(group.members) < max_size

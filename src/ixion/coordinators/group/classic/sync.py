@@ -1,0 +1,74 @@
+"""SyncGroup, Heartbeat and LeaveGroup: what members do once they have joined."""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.classic.answers import sync_error, synced
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.member import RespondSync
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.rules import check_generation, check_member, check_sync
+from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
+
+
+def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> None:
+    """Asks for an assignment; the leader brings them. Waits while the leader has not."""
+    code = check_sync(
+        group,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+    )
+    if code is ErrorCode.NONE and group.state is EMPTY:
+        code = ErrorCode.UNKNOWN_MEMBER_ID
+    elif code is ErrorCode.NONE and group.state is PREPARING_REBALANCE:
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+    if code is not ErrorCode.NONE:
+        respond(sync_error(code))
+        return
+    member = group.members[request.member_id]
+    group.pending_sync.discard(member.member_id)
+    if group.state is COMPLETING_REBALANCE:
+        # A sync that waited already is of a connection that was given up, or it would not be asked again.
+        group.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.respond_sync = respond
+        rebalance.check_sync(group)
+        if group.leader_id == member.member_id:
+            rebalance.assign(group, {each.member_id: each.assignment for each in request.assignments})
+    else:
+        rebalance.check_sync(group)
+        respond(synced(group, member))
+        rebalance.heartbeats.renew(group, member)
+
+
+def heartbeat(rebalance: Rebalance, group: ClassicGroup, request: HeartbeatRequest) -> ErrorCode:
+    code = check_generation(group, request.member_id, request.group_instance_id, request.generation_id)
+    if code is not ErrorCode.NONE:
+        return code
+    if group.state is EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    rebalance.heartbeats.renew(group, group.members[request.member_id])
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
+
+
+def leave(rebalance: Rebalance, group: ClassicGroup, leaving: MemberIdentity) -> ErrorCode:
+    """A member goes. An administrator may name the instance only, without the member id."""
+    member_id, instance_id = leaving.member_id, leaving.group_instance_id
+    if not member_id:
+        current = None if instance_id is None else group.static_members.get(instance_id)
+        if current is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = current
+    elif member_id in group.pending_members:
+        rebalance.remove_pending(group, member_id)
+        return ErrorCode.NONE
+    code = check_member(group, member_id, instance_id)
+    if code is ErrorCode.NONE:
+        reason = leaving.reason or "it gave no reason"
+        rebalance.remove(group, group.members[member_id], f"member {member_id} leaves: {reason}")
+    return code
