@@ -222,8 +222,8 @@ class Joining:
 def _as_before(group: ClassicGroup, member: ClassicMember, old_leader: str | None, version: int) -> JoinGroupResponse:
     """The answer to a static member that came back to a stable group: the present generation, to which it then syncs.
 
-    If it is the leader it must not assign again: the group would not listen. From version 9 on it can be told so; before
-    that it is told of a leader that is not it.
+    If it is the leader it must not assign again: the group would not listen. From version 9 on it can be told so;
+    before that it is told of a leader that is not it.
     """
     if version >= SKIPS_ASSIGNMENT_FROM:
         return joined(group, member.member_id, skip_assignment=group.leader_id == member.member_id)

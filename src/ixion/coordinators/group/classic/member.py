@@ -76,8 +76,11 @@ class ClassicMember:
 
     @property
     def is_alive(self) -> bool:
-        """Whether an expected heartbeat may be ticked off. Who waits for our answer cannot send one, so counts as alive;
-        except a new member, who may have given up its connection and come back under another id."""
+        """Whether an expected heartbeat may be ticked off.
+
+        Who waits for our answer cannot send one, so counts as alive; except a new member, who may have given up its
+        connection and come back under another id.
+        """
         if not self.is_new and (self.awaits_join or self.awaits_sync):
             return True
         return self.heartbeat_satisfied

@@ -1,6 +1,6 @@
 """What consumers of a classic group tell their leader, as far as the broker looks into it: the topics.
 
-Every version of a subscription begins like version 0, so newer ones are read too: two bytes of version, then the topics.
+Every version of a subscription begins like version 0, so newer ones are read too: two bytes of version, the topics.
 """
 
 from __future__ import annotations

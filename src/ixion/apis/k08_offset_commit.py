@@ -1,0 +1,96 @@
+"""OffsetCommit (8), versions 2 to 10: a group stores how far it has read.
+
+Members name their generation (from version 9 on also the member epoch of a consumer group, KIP-848); who is no member
+names -1 and may commit while nobody is in the group. A topic that does not exist is answered by its partitions; with
+version 10 topics go by id (KIP-848, KAFKA-17593), and an id that nobody knows by UNKNOWN_TOPIC_ID. Offset, leader epoch and
+metadata are kept as given. Versions 2 to 4 may ask for a retention of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ixion.wire.answer import LATER, Later
+
+TOPIC_IDS_FROM: Final = 10
+NO_RETENTION_FROM: Final = 5
+
+
+def make(services: Services) -> Handle:
+    groups = services.groups
+    image = services.image
+
+    def find(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int, ErrorCode]:
+        """Name and number of partitions of a topic, or what is wrong with it."""
+        if call.version >= TOPIC_IDS_FROM:
+            by_id = image.ids.get(topic.topic_id)
+            if by_id is None:
+                return "", 0, ErrorCode.UNKNOWN_TOPIC_ID
+            return by_id.name, len(by_id.partitions), ErrorCode.NONE
+        found = image.topics.get(topic.name)
+        if found is None:
+            return topic.name, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return topic.name, len(found.partitions), ErrorCode.NONE
+
+    def handle(call: Call) -> Later:
+        request = cast(OffsetCommitRequest, call.body)
+        wanted: list[Wanted] = []
+        codes: list[list[ErrorCode | None]] = []  # by topic and partition; None: the coordinator will say
+        for topic in request.topics:
+            name, count, code = find(call, topic)
+            of_topic: list[ErrorCode | None] = []
+            for each in topic.partitions:
+                if code is ErrorCode.NONE and 0 <= each.partition_index < count:
+                    of_topic.append(None)
+                    wanted.append(
+                        Wanted(
+                            (name, each.partition_index),
+                            each.committed_offset,
+                            each.committed_leader_epoch,
+                            each.committed_metadata,
+                        )
+                    )
+                else:
+                    of_topic.append(code if code is not ErrorCode.NONE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            codes.append(of_topic)
+
+        def committed(told: list[ErrorCode]) -> None:
+            saying = iter(told)
+            call.respond(
+                OffsetCommitResponse(
+                    topics=tuple(
+                        OffsetCommitResponseTopic(
+                            name=topic.name,
+                            topic_id=topic.topic_id,
+                            partitions=tuple(
+                                OffsetCommitResponsePartition(
+                                    partition_index=each.partition_index,
+                                    error_code=next(saying) if code is None else code,
+                                )
+                                for each, code in zip(topic.partitions, of_topic, strict=True)
+                            ),
+                        )
+                        for topic, of_topic in zip(request.topics, codes, strict=True)
+                    )
+                )
+            )
+
+        committer = Committer(
+            request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+        )
+        retention_ms = request.retention_time_ms if call.version < NO_RETENTION_FROM else -1
+        groups.commits.commit(committer, wanted, committed, retention_ms=retention_ms)
+        return LATER
+
+    return handle

@@ -1,0 +1,151 @@
+"""OffsetFetch (9), versions 1 to 10: how far groups have read.
+
+Topics `null` (from version 2) asks for all partitions that the group has offsets of. From version 7 a reader may insist
+on stable offsets (KIP-447): a partition with an offset in an open transaction says UNSTABLE_OFFSET_COMMIT. From version 8
+one request asks for several groups (KIP-709), from 9 a member names its epoch (KIP-848), from 10 topics go by id.
+A partition without an offset is answered with -1 and no error, one of a topic that does not exist too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.coordinators.group.offsets import NO_OFFSET, TopicPartition
+from ixion.coordinators.group.stored_offsets import Found, Reader
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+SEVERAL_GROUPS_FROM: Final = 8
+TOPIC_IDS_FROM: Final = 10
+GROUP_CODE_FROM: Final = 2
+
+
+class Line(NamedTuple):
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    code: ErrorCode
+
+
+def make(services: Services) -> Handle:
+    offsets = services.groups.offsets
+    image = services.image
+
+    def one(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+        """The form of versions 1 to 7."""
+        wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
+        found = offsets.fetch(Reader(request.group_id), _flat(wanted), require_stable=request.require_stable)
+        code = ErrorCode.NONE
+        if isinstance(found, ErrorCode):
+            code = found
+            # Version 1 has no place for a code of the group: every partition carries it.
+            found = [] if version >= GROUP_CODE_FROM else [(each, None, code) for each in _flat(wanted) or ()]
+        return OffsetFetchResponse(
+            error_code=code,
+            topics=tuple(
+                OffsetFetchResponseTopic(
+                    name=name,
+                    partitions=tuple(
+                        OffsetFetchResponsePartition(
+                            partition_index=line.partition,
+                            committed_offset=line.offset,
+                            committed_leader_epoch=line.leader_epoch,
+                            metadata=line.metadata,
+                            error_code=line.code,
+                        )
+                        for line in lines
+                    ),
+                )
+                for name, lines in _by_topic(found).items()
+            ),
+        )
+
+    def of_group(group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool) -> OffsetFetchResponseGroup:
+        ids: dict[str, bytes] = {}
+        unknown: list[OffsetFetchResponseTopics] = []
+        wanted: list[tuple[str, tuple[int, ...]]] | None = None if group.topics is None else []
+        for topic in group.topics or ():
+            assert wanted is not None
+            if not by_id:
+                wanted.append((topic.name, topic.partition_indexes))
+            elif topic.topic_id in image.ids:
+                name = image.ids[topic.topic_id].name
+                ids[name] = topic.topic_id
+                wanted.append((name, topic.partition_indexes))
+            else:
+                lines = [Line(each, NO_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partition_indexes]
+                unknown.append(_topic("", topic.topic_id, lines))
+        reader = Reader(group.group_id, group.member_id, group.member_epoch)
+        found = offsets.fetch(reader, _flat(wanted), require_stable=require_stable)
+        if isinstance(found, ErrorCode):
+            return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=found)
+        topics = [
+            _topic(name, ids.get(name) or _id_of(image, name), lines)
+            for name, lines in _by_topic(found).items()
+            if not by_id or name in image.topics  # of a topic that is gone no id can be told
+        ]
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics + unknown))
+
+    def handle(call: Call) -> OffsetFetchResponse:
+        request = cast(OffsetFetchRequest, call.body)
+        if call.version < SEVERAL_GROUPS_FROM:
+            return one(request, call.version)
+        by_id = call.version >= TOPIC_IDS_FROM
+        return OffsetFetchResponse(
+            groups=tuple(of_group(group, by_id, request.require_stable) for group in request.groups)
+        )
+
+    return handle
+
+
+def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> list[TopicPartition] | None:
+    if topics is None:
+        return None
+    return [(name, partition) for name, partitions in topics for partition in partitions]
+
+
+def _by_topic(found: Iterable[Found]) -> dict[str, list[Line]]:
+    topics: dict[str, list[Line]] = {}
+    for (name, partition), committed, code in found:
+        if committed is None:
+            line = Line(partition, NO_OFFSET, -1, "", code)
+        else:
+            line = Line(partition, committed.offset, committed.leader_epoch, committed.metadata, code)
+        topics.setdefault(name, []).append(line)
+    return topics
+
+
+def _topic(name: str, topic_id: bytes, lines: Iterable[Line]) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=line.partition,
+                committed_offset=line.offset,
+                committed_leader_epoch=line.leader_epoch,
+                metadata=line.metadata,
+                error_code=line.code,
+            )
+            for line in lines
+        ),
+    )
+
+
+def _id_of(image: ClusterImage, name: str) -> bytes:
+    topic = image.topics.get(name)
+    return bytes(16) if topic is None else topic.topic_id

@@ -1,0 +1,35 @@
+"""JoinGroup (11), versions 0 to 9: a member enters a classic group, or answers a rebalance.
+
+Version 0 has one timeout for everything. From version 4 a new member is given an id first and comes back with it
+(KIP-394). From 5 members may be static (KIP-345); from 9 a static leader that returns to a stable group is told not to
+assign (KIP-814). The reason of version 8 goes to the log of the broker (KIP-800).
+The answer comes when the rebalance has everybody.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.coordinators.group.caller import Caller
+from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
+from ixion.wire.answer import LATER, Later
+
+NO_PROTOCOL_FROM: Final = 7  # before, "no protocol" is an empty name
+
+
+def make(services: Services) -> Handle:
+    members = services.groups.members
+
+    def handle(call: Call) -> Later:
+        def respond(answer: JoinGroupResponse) -> None:
+            if answer.protocol_name is None and call.version < NO_PROTOCOL_FROM:
+                answer = answer.replace(protocol_name="")
+            call.respond(answer)
+
+        caller = Caller(version=call.version, client_id=call.client_id, host=f"/{call.address}")
+        members.join(cast(JoinGroupRequest, call.body), caller, respond)
+        return LATER
+
+    return handle

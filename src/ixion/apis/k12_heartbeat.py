@@ -1,0 +1,21 @@
+"""Heartbeat (12), versions 0 to 4: a member of a classic group is still there.
+
+REBALANCE_IN_PROGRESS tells it to join again. From version 3 static members name their instance (KIP-345).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def make(services: Services) -> Handle:
+    members = services.groups.members
+
+    def handle(call: Call) -> HeartbeatResponse:
+        return HeartbeatResponse(error_code=members.heartbeat(cast(HeartbeatRequest, call.body)))
+
+    return handle

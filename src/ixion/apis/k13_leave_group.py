@@ -1,0 +1,45 @@
+"""LeaveGroup (13), versions 0 to 5: members leave, or are removed by an administrator.
+
+Up to version 2 one member leaves, and its code is that of the answer; from 3 several may, static ones also by instance
+alone (KIP-345). The reason of version 5 goes to the log of the broker (KIP-800).
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k13_leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+
+SEVERAL_FROM: Final = 3
+
+
+def make(services: Services) -> Handle:
+    members = services.groups.members
+
+    def handle(call: Call) -> LeaveGroupResponse:
+        request = cast(LeaveGroupRequest, call.body)
+        if call.version < SEVERAL_FROM:
+            codes = members.leave(request.group_id, [MemberIdentity(member_id=request.member_id)])
+            return LeaveGroupResponse(error_code=codes[0] if isinstance(codes, list) else codes)
+        codes = members.leave(request.group_id, request.members)
+        if isinstance(codes, ErrorCode):
+            return LeaveGroupResponse(error_code=codes)
+        return LeaveGroupResponse(
+            error_code=ErrorCode.NONE,
+            members=tuple(
+                MemberResponse(
+                    member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=code
+                )
+                for leaving, code in zip(request.members, codes, strict=True)
+            ),
+        )
+
+    return handle

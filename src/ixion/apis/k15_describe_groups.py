@@ -1,0 +1,45 @@
+"""DescribeGroups (15), versions 0 to 6: the state and the members of classic groups.
+
+A group that does not exist is Dead without an error up to version 5, and GROUP_ID_NOT_FOUND from 6 on (KIP-1043).
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k15_describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+NOT_FOUND_FROM: Final = 6
+# All that can be done to a group, as bits: read 3, delete 6, describe 8, describe configs 10, alter configs 11.
+ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+
+
+def make(services: Services) -> Handle:
+    admin = services.groups.admin
+
+    def describe(group_id: str, version: int, with_operations: bool) -> DescribedGroup:
+        found = admin.describe(group_id)
+        if version < NOT_FOUND_FROM and found.error_message is not None:
+            code = found.error_code
+            known = ErrorCode.NONE if code == ErrorCode.GROUP_ID_NOT_FOUND else code
+            found = found.replace(error_code=known, error_message=None)
+        if with_operations and found.error_code == ErrorCode.NONE:
+            found = found.replace(authorized_operations=ALL_OPERATIONS)
+        return found
+
+    def handle(call: Call) -> DescribeGroupsResponse:
+        request = cast(DescribeGroupsRequest, call.body)
+        return DescribeGroupsResponse(
+            groups=tuple(
+                describe(group_id, call.version, request.include_authorized_operations) for group_id in request.groups
+            )
+        )
+
+    return handle

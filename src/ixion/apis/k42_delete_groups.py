@@ -1,0 +1,42 @@
+"""DeleteGroups (42), versions 0 to 2: groups without members go, with all their offsets (KIP-229)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k42_delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from ixion.wire.answer import LATER, Later
+
+
+def make(services: Services) -> Handle:
+    admin = services.groups.admin
+
+    def handle(call: Call) -> Later | DeleteGroupsResponse:
+        request = cast(DeleteGroupsRequest, call.body)
+        names = list(dict.fromkeys(request.groups_names))
+        if not names:
+            return DeleteGroupsResponse(throttle_time_ms=0, results=())
+        codes: dict[str, ErrorCode] = {}
+
+        def deleted(name: str, code: ErrorCode) -> None:
+            codes[name] = code
+            if len(codes) == len(names):
+                call.respond(
+                    DeleteGroupsResponse(
+                        throttle_time_ms=0,
+                        results=tuple(DeletableGroupResult(group_id=name, error_code=codes[name]) for name in names),
+                    )
+                )
+
+        for name in names:
+            admin.delete(name, lambda code, name=name: deleted(name, code))
+        return LATER
+
+    return handle

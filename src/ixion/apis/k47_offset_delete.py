@@ -1,0 +1,66 @@
+"""OffsetDelete (47), version 0: a group forgets how far it has read some partitions (KIP-496).
+
+Consumers that are in the group keep it from forgetting the topics they read; members that are no consumers keep it from
+forgetting anything.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ixion.wire.answer import LATER, Later
+
+
+def make(services: Services) -> Handle:
+    offsets = services.groups.offsets
+    image = services.image
+
+    def exists(name: str, partition: int) -> bool:
+        topic = image.topics.get(name)
+        return topic is not None and 0 <= partition < len(topic.partitions)
+
+    def handle(call: Call) -> Later:
+        request = cast(OffsetDeleteRequest, call.body)
+        asked = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
+        there = [partition for partition in asked if exists(*partition)]
+
+        def deleted(code: ErrorCode, codes: list[ErrorCode]) -> None:
+            if code is not ErrorCode.NONE:
+                call.respond(OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=()))
+                return
+            told = dict(zip(there, codes, strict=True))
+            call.respond(
+                OffsetDeleteResponse(
+                    error_code=ErrorCode.NONE,
+                    throttle_time_ms=0,
+                    topics=tuple(
+                        OffsetDeleteResponseTopic(
+                            name=topic.name,
+                            partitions=tuple(
+                                OffsetDeleteResponsePartition(
+                                    partition_index=each.partition_index,
+                                    error_code=told.get(
+                                        (topic.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                                    ),
+                                )
+                                for each in topic.partitions
+                            ),
+                        )
+                        for topic in request.topics
+                    ),
+                )
+            )
+
+        offsets.delete(request.group_id, there, deleted)
+        return LATER
+
+    return handle

@@ -1,0 +1,108 @@
+"""What administrators ask: which groups are there, what is in them, away with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.states import DEAD, EMPTY, STABLE
+from ixion.coordinators.group.shards import Shards
+from ixion.coordinators.group.stored_offsets import StoredOffsets
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember
+from ixion.protocol.messages.k16_list_groups import ListedGroup
+
+CLASSIC_TYPE = "classic"
+
+
+class Admin:
+    def __init__(self, shards: Shards, rebalance: Rebalance, offsets: StoredOffsets) -> None:
+        self._shards = shards
+        self._rebalance = rebalance
+        self._offsets = offsets
+
+    def list(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, tuple[ListedGroup, ...]]:
+        """No filter lets all through; case does not matter."""
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        groups = [listed(group) for shard in self._shards if not shard.loading for group in shard.groups.values()]
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._shards.is_loading else ErrorCode.NONE
+        return code, tuple(
+            group
+            for group in groups
+            if (not wanted_states or group.group_state.lower() in wanted_states)
+            and (not wanted_types or group.group_type in wanted_types)
+        )
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        shard = self._shards.find(group_id)
+        if isinstance(shard, ErrorCode):
+            return _nothing(group_id, "", shard)
+        group = shard.groups.get(group_id)
+        if group is None:
+            return _nothing(group_id, DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return described(group)
+
+    def delete(self, group_id: str, done: Callable[[ErrorCode], None]) -> None:
+        shard = self._shards.find(group_id)
+        if isinstance(shard, ErrorCode):
+            done(shard)
+            return
+        group = shard.groups.get(group_id)
+        if group is None or group.state is DEAD:
+            done(ErrorCode.GROUP_ID_NOT_FOUND)
+        elif group.state is not EMPTY:
+            done(ErrorCode.NON_EMPTY_GROUP)
+        else:
+
+            def deleted(code: ErrorCode) -> None:
+                if code is ErrorCode.NONE and group.state is not DEAD:
+                    self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                done(code)
+
+            self._offsets.forget_group(shard, group, deleted)
+
+
+def listed(group: ClassicGroup) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type=CLASSIC_TYPE,
+    )
+
+
+def described(group: ClassicGroup) -> DescribedGroup:
+    """Between two generations the members' metadata and assignments are nobody's, and are not shown."""
+    name = group.protocol_name if group.state is STABLE else None
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=name or "",
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=b"" if name is None else member.metadata(name),
+                member_assignment=b"" if name is None else member.assignment,
+            )
+            for member in group.members.values()
+        ),
+    )
+
+
+def _nothing(group_id: str, state: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group_id,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )

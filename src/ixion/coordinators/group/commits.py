@@ -1,0 +1,133 @@
+"""Committing offsets: checked against the group, written to the log, remembered, then answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ixion.config import group_settings as settings
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.rules import check_commit
+from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, EMPTY
+from ixion.coordinators.group.journal import COMMIT_CODES, Journal
+from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, TopicPartition
+from ixion.coordinators.group.records import offset_record
+from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shards import Shards
+from ixion.model.errors import ErrorCode
+from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+
+class Wanted(NamedTuple):
+    """An offset to be committed."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class Committer(NamedTuple):
+    """In whose name: a member in its generation, or nobody in particular (-1, "")."""
+
+    group_id: str
+    member_id: str = ""
+    instance_id: str | None = None
+    generation: int = -1  # or member epoch
+    producer_id: int = NO_PRODUCER_ID  # of the transaction, if it is part of one
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+
+Answered = Callable[[list[ErrorCode]], None]  # in the order of what was wanted
+
+
+class Commits:
+    def __init__(
+        self,
+        shards: Shards,
+        journal: Journal,
+        rebalance: Rebalance,
+        config: DynamicConfig,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._shards = shards
+        self._journal = journal
+        self._rebalance = rebalance
+        self._config = config
+        self._clock_ms = clock_ms
+
+    def commit(self, committer: Committer, wanted: Sequence[Wanted], done: Answered, *, retention_ms: int = -1) -> None:
+        """A retention of -1 is the broker's."""
+        shard = self._shards.find(committer.group_id)
+        if isinstance(shard, ErrorCode):
+            done([shard] * len(wanted))
+            return
+        code = self._check(shard, committer)
+        if code is not ErrorCode.NONE:
+            done([code] * len(wanted))
+            return
+        self._write(shard, committer, wanted, done, retention_ms)
+
+    def _check(self, shard: Shard, committer: Committer) -> ErrorCode:
+        group = shard.groups.get(committer.group_id)
+        if group is None:
+            if committer.generation >= 0:
+                return ErrorCode.ILLEGAL_GENERATION
+            # Somebody who assigns partitions by hand and only stores offsets here.
+            shard.groups[committer.group_id] = ClassicGroup(committer.group_id, self._clock_ms())
+            return ErrorCode.NONE
+        code = check_commit(
+            group, committer.member_id, committer.instance_id, committer.generation, committer.is_transactional
+        )
+        if code is not ErrorCode.NONE or committer.is_transactional or group.state is EMPTY:
+            return code
+        if group.state is COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS  # it knows the generation, but not yet what it may read
+        self._rebalance.heartbeats.renew(group, group.members[committer.member_id])
+        return code
+
+    def _write(
+        self, shard: Shard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int
+    ) -> None:
+        now_ms = self._clock_ms()
+        expire_ms = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
+        limit = self._config.current[settings.OFFSET_METADATA_MAX_BYTES]
+        group_id, producer_id = committer.group_id, committer.producer_id
+        codes = [ErrorCode.NONE] * len(wanted)
+        taken: list[tuple[int, TopicPartition, Committed]] = []
+        for index, (partition, offset, leader_epoch, metadata) in enumerate(wanted):
+            text = metadata or ""
+            if len(text) > limit:
+                codes[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                taken.append((index, partition, Committed(offset, leader_epoch, text, now_ms, expire_ms, -1)))
+        if not taken:
+            done(codes)
+            return
+
+        def written(code: ErrorCode, first_offset: int) -> None:
+            if code is not ErrorCode.NONE:
+                told = COMMIT_CODES.get(code, code)
+                for index, _, _ in taken:
+                    codes[index] = told
+            elif producer_id == NO_PRODUCER_ID:
+                for place, (_, partition, value) in enumerate(taken, first_offset):
+                    shard.commit(group_id, partition, value._replace(record_offset=place))
+            else:
+                for place, (_, partition, value) in enumerate(taken, first_offset):
+                    shard.commit_pending(group_id, producer_id, partition, value._replace(record_offset=place))
+            done(codes)
+
+        self._journal.write(
+            shard.partition,
+            [offset_record(group_id, partition, value) for _, partition, value in taken],
+            written,
+            producer_id=producer_id,
+            producer_epoch=committer.producer_epoch,
+        )

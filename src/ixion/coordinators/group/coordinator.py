@@ -1,0 +1,146 @@
+"""The group coordinator: puts its parts together, and looks after them through the life of the broker.
+
+    members    join, sync, heartbeat, leave            the classic protocol
+    commits    commit                                  offsets into the log
+    offsets    fetch, delete                           offsets out of it
+    admin      list, describe, delete                  groups as seen from outside
+
+Everything happens on the broker's event loop. What changes a group or an offset is in the log before anybody is told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from ixion.config import group_settings as settings
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.admin import Admin
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.join import Joining, random_id
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.states import EMPTY
+from ixion.coordinators.group.commits import Commits
+from ixion.coordinators.group.expiry import expired
+from ixion.coordinators.group.journal import GROUP_CODES, Journal
+from ixion.coordinators.group.members import Members
+from ixion.coordinators.group.records import group_record
+from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shards import Shards
+from ixion.coordinators.group.stored_offsets import StoredOffsets
+from ixion.model.errors import ErrorCode
+from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.timer.loop_timer import LoopTimer
+from ixion.timer.task import TimerTask
+
+logger = logging.getLogger(__name__)
+
+MS_PER_MINUTE = 60_000
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        *,
+        timer: LoopTimer,
+        clock_ms: Callable[[], int],
+        config: DynamicConfig,
+        new_id: Callable[[str], str] = random_id,
+    ) -> None:
+        self._timer = timer
+        self._clock_ms = clock_ms
+        self._config = config
+        self._journal = Journal(log, clock_ms)
+        self.rebalance = Rebalance(config=config, timer=timer, clock_ms=clock_ms, store=self._store)
+        call_soon = timer.loop.call_soon
+        self.shards = Shards(
+            log,
+            clock_ms=clock_ms,
+            call_soon=call_soon,
+            on_loaded=self._on_loaded,
+            on_unloaded=self._on_unloaded,
+        )
+        joining = Joining(self.rebalance, config, new_id)
+        self.members = Members(self.shards, self.rebalance, joining, clock_ms=clock_ms, call_soon=call_soon)
+        self.commits = Commits(self.shards, self._journal, self.rebalance, config, clock_ms)
+        self.offsets = StoredOffsets(self.shards, self._journal)
+        self.admin = Admin(self.shards, self.rebalance, self.offsets)
+        self._cleanup: TimerTask | None = None
+
+    def start(self) -> None:
+        """From now on old offsets are looked for."""
+        interval_ms = self._config.current[settings.OFFSETS_RETENTION_CHECK_INTERVAL_MS]
+        self._cleanup = self._timer.call_later(interval_ms, self._clean_up)
+
+    def stop(self) -> None:
+        if self._cleanup is not None:
+            self._cleanup.cancel()
+            self._cleanup = None
+        for shard in self.shards:
+            self.shards.resign(shard.partition)
+        self.rebalance.heartbeat_purgatory.shutdown()
+        self.rebalance.rebalance_purgatory.shutdown()
+
+    def on_elected(self, partition: int, leader_epoch: int) -> None:
+        """A partition of __consumer_offsets is led here from now on."""
+        self.shards.elect(partition, leader_epoch)
+
+    def on_resigned(self, partition: int) -> None:
+        self.shards.resign(partition)
+
+    def on_transaction_marker(self, partition: int, producer_id: int, committed: bool) -> None:
+        """A transaction has ended in a partition of __consumer_offsets: its offsets count now, or never."""
+        shard = self.shards.at(partition)
+        if shard is not None:
+            shard.end_transaction(producer_id, committed)
+
+    def on_topics_deleted(self, names: Iterable[str]) -> None:
+        """A topic that is made anew under the same name starts without offsets."""
+        gone = frozenset(names)
+        for shard in self.shards:
+            for group_id, offsets in list(shard.offsets.items()):
+                partitions = [partition for partition in offsets.partitions() if partition[0] in gone]
+                if partitions:
+                    self.offsets.forget(shard, group_id, partitions, _log_failure)
+
+    def expire_offsets(self) -> None:
+        """Forget what is older than offsets.retention.minutes."""
+        now_ms = self._clock_ms()
+        retention_ms = self._config.current[settings.OFFSETS_RETENTION_MINUTES] * MS_PER_MINUTE
+        for shard in self.shards:
+            if not shard.loading:
+                for group in list(shard.groups.values()):
+                    self._expire(shard, group, now_ms, retention_ms)
+
+    def _expire(self, shard: Shard, group: ClassicGroup, now_ms: int, retention_ms: int) -> None:
+        offsets = shard.offsets.get(group.group_id)
+        old = [] if offsets is None else expired(group, offsets, now_ms, retention_ms)
+        nothing_left = offsets is None or (len(old) == len(offsets.committed) and not offsets.pending)
+        if nothing_left and group.state is EMPTY and not group.pending_members:
+            self.admin.delete(group.group_id, _log_failure)
+        elif old:
+            self.offsets.forget(shard, group.group_id, old, _log_failure)
+
+    def _clean_up(self) -> None:
+        self.expire_offsets()
+        self.start()
+
+    def _store(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Callable[[ErrorCode], None]) -> None:
+        partition = self.shards.partition_for(group.group_id)
+        self._journal.write(
+            partition, [group_record(group, assignments)], lambda code, _: done(GROUP_CODES.get(code, code))
+        )
+
+    def _on_loaded(self, shard: Shard) -> None:
+        for group in shard.groups.values():
+            self.rebalance.resume(group)
+
+    def _on_unloaded(self, shard: Shard) -> None:
+        for group in shard.groups.values():
+            self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
+
+
+def _log_failure(code: ErrorCode) -> None:
+    if code is not ErrorCode.NONE:
+        logger.warning("old offsets could not be removed from the log: %s", code.name)

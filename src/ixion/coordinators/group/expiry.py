@@ -1,0 +1,41 @@
+"""Old offsets are forgotten, and groups of which nothing is left.
+
+The clock of an offset starts when nobody needs it any more:
+
+| group                                   | an offset is old when … have passed since                       |
+|-----------------------------------------|------------------------------------------------------------------|
+| empty                                   | the group became empty, or the commit if that was later          |
+| consumers, stable                       | the commit, and only for topics that nobody reads any more       |
+| never had members                       | the commit                                                       |
+| anything else                           | never                                                            |
+
+(Kafka looks at the first of the two only for an empty group, so that an offset which an administrator has just set may
+be gone at the next check.)
+
+An old client may have given an offset a retention of its own; that then counts instead.
+"""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
+from ixion.coordinators.group.classic.states import EMPTY, STABLE
+from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, GroupOffsets, TopicPartition
+
+
+def expired(group: ClassicGroup, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    if group.state is not EMPTY and (group.state is not STABLE or group.protocol_type != CONSUMER):
+        return []
+    empty_since_ms = group.state_since_ms if group.protocol_type is not None and group.state is EMPTY else -1
+    return [
+        partition
+        for partition, committed in offsets.committed.items()
+        if (group.state is EMPTY or not group.reads(partition[0]))
+        and _is_old(committed, empty_since_ms, now_ms, retention_ms)
+        and not offsets.is_pending(partition)
+    ]
+
+
+def _is_old(committed: Committed, empty_since_ms: int, now_ms: int, retention_ms: int) -> bool:
+    if committed.expire_ms != NO_EXPIRY:
+        return now_ms >= committed.expire_ms
+    return now_ms - max(committed.commit_ms, empty_since_ms) >= retention_ms

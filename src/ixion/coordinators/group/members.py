@@ -1,0 +1,102 @@
+"""The classic protocol at the coordinator's door: finds the group, then lets it speak (JoinGroup … LeaveGroup)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.classic.answers import join_error, sync_error
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.join import Joining
+from ixion.coordinators.group.classic.member import RespondJoin, RespondSync
+from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic.states import DEAD
+from ixion.coordinators.group.classic.sync import heartbeat, leave, sync
+from ixion.coordinators.group.shards import Shards
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k11_join_group import JoinGroupRequest
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
+
+
+class Members:
+    def __init__(
+        self,
+        shards: Shards,
+        rebalance: Rebalance,
+        joining: Joining,
+        *,
+        clock_ms: Callable[[], int],
+        call_soon: Callable[..., object],
+    ) -> None:
+        self._shards = shards
+        self._rebalance = rebalance
+        self._joining = joining
+        self._clock_ms = clock_ms
+        self._call_soon = call_soon
+
+    def join(self, request: JoinGroupRequest, caller: Caller, respond: RespondJoin) -> None:
+        # Answering may bring the next request of the same connection at once. So the answers of a rebalance, which go
+        # to many while the group is changing, are sent when it has finished changing.
+        def later(answer: object) -> None:
+            self._call_soon(respond, answer)
+
+        shard = self._shards.find(request.group_id)
+        if not request.group_id:
+            respond(join_error(ErrorCode.INVALID_GROUP_ID, request.member_id))
+        elif isinstance(shard, ErrorCode):
+            respond(join_error(shard, request.member_id))
+        elif not self._joining.check_timeout(request):
+            respond(join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        else:
+            group = shard.groups.get(request.group_id)
+            if group is None:
+                if request.member_id:
+                    respond(join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+                    return
+                if not request.protocol_type or not request.protocols:
+                    respond(join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+                    return
+                group = shard.groups[request.group_id] = ClassicGroup(request.group_id, self._clock_ms())
+            self._joining.join(group, request, caller, later)
+
+    def sync(self, request: SyncGroupRequest, respond: RespondSync) -> None:
+        def later(answer: object) -> None:
+            self._call_soon(respond, answer)
+
+        found = self._find(request.group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # Old clients do not expect that code here. What the rebalance had reached is lost; it begins anew.
+            respond(sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        elif isinstance(found, ErrorCode):
+            respond(sync_error(found))
+        else:
+            sync(self._rebalance, found, request, later)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        found = self._find(request.group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return ErrorCode.NONE  # nobody's session can end before the group is loaded
+        if isinstance(found, ErrorCode):
+            return found
+        return heartbeat(self._rebalance, found, request)
+
+    def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> ErrorCode | list[ErrorCode]:
+        """A code for all, or one for each."""
+        found = self._find(group_id)
+        if found is ErrorCode.UNKNOWN_MEMBER_ID:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
+        if isinstance(found, ErrorCode):
+            return found
+        if found.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return [leave(self._rebalance, found, each) for each in leaving]
+
+    def _find(self, group_id: str) -> ClassicGroup | ErrorCode:
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        shard = self._shards.find(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        return shard.groups.get(group_id) or ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,0 +1,124 @@
+"""Reads the records of __consumer_offsets back into a shard, in the order of the log.
+
+Later records replace earlier ones under the same key; a tombstone removes. Records of a transaction are pending until
+its marker is met. Record types that are not ours (share groups, Streams groups, the future) are passed over; a value
+that cannot be read ends the loading of its record only, and is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.member import ClassicMember
+from ixion.coordinators.group.classic.states import EMPTY, STABLE
+from ixion.coordinators.group.offsets import Committed
+from ixion.coordinators.group.shard import Shard
+from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.protocol.storage import decode, decode_key, record_type
+from ixion.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from ixion.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from ixion.protocol.stored.record_types import RecordType
+from ixion.records.batch import BatchView
+from ixion.records.control import ControlType, control_type
+from ixion.records.layout import NO_PRODUCER_ID
+
+logger = logging.getLogger(__name__)
+
+
+class Place:
+    """Where a record stands: its offset, and the producer whose transaction it belongs to (-1 for none)."""
+
+    __slots__ = ("offset", "producer_id")
+
+    def __init__(self, offset: int, producer_id: int) -> None:
+        self.offset = offset
+        self.producer_id = producer_id
+
+
+Apply = Callable[[Shard, bytes, bytes | None, Place], None]
+
+
+def replay_batch(shard: Shard, batch: BatchView) -> None:
+    if batch.is_control:
+        kind = control_type(batch)
+        if kind in (ControlType.COMMIT, ControlType.ABORT):
+            shard.end_transaction(int(batch.producer_id), kind is ControlType.COMMIT)
+        return
+    producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER_ID
+    for record in batch.records():
+        key = record.key
+        if key is None:
+            continue
+        try:
+            apply = APPLY.get(record_type(key))
+            if apply is not None:
+                apply(shard, key, record.value, Place(int(record.offset), producer_id))
+        except (DecodeError, UnsupportedVersionError) as error:
+            logger.warning("record %d of partition %d is passed over: %s", record.offset, shard.partition, error)
+
+
+def _offset(shard: Shard, key: bytes, value: bytes | None, place: Place) -> None:
+    named = decode_key(OffsetCommitKey, key)
+    partition = (named.topic, named.partition)
+    if value is None:
+        shard.forget_offset(named.group, partition)
+        return
+    stored = decode(OffsetCommitValue, value)
+    committed = Committed(
+        stored.offset,
+        stored.leader_epoch,
+        stored.metadata,
+        stored.commit_timestamp,
+        stored.expire_timestamp,
+        place.offset,
+    )
+    if place.producer_id == NO_PRODUCER_ID:
+        shard.commit(named.group, partition, committed)
+    else:
+        shard.commit_pending(named.group, place.producer_id, partition, committed)
+
+
+def _classic_group(shard: Shard, key: bytes, value: bytes | None, _: Place) -> None:
+    group_id = decode_key(GroupMetadataKey, key).group
+    if value is None:
+        shard.groups.pop(group_id, None)
+        return
+    shard.groups[group_id] = classic_group(group_id, decode(GroupMetadataValue, value))
+
+
+def classic_group(group_id: str, stored: GroupMetadataValue) -> ClassicGroup:
+    """The group as it was after a rebalance: with members it was stable, without it was empty."""
+    group = ClassicGroup(group_id, stored.current_state_timestamp, STABLE if stored.members else EMPTY)
+    for each in stored.members:
+        group.add(_member(each, stored))
+    group.generation = stored.generation
+    group.protocol_type = stored.protocol_type or None
+    group.protocol_name = stored.protocol or None
+    group.leader_id = stored.leader or None
+    group.find_subscribed()
+    return group
+
+
+def _member(stored: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
+    session_ms = stored.session_timeout
+    return ClassicMember(
+        member_id=stored.member_id,
+        instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        rebalance_timeout_ms=session_ms if stored.rebalance_timeout < 0 else stored.rebalance_timeout,
+        session_timeout_ms=session_ms,
+        protocol_type=group.protocol_type,
+        protocols=((group.protocol or "", stored.subscription),),
+        assignment=stored.assignment,
+    )
+
+
+APPLY: Final[dict[int, Apply]] = {
+    RecordType.LEGACY_OFFSET_COMMIT: _offset,
+    RecordType.OFFSET_COMMIT: _offset,
+    RecordType.GROUP_METADATA: _classic_group,
+}

@@ -1,0 +1,119 @@
+"""Reading committed offsets back, and deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
+from ixion.coordinators.group.classic.states import DEAD, EMPTY
+from ixion.coordinators.group.journal import GROUP_CODES, Journal
+from ixion.coordinators.group.offsets import Committed, GroupOffsets, TopicPartition
+from ixion.coordinators.group.records import group_tombstone, offset_tombstone
+from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shards import Shards
+from ixion.model.errors import ErrorCode
+
+# A partition, what is committed for it (None: nothing) and a code.
+Found = tuple[TopicPartition, Committed | None, ErrorCode]
+
+
+class Reader(NamedTuple):
+    """Who asks, and for which group; members of consumer groups name themselves, others need not."""
+
+    group_id: str
+    member_id: str | None = None
+    member_epoch: int = -1
+
+
+class StoredOffsets:
+    def __init__(self, shards: Shards, journal: Journal) -> None:
+        self._shards = shards
+        self._journal = journal
+
+    def fetch(
+        self, reader: Reader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+    ) -> list[Found] | ErrorCode:
+        """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again."""
+        shard = self._shards.find(reader.group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        offsets = shard.offsets.get(reader.group_id)
+        if offsets is None:
+            return [(partition, None, ErrorCode.NONE) for partition in partitions or ()]
+        committed = offsets.committed
+        wanted = committed if partitions is None else partitions
+        unstable = _pending(offsets) if require_stable and offsets.pending else set()
+        return [
+            (partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if partition in unstable
+            else (partition, committed.get(partition), ErrorCode.NONE)
+            for partition in wanted
+        ]
+
+    def delete(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition],
+        done: Callable[[ErrorCode, list[ErrorCode]], None],
+    ) -> None:
+        """A code for the group, and if that is NONE one for each partition."""
+        shard = self._shards.find(group_id)
+        if not group_id:
+            done(ErrorCode.INVALID_GROUP_ID, [])
+        elif isinstance(shard, ErrorCode):
+            done(shard, [])
+        else:
+            group = shard.groups.get(group_id)
+            if group is None or group.state is DEAD:
+                done(ErrorCode.GROUP_ID_NOT_FOUND, [])
+            elif group.state is not EMPTY and group.protocol_type != CONSUMER:
+                done(ErrorCode.NON_EMPTY_GROUP, [])
+            else:
+                codes = [
+                    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+                    if group.state is not EMPTY and group.reads(topic)
+                    else ErrorCode.NONE
+                    for topic, _ in partitions
+                ]
+                free = [each for each, code in zip(partitions, codes, strict=True) if code is ErrorCode.NONE]
+                self.forget(shard, group_id, free, lambda code: done(code, codes))
+
+    def forget(
+        self, shard: Shard, group_id: str, partitions: Iterable[TopicPartition], done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Tombstones for those of the partitions that the group has offsets of."""
+        offsets = shard.offsets.get(group_id)
+        known = [] if offsets is None else [partition for partition in partitions if offsets.knows(partition)]
+
+        def written(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE:
+                for partition in known:
+                    shard.forget_offset(group_id, partition)
+            done(GROUP_CODES.get(code, code))
+
+        self._journal.write_tombstones(
+            shard.partition, [offset_tombstone(group_id, partition) for partition in known], written
+        )
+
+    def forget_group(self, shard: Shard, group: ClassicGroup, done: Callable[[ErrorCode], None]) -> None:
+        """The group and all of its offsets."""
+        group_id = group.group_id
+        offsets = shard.offsets.get(group_id)
+        known = [] if offsets is None else list(offsets.partitions())
+        records = [offset_tombstone(group_id, partition) for partition in known]
+        if group.protocol_type is not None:
+            records.append(group_tombstone(group_id))
+
+        def written(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE:
+                shard.offsets.pop(group_id, None)
+                if shard.groups.get(group_id) is group:
+                    del shard.groups[group_id]
+            done(GROUP_CODES.get(code, code))
+
+        self._journal.write_tombstones(shard.partition, records, written)
+
+
+def _pending(offsets: GroupOffsets) -> set[TopicPartition]:
+    return {partition for pending in offsets.pending.values() for partition in pending}

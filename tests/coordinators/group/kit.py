@@ -1,0 +1,253 @@
+"""A coordinator without a broker: a log in memory, a loop and a clock that move when told to."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ixion.protocol.storage import encode
+from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from ixion.records.batch import BatchView
+from ixion.timer.clock import ManualClock
+from ixion.timer.loop_timer import LoopTimer
+
+GROUP = "g"
+
+
+class ManualLoop:
+    """Runs what is due when told to."""
+
+    def __init__(self) -> None:
+        self._ready: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+
+    def call_soon(self, fn: Callable[..., Any], *args: Any) -> None:
+        self._ready.append((fn, args))
+
+    call_soon_threadsafe = call_soon
+
+    def run(self) -> None:
+        while self._ready:
+            fn, args = self._ready.popleft()
+            fn(*args)
+
+
+class MemoryLog:
+    """A CoordinatorLog of one partition. `hold` keeps appends from being acknowledged, `fail` refuses the next one."""
+
+    name = "__consumer_offsets"
+    partition_count = 1
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.next_offset = 0
+        self.hold = False
+        self.fail: ErrorCode = ErrorCode.NONE
+        self.held: list[Callable[[], None]] = []
+
+    def partition_for(self, key: str) -> int:
+        return 0
+
+    def leader_epoch(self, partition: int) -> int:
+        return 0
+
+    def append(self, partition: int, batch: bytes, done: Callable[[ErrorCode, int], None]) -> None:
+        if self.fail is not ErrorCode.NONE:
+            code, self.fail = self.fail, ErrorCode.NONE
+            self._tell(lambda: done(code, -1))
+            return
+        self.write(batch)
+        end = self.next_offset
+        self._tell(lambda: done(ErrorCode.NONE, end))
+
+    def write(self, batch: bytes) -> None:
+        placed = bytearray(batch)
+        placed[0:8] = self.next_offset.to_bytes(8)
+        self.batches.append(bytes(placed))
+        self.next_offset = int(BatchView(bytes(placed)).next_offset)
+
+    def release(self) -> None:
+        self.hold = False
+        held, self.held = self.held, []
+        for tell in held:
+            tell()
+
+    def read(self, partition: int) -> Iterator[BatchView]:
+        return (BatchView(batch) for batch in list(self.batches))
+
+    async def ensure(self) -> None:
+        """It is there."""
+
+    def _tell(self, tell: Callable[[], None]) -> None:
+        if self.hold:
+            self.held.append(tell)
+        else:
+            tell()
+
+
+class World:
+    """A coordinator and its surroundings. Member ids are drawn as <client>-1, <client>-2 ..."""
+
+    def __init__(self, log: MemoryLog | None = None, **settings: object) -> None:
+        self.loop = ManualLoop()
+        self.clock = ManualClock(1_000_000)
+        self.timer = LoopTimer(loop=cast(Any, self.loop), clock=self.clock)
+        self.log = log or MemoryLog()
+        given = {"group.initial.rebalance.delay.ms": "1"} | {
+            name.replace("_", "."): str(value) for name, value in settings.items()
+        }
+        ids = itertools.count(1)
+        self.groups = GroupCoordinator(
+            self.log,
+            timer=self.timer,
+            clock_ms=lambda: self.clock.now_ms,
+            config=DynamicConfig(given),
+            new_id=lambda prefix: f"{prefix}-{next(ids)}",
+        )
+        self.groups.on_elected(0, 0)
+        self.run()
+
+    def run(self) -> None:
+        self.loop.run()
+
+    def advance(self, ms: int) -> None:
+        """In steps, as a real clock moves: what is due on the way happens then."""
+        step = 1 if ms <= 10 else 100
+        for _ in range(ms // step):
+            self.clock.advance(step)
+            self.run()
+        self.clock.advance(ms % step)
+        self.run()
+
+    def restart(self, **settings: object) -> World:
+        self.groups.stop()
+        self.run()
+        return World(self.log, **settings)
+
+    @property
+    def group(self) -> Any:
+        return next(iter(self.groups.shards)).groups[GROUP]
+
+    @property
+    def state(self) -> str:
+        return cast(str, self.group.state.value)
+
+    def join(self, member_id: str = "", **fields: Any) -> Answer:
+        return join(self, member_id=member_id, **fields)
+
+    def sync(self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any) -> Answer:
+        answer = Answer()
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=generation,
+            member_id=member_id,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=name, assignment=given)
+                for name, given in (assignments or {}).items()
+            ),
+            **fields,
+        )
+        self.groups.members.sync(request, answer)
+        self.run()
+        return answer
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
+        request = HeartbeatRequest(
+            group_id=GROUP, generation_id=generation, member_id=member_id, group_instance_id=instance
+        )
+        code = self.groups.members.heartbeat(request)
+        self.run()
+        return code
+
+    def leave(self, member_id: str = "", instance: str | None = None) -> object:
+        codes = self.groups.members.leave(GROUP, [MemberIdentity(member_id=member_id, group_instance_id=instance)])
+        self.run()
+        return codes[0] if isinstance(codes, list) else codes
+
+
+class Answer:
+    """Where an answer arrives; more than one is an error."""
+
+    def __init__(self) -> None:
+        self.given: Any = None
+
+    def __call__(self, answer: Any) -> None:
+        assert self.given is None, f"answered twice: {self.given} and {answer}"
+        self.given = answer
+
+    @property
+    def waits(self) -> bool:
+        return self.given is None
+
+    @property
+    def join(self) -> JoinGroupResponse:
+        assert isinstance(self.given, JoinGroupResponse)
+        return self.given
+
+    @property
+    def sync(self) -> SyncGroupResponse:
+        assert isinstance(self.given, SyncGroupResponse)
+        return self.given
+
+    @property
+    def code(self) -> ErrorCode:
+        assert self.given is not None, "no answer yet"
+        return ErrorCode(self.given.error_code)
+
+
+def subscription(*topics: str) -> bytes:
+    return encode(ConsumerProtocolSubscription(topics=topics), 0)
+
+
+def join(
+    world: World,
+    *,
+    member_id: str = "",
+    instance: str | None = None,
+    client: str = "c",
+    version: int = 3,
+    protocols: dict[str, bytes] | None = None,
+    protocol_type: str = "consumer",
+    session_ms: int = 10_000,
+    rebalance_ms: int = 60_000,
+    group: str = GROUP,
+) -> Answer:
+    answer = Answer()
+    offered = {"range": subscription("t")} if protocols is None else protocols
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in offered.items()),
+    )
+    world.groups.members.join(request, Caller(version=version, client_id=client, host="/127.0.0.1"), answer)
+    world.run()
+    return answer
+
+
+def settle(world: World, *clients: str, **fields: Any) -> list[str]:
+    """A stable group of new members by these client ids; returns their member ids."""
+    answers = [world.join(client=client, **fields) for client in clients]
+    world.advance(5)
+    ids = [answer.join.member_id for answer in answers]
+    generation = answers[0].join.generation_id
+    leader = answers[0].join.leader
+    assignments = {member: f"of {member}".encode() for member in ids}
+    for member in ids:
+        if member != leader:
+            world.sync(member, generation)
+    world.sync(leader, generation, assignments)
+    assert world.state == "Stable"
+    return ids
