@@ -1,9 +1,9 @@
 """OffsetCommit (8), versions 2 to 10: a group stores how far it has read.
 
 Members name their generation (from version 9 on also the member epoch of a consumer group, KIP-848); who is no member
-names -1 and may commit while nobody is in the group. A topic that does not exist is answered by its partitions; with
-version 10 topics go by id (KIP-848, KAFKA-17593), and an id that nobody knows by UNKNOWN_TOPIC_ID. Offset, leader epoch and
-metadata are kept as given. Versions 2 to 4 may ask for a retention of their own.
+names -1 and may commit while nobody is in the group. Partitions that do not exist are refused one by one; with version
+10 topics go by id, and an id that nobody knows is UNKNOWN_TOPIC_ID. Offset, leader epoch and metadata stay as given.
+Versions 2 to 4 may ask for a retention of their own.
 """
 
 from __future__ import annotations

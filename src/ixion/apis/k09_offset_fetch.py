@@ -1,8 +1,9 @@
 """OffsetFetch (9), versions 1 to 10: how far groups have read.
 
-Topics `null` (from version 2) asks for all partitions that the group has offsets of. From version 7 a reader may insist
-on stable offsets (KIP-447): a partition with an offset in an open transaction says UNSTABLE_OFFSET_COMMIT. From version 8
-one request asks for several groups (KIP-709), from 9 a member names its epoch (KIP-848), from 10 topics go by id.
+Topics `null` (from version 2) asks for all partitions that the group has offsets of. From version 7 a reader may
+insist on stable offsets (KIP-447): a partition with an offset in an open transaction says UNSTABLE_OFFSET_COMMIT. From
+version 8 one request asks for several groups (KIP-709), from 9 a member names its epoch (KIP-848), from 10 topics go by
+id.
 A partition without an offset is answered with -1 and no error, one of a topic that does not exist too.
 """
 

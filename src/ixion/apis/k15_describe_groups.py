@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.operations import ON_GROUP
 from ixion.apis.services import Services
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k15_describe_groups import (
@@ -17,8 +18,6 @@ from ixion.protocol.messages.k15_describe_groups import (
 )
 
 NOT_FOUND_FROM: Final = 6
-# All that can be done to a group, as bits: read 3, delete 6, describe 8, describe configs 10, alter configs 11.
-ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 def make(services: Services) -> Handle:
@@ -31,7 +30,7 @@ def make(services: Services) -> Handle:
             known = ErrorCode.NONE if code == ErrorCode.GROUP_ID_NOT_FOUND else code
             found = found.replace(error_code=known, error_message=None)
         if with_operations and found.error_code == ErrorCode.NONE:
-            found = found.replace(authorized_operations=ALL_OPERATIONS)
+            found = found.replace(authorized_operations=ON_GROUP)
         return found
 
     def handle(call: Call) -> DescribeGroupsResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from ixion.apis.call import Call, Handle
@@ -36,7 +37,7 @@ def make(services: Services) -> Handle:
                 )
 
         for name in names:
-            admin.delete(name, lambda code, name=name: deleted(name, code))
+            admin.delete(name, partial(deleted, name))
         return LATER
 
     return handle

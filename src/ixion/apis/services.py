@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
+from ixion.coordinators.group.coordinator import GroupCoordinator
 from ixion.metadata.image import ClusterImage
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
@@ -24,5 +25,6 @@ class Services:
     controller: Controller
     timer: Timer
     internal_topics: dict[str, InternalTopic]  # by name
+    groups: GroupCoordinator
     clock_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop

@@ -144,7 +144,9 @@ class World:
     def join(self, member_id: str = "", **fields: Any) -> Answer:
         return join(self, member_id=member_id, **fields)
 
-    def sync(self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any) -> Answer:
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any
+    ) -> Answer:
         answer = Answer()
         request = SyncGroupRequest(
             group_id=GROUP,
