@@ -12,6 +12,7 @@ from ixion.apis.services import Services
 from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
+from ixion.coordinators.group.coordinator import GroupCoordinator
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.embedded import EmbeddedStore
@@ -55,6 +56,7 @@ class Parts:
     broker_epoch: int
     controller: Controller
     internal_topics: dict[str, InternalTopic]
+    groups: GroupCoordinator
     services: Services
     dispatch: Dispatch
     undo: list[tuple[str, Callable[[], object]]]
