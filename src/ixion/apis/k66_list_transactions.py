@@ -1,0 +1,67 @@
+"""ListTransactions, 0–2: the transactional ids that this broker coordinates (KIP-664).
+
+Filters: states by name (names that are none are given back), producer ids, version 1 on how long a transaction has run
+(milliseconds, KIP-994), version 2 on a regular expression that the whole id must match (KIP-1152). Kafka takes the
+expression by RE2; ours are Python's, which know more, and are refused beyond a length that nobody needs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.coordinators.txn.snapshot import NO_EPOCH
+from ixion.coordinators.txn.states import BY_LABEL
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k66_list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+MAX_PATTERN: Final = 500  # characters
+
+
+def make(services: Services) -> Handle:
+    transactions = services.transactions
+    clock_ms = services.clock_ms
+
+    def handle(call: Call) -> ListTransactionsResponse:
+        request = cast(ListTransactionsRequest, call.body)
+        known = transactions.list()
+        if isinstance(known, ErrorCode):
+            return ListTransactionsResponse(error_code=known)
+        states = {BY_LABEL[name] for name in request.state_filters if name in BY_LABEL}
+        unknown = tuple(name for name in request.state_filters if name not in BY_LABEL)
+        try:
+            pattern = _compile(request.transactional_id_pattern)
+        except re.error:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        producers = set(request.producer_id_filters)
+        begun_before_ms = clock_ms() - request.duration_filter
+        chosen = tuple(
+            TransactionState(
+                transactional_id=transactional_id,
+                producer_id=now.producer_id,
+                transaction_state=now.state.label,
+            )
+            for transactional_id, now in known
+            if now.epoch != NO_EPOCH
+            and (not request.state_filters or now.state in states)
+            and (not producers or now.producer_id in producers)
+            and (request.duration_filter < 0 or now.started_ms < begun_before_ms)
+            and (pattern is None or pattern.fullmatch(transactional_id))
+        )
+        return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=chosen)
+
+    return handle
+
+
+def _compile(pattern: str | None) -> re.Pattern[str] | None:
+    if not pattern:
+        return None
+    if len(pattern) > MAX_PATTERN:
+        raise re.error(f"longer than {MAX_PATTERN} characters")
+    return re.compile(pattern)

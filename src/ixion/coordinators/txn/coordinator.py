@@ -1,0 +1,309 @@
+"""The transaction coordinator: decides by the rules, stores the decision, answers, and sees to the markers.
+
+    EndTxn ──> ending.end_transaction ──> PrepareCommit stored ──┬──> answered
+                                                                 └──> markers written ──> CompleteCommit stored
+
+Answers go to callbacks, which are called once, perhaps before the method returns. Everything belongs to the event loop;
+each method runs to its first append without a break, so two requests never see each other's half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.transaction_settings import TRANSACTION_MAX_TIMEOUT_MS, TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from ixion.coordinators.txn.adding import add_partitions, verify_partitions
+from ixion.coordinators.txn.ending import answered, completed, end_transaction, fence
+from ixion.coordinators.txn.markers import Marker, MarkerWriter
+from ixion.coordinators.txn.producer_ids import ProducerIds
+from ixion.coordinators.txn.sending import RETRY_MS, MarkerSender
+from ixion.coordinators.txn.snapshot import NO_EPOCH, NO_PRODUCER_ID, Snapshot, TopicPartition, created
+from ixion.coordinators.txn.starting import FENCE, start_producer
+from ixion.coordinators.txn.states import ENDING, SETTLED, State
+from ixion.coordinators.txn.store import Shard, TransactionStore
+from ixion.coordinators.txn.transaction import Transaction
+from ixion.coordinators.txn.upkeep import Upkeep
+from ixion.coordinators.txn.verification import Verification, Verified, offset_commit_client, produce_client
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.timer.timer import Timer
+
+Answered = Callable[[ErrorCode], None]
+Identified = Callable[[ErrorCode, int, int], None]  # code, producer id, epoch; -1, -1 with an error
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        *,
+        producer_ids: ProducerIds,
+        markers: MarkerWriter,
+        exists: Callable[[TopicPartition], bool],
+        version: Callable[[], int],
+        timer: Timer,
+        clock_ms: Callable[[], int],
+        config: DynamicConfig,
+    ) -> None:
+        """`exists` knows the partitions of the cluster, `version` the level of transaction.version that is in force."""
+        self.log = log
+        self._ids = producer_ids
+        self._sender = MarkerSender(markers, timer, exists)
+        self._version = version
+        self._timer = timer
+        self._clock_ms = clock_ms
+        self._config = config
+        self._store = TransactionStore(log, timer, clock_ms, version)
+        self._verification = Verification(self, timer)
+        self.upkeep = Upkeep(self._store, self._abort, timer=timer, clock_ms=clock_ms, config=config)
+
+    # Life.
+
+    def start(self) -> None:
+        self.upkeep.start()
+
+    def stop(self) -> None:
+        self.upkeep.stop()
+        self._store.shards.clear()
+
+    def on_elected(self, partition: int, leader_epoch: int) -> None:
+        self._store.load(partition, leader_epoch, self._loaded)
+
+    def on_resigned(self, partition: int) -> None:
+        self._store.drop(partition)
+
+    # Requests.
+
+    def init_producer_id(
+        self,
+        transactional_id: str | None,
+        timeout_ms: int,
+        producer_id: int,
+        epoch: int,
+        done: Identified,
+    ) -> None:
+        """`producer_id` and `epoch` are those of a producer that wants to go on (KIP-360), or -1."""
+        if (producer_id == NO_PRODUCER_ID) != (epoch == NO_EPOCH) or transactional_id == "":
+            done(ErrorCode.INVALID_REQUEST, NO_PRODUCER_ID, NO_EPOCH)
+        elif not self._ids.ready:
+            self._ids.wait(
+                lambda code: (
+                    done(code, NO_PRODUCER_ID, NO_EPOCH)
+                    if code
+                    else self.init_producer_id(transactional_id, timeout_ms, producer_id, epoch, done)
+                )
+            )
+        elif transactional_id is None:
+            done(ErrorCode.NONE, self._ids.take(), 0)
+        elif not 0 < timeout_ms <= self._config.current[TRANSACTION_MAX_TIMEOUT_MS]:
+            done(ErrorCode.INVALID_TRANSACTION_TIMEOUT, NO_PRODUCER_ID, NO_EPOCH)
+        else:
+            self._start_producer(transactional_id, timeout_ms, producer_id, epoch, done)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        done: Answered,
+    ) -> None:
+        found = self._find(transactional_id)
+        if isinstance(found, ErrorCode):
+            done(found)
+            return
+        shard, transaction = found
+        verdict = add_partitions(transaction, producer_id, epoch, partitions, self._clock_ms(), client_version)
+        if isinstance(verdict, ErrorCode):
+            done(verdict)
+        else:
+            self._store.put(shard, transaction, verdict, done)
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether they are in the open transaction; TRANSACTION_ABORTABLE if not. Changes nothing."""
+        found = self._find(transactional_id)
+        if isinstance(found, ErrorCode):
+            return dict.fromkeys(partitions, found)
+        return verify_partitions(found[1], producer_id, epoch, partitions)
+
+    def verify_produce(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+        done: Verified,
+    ) -> None:
+        """Asked by Produce of this version, once a request, for partitions in which the producer has nothing open.
+
+        `done` is given a code per partition; what has NONE must be appended inside it.
+        """
+        client = produce_client(version)
+        if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
+            self._verification.verify(client, transactional_id, producer_id, epoch, partitions, done)
+        else:
+            done(dict.fromkeys(partitions, ErrorCode.NONE))
+
+    def verify_offset_commit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partition: TopicPartition,
+        version: int,
+        done: Answered,
+    ) -> None:
+        """Asked by TxnOffsetCommit of this version for the group's partition of `__consumer_offsets`."""
+        client = offset_commit_client(version)
+        if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
+            self._verification.verify(
+                client, transactional_id, producer_id, epoch, [partition], lambda codes: done(codes[partition])
+            )
+        else:
+            done(ErrorCode.NONE)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        client_version: int,
+        done: Identified,
+    ) -> None:
+        """Answers with the producer id and epoch to go on with."""
+        found = self._find(transactional_id)
+        if isinstance(found, ErrorCode):
+            done(found, NO_PRODUCER_ID, NO_EPOCH)
+            return
+        shard, transaction = found
+        try:
+            verdict = end_transaction(
+                transaction, producer_id, epoch, commit, client_version, self._clock_ms(), self._ids.take
+            )
+        except KafkaError as error:  # no producer id at hand
+            verdict = error.code
+        if not isinstance(verdict, ErrorCode):
+            self._end(shard, transaction, verdict, done)
+        elif verdict:
+            done(verdict, NO_PRODUCER_ID, NO_EPOCH)
+        else:
+            done(verdict, *answered(transaction.now))
+
+    def describe(self, transactional_id: str) -> Snapshot | ErrorCode:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        found = self._store.find(transactional_id)
+        if isinstance(found, Transaction):
+            return found.now
+        return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if found == ErrorCode.INVALID_PRODUCER_ID_MAPPING else found
+
+    def list(self) -> list[tuple[str, Snapshot]] | ErrorCode:
+        """Every transactional id that is coordinated here."""
+        if not all(shard.loaded for shard in self._store.shards.values()):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [(transaction.transactional_id, transaction.now) for _, transaction in self._store.all()]
+
+    # Within.
+
+    def _find(self, transactional_id: str) -> tuple[Shard, Transaction] | ErrorCode:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        shard = self._store.shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        transaction = shard.transactions.get(transactional_id)
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING if transaction is None else (shard, transaction)
+
+    def _start_producer(
+        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int, done: Identified
+    ) -> None:
+        shard = self._store.shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            done(shard, NO_PRODUCER_ID, NO_EPOCH)
+            return
+        now_ms = self._clock_ms()
+        transaction = shard.transactions.get(transactional_id)
+        if transaction is None:
+            transaction = Transaction(transactional_id, created(self._ids.take(), timeout_ms, now_ms))
+            shard.transactions[transactional_id] = transaction
+        try:
+            verdict = start_producer(transaction, timeout_ms, producer_id, epoch, now_ms, self._ids.take)
+        except KafkaError as error:
+            verdict = error.code
+        if isinstance(verdict, ErrorCode):
+            done(verdict, NO_PRODUCER_ID, NO_EPOCH)
+        elif verdict is FENCE:
+            fenced = transaction
+
+            def then(code: ErrorCode, _id: int, _epoch: int) -> None:
+                # Usually the markers are written by now; a client that came again would find the same.
+                if not code and fenced.now.state in SETTLED and not fenced.pending:
+                    self._start_producer(transactional_id, timeout_ms, producer_id, epoch, done)
+                else:
+                    done(code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_EPOCH)
+
+            self._end(shard, transaction, fence(transaction, self._version(), now_ms), then)
+        else:
+            after = verdict
+            self._store.put(
+                shard,
+                transaction,
+                after,
+                lambda code: (
+                    done(code, NO_PRODUCER_ID, NO_EPOCH) if code else done(code, after.producer_id, after.epoch)
+                ),
+            )
+
+    def _end(self, shard: Shard, transaction: Transaction, after: Snapshot, done: Identified) -> None:
+        """Stores the outcome, sets the markers going, and answers.
+
+        The markers are not waited for. Where partitions have one replica they are all written when the answer goes out,
+        so that whoever hears of a commit can read it.
+        """
+
+        def stored(code: ErrorCode) -> None:
+            if code:
+                done(code, NO_PRODUCER_ID, NO_EPOCH)
+            else:
+                self._send_markers(shard, transaction)
+                done(code, *answered(after))
+
+        self._store.put(shard, transaction, after, stored)
+
+    def _abort(self, shard: Shard, transaction: Transaction) -> None:
+        self._end(shard, transaction, fence(transaction, self._version(), self._clock_ms()), lambda *_: None)
+
+    def _send_markers(self, shard: Shard, transaction: Transaction) -> None:
+        now = transaction.now
+        marker = Marker(
+            producer_id=now.producer_id,
+            epoch=now.epoch,
+            commit=now.state is State.PREPARE_COMMIT,
+            coordinator_epoch=shard.epoch,
+            partitions=now.partitions,
+        )
+        self._sender.send(marker, lambda: self._store.holds(shard), lambda: self._complete(shard, transaction))
+
+    def _complete(self, shard: Shard, transaction: Transaction) -> None:
+        if not self._store.holds(shard):
+            return
+
+        def stored(code: ErrorCode) -> None:
+            if code == ErrorCode.NOT_COORDINATOR:
+                return
+            if code:
+                self._timer.call_later(RETRY_MS, self._complete, shard, transaction)
+
+        self._store.put(shard, transaction, completed(transaction.now, self._clock_ms()), stored)
+
+    def _loaded(self, shard: Shard) -> None:
+        """Transactions whose outcome was stored, but perhaps not all of their markers, are finished."""
+        for transaction in list(shard.transactions.values()):
+            if transaction.now.state in ENDING:
+                self._send_markers(shard, transaction)

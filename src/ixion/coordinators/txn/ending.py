@@ -1,0 +1,182 @@
+"""How a transaction ends: by its producer (EndTxn), by its timeout, or because another producer takes over.
+
+Two steps, each stored before it counts. Prepare decides the outcome; from then on nothing can change it. The markers
+are written; Complete says that every partition has one.
+
+Before transaction.version 2 the epoch stays the same from one transaction to the next, so an EndTxn that was held back
+on its way and arrives during a *later* transaction ends that one. Nothing can be done about it for such clients. From
+version 2 on (EndTxn 5) every end raises the epoch, and the answer carries the new one (KIP-890):
+
+    producer 7, epoch 3, ongoing    EndTxn(7, 3, commit)  ->  PrepareCommit with epoch 4, answer (7, 4)
+    ... the answer is lost          EndTxn(7, 3, commit)  ->  a repetition: (7, 4) again, nothing changes
+    epoch 4, ongoing                EndTxn(7, 3, commit)  ->  held back from before: PRODUCER_FENCED, nothing changes
+
+What an EndTxn of version 2 gets where nothing is ongoing (F: PRODUCER_FENCED, S: INVALID_TXN_STATE, same: the answer
+of before, raise: an abort of nothing, which raises the epoch):
+
+                       abort, epoch - 1   abort, epoch   commit, epoch - 1   commit, epoch
+    Empty              F                  raise          F                   S
+    CompleteAbort      same               raise          S                   S
+    CompleteCommit     S                  raise          same                S
+
+The markers carry the raised epoch, so that a write of the transaction that comes after its marker is refused as old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ixion.coordinators.txn.snapshot import (
+    EPOCH_PER_TRANSACTION,
+    LAST_EPOCH,
+    MAX_EPOCH,
+    NO_EPOCH,
+    NO_PARTITIONS,
+    NO_PRODUCER_ID,
+    Snapshot,
+)
+from ixion.coordinators.txn.states import ENDING, SETTLED, State
+from ixion.coordinators.txn.transaction import Transaction
+from ixion.model.errors import ErrorCode
+
+
+def end_transaction(
+    transaction: Transaction,
+    producer_id: int,
+    epoch: int,
+    commit: bool,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> Snapshot | ErrorCode:
+    """What is to be stored; NONE if it has been done before, with `transaction.now` as the answer."""
+    if client_version >= EPOCH_PER_TRANSACTION:
+        return _end_raising(transaction, producer_id, epoch, commit, now_ms, new_producer_id)
+    return _end_keeping(transaction, producer_id, epoch, commit, now_ms)
+
+
+def fence(transaction: Transaction, server_version: int, now_ms: int) -> Snapshot:
+    """The ongoing transaction aborted by the coordinator, its producer shut out by one epoch more.
+
+    Under transaction.version 2 the epoch before is kept as the last one: the producer that ran out of time may ask for
+    the new epoch and go on, as long as nobody took over.
+    """
+    now = transaction.now
+    raising = server_version >= EPOCH_PER_TRANSACTION
+    return _prepared(
+        now,
+        State.PREPARE_ABORT,
+        now_ms,
+        epoch=min(now.epoch + 1, MAX_EPOCH),
+        last_epoch=now.epoch if raising else NO_EPOCH,
+        client_version=server_version if raising else 0,
+    )
+
+
+def completed(now: Snapshot, now_ms: int) -> Snapshot:
+    """After Prepare, when every partition has its marker."""
+    rotates = now.next_producer_id != NO_PRODUCER_ID
+    return replace(
+        now,
+        state=State.COMPLETE_COMMIT if now.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+        producer_id=now.next_producer_id if rotates else now.producer_id,
+        epoch=0 if rotates else now.epoch,
+        previous_producer_id=now.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=NO_PARTITIONS,
+        updated_ms=now_ms,
+    )
+
+
+def answered(now: Snapshot) -> tuple[int, int]:
+    """Producer id and epoch with which the client goes on after its transaction has ended."""
+    if now.next_producer_id != NO_PRODUCER_ID:
+        return now.next_producer_id, 0
+    return now.producer_id, now.epoch
+
+
+def _end_keeping(
+    transaction: Transaction, producer_id: int, epoch: int, commit: bool, now_ms: int
+) -> Snapshot | ErrorCode:
+    now = transaction.now
+    if now.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if now.epoch != epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if transaction.pending is not None:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if now.state is State.ONGOING:
+        state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+        return _prepared(now, state, now_ms, epoch=epoch, last_epoch=now.last_epoch, client_version=0)
+    return _repeated(now.state, commit)
+
+
+def _end_raising(
+    transaction: Transaction,
+    producer_id: int,
+    epoch: int,
+    commit: bool,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> Snapshot | ErrorCode:
+    now = transaction.now
+    rotated = producer_id == now.previous_producer_id != now.producer_id and epoch == LAST_EPOCH and now.epoch == 0
+    repeats = rotated or epoch == now.epoch - 1
+    if now.producer_id != producer_id and not rotated:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if now.state in ENDING:
+        fits = repeats
+    elif now.state in SETTLED and now.state is not State.EMPTY:
+        fits = repeats or epoch == now.epoch
+    else:
+        fits = epoch == now.epoch
+    if not fits:
+        return ErrorCode.PRODUCER_FENCED
+    if transaction.pending is not None:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if now.state is State.ONGOING or (now.state in SETTLED and not repeats and not commit):
+        return _prepared(
+            now,
+            State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
+            now_ms,
+            epoch=epoch + 1,
+            last_epoch=epoch,
+            client_version=EPOCH_PER_TRANSACTION,
+            next_producer_id=new_producer_id() if now.epochs_used_up else NO_PRODUCER_ID,
+        )
+    if not repeats:
+        return ErrorCode.INVALID_TXN_STATE
+    return _repeated(now.state, commit)
+
+
+def _repeated(state: State, commit: bool) -> ErrorCode:
+    """The answer to an EndTxn when nothing is ongoing: fine if that is how it ended."""
+    if state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
+        return ErrorCode.NONE
+    if state is (State.PREPARE_COMMIT if commit else State.PREPARE_ABORT):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.INVALID_TXN_STATE
+
+
+def _prepared(
+    now: Snapshot,
+    state: State,
+    now_ms: int,
+    *,
+    epoch: int,
+    last_epoch: int,
+    client_version: int,
+    next_producer_id: int = NO_PRODUCER_ID,
+) -> Snapshot:
+    return replace(
+        now,
+        state=state,
+        epoch=epoch,
+        last_epoch=last_epoch,
+        previous_producer_id=now.producer_id,
+        next_producer_id=next_producer_id,
+        started_ms=now.started_ms if now.state is State.ONGOING else now_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
+    )

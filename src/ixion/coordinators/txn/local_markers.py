@@ -1,0 +1,43 @@
+"""Writes markers into partitions that this broker leads, and tells the group coordinator of those in its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ixion.coordinators.txn.markers import Marker, Written
+from ixion.log.append import Origin
+from ixion.records.control import transaction_marker
+from ixion.replica.append_result import AppendResult
+from ixion.replica.internal_topic import GROUP_OFFSETS
+from ixion.replica.manager import ReplicaManager
+
+TIMEOUT_MS: Final = 30_000  # request.timeout.ms of the coordinator: how long acks=all may take before it is tried again
+
+# Told the partition of __consumer_offsets, the producer, and whether it committed: pending offsets count or are dropped.
+OffsetsDecided = Callable[[int, int, bool], None]
+
+
+class LocalMarkers:
+    def __init__(self, replicas: ReplicaManager, clock_ms: Callable[[], int], offsets_decided: OffsetsDecided) -> None:
+        self._replicas = replicas
+        self._clock_ms = clock_ms
+        self._offsets_decided = offsets_decided
+
+    def write(self, marker: Marker, done: Written) -> None:
+        batch = transaction_marker(
+            commit=marker.commit,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=self._clock_ms(),
+        )
+
+        def appended(results: list[AppendResult]) -> None:
+            for result in results:
+                if result.topic == GROUP_OFFSETS and not result.code:
+                    self._offsets_decided(result.number, marker.producer_id, marker.commit)
+            done({(result.topic, result.number): result.code for result in results})
+
+        entries = [(topic, number, batch) for topic, number in sorted(marker.partitions)]
+        self._replicas.append(TIMEOUT_MS, -1, Origin.COORDINATOR, entries, appended)

@@ -1,0 +1,27 @@
+"""Markers: the control batch that ends a transaction in one partition, and whoever writes them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ixion.coordinators.txn.snapshot import TopicPartition
+from ixion.model.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    producer_id: int
+    epoch: int
+    commit: bool
+    coordinator_epoch: int  # leader epoch of the partition of __transaction_state; a partition refuses older ones
+    partitions: frozenset[TopicPartition]
+
+
+Written = Callable[[dict[TopicPartition, ErrorCode]], None]
+
+
+class MarkerWriter(Protocol):
+    def write(self, marker: Marker, done: Written) -> None:
+        """Append to every partition, with acks=all. `done` is told what became of each, once, perhaps at once."""

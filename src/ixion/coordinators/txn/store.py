@@ -1,0 +1,146 @@
+"""The transactional ids that this broker coordinates: in memory, and in the `__transaction_state` partitions it leads.
+
+A partition that comes to be led here is read from beginning to end, a slice per turn of the loop; until that is done
+its ids answer COORDINATOR_LOAD_IN_PROGRESS. A partition that is led elsewhere answers NOT_COORDINATOR, and whatever was
+under way for it ends there: an append that is acknowledged later changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
+from ixion.coordinators.txn.storage import FLEXIBLE, PLAIN, replay, snapshot_batch, tombstone_batch
+from ixion.coordinators.txn.transaction import Transaction
+from ixion.model.errors import ErrorCode
+from ixion.records.batch import BatchView
+from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+SLICE: Final = 500  # batches replayed before the loop gets its turn
+
+# What the log may say of an append, in the words of a coordinator.
+NOT_AVAILABLE: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+NOT_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
+
+Stored = Callable[[ErrorCode], None]
+
+
+class Shard:
+    """One led partition of the topic."""
+
+    __slots__ = ("epoch", "loaded", "number", "transactions")
+
+    def __init__(self, number: int, epoch: int) -> None:
+        self.number: Final = number
+        self.epoch: Final = epoch  # its leader epoch: the coordinator epoch that markers carry
+        self.loaded = False
+        self.transactions: dict[str, Transaction] = {}
+
+
+class TransactionStore:
+    def __init__(
+        self, log: CoordinatorLog, timer: Timer, clock_ms: Callable[[], int], version: Callable[[], int]
+    ) -> None:
+        """`version` is the level of transaction.version that the cluster runs at."""
+        self._log = log
+        self._timer = timer
+        self._clock_ms = clock_ms
+        self._version = version
+        self.shards: dict[int, Shard] = {}
+
+    def shard_of(self, transactional_id: str) -> Shard | ErrorCode:
+        shard = self.shards.get(self._log.partition_for(transactional_id))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def find(self, transactional_id: str) -> Transaction | ErrorCode:
+        """INVALID_PRODUCER_ID_MAPPING if nobody ever used the id."""
+        shard = self.shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        return shard.transactions.get(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    def holds(self, shard: Shard) -> bool:
+        return self.shards.get(shard.number) is shard
+
+    def put(self, shard: Shard, transaction: Transaction, after: Snapshot, done: Stored) -> None:
+        """Store a change, then make it. What cannot be stored has not happened."""
+        transaction.prepare(after)
+        now_ms = self._clock_ms()
+        value_version = FLEXIBLE if self._version() > 0 else PLAIN
+        batch = snapshot_batch(transaction.transactional_id, after, value_version, now_ms)
+
+        def appended(code: ErrorCode, _: int) -> None:
+            if not self.holds(shard):
+                done(ErrorCode.NOT_COORDINATOR)
+            elif code == ErrorCode.NONE:
+                transaction.complete()
+                done(code)
+            else:
+                transaction.give_up()
+                if transaction.now.epoch == NO_EPOCH:
+                    del shard.transactions[transaction.transactional_id]
+                done(in_words_of_a_coordinator(code))
+
+        self._log.append(shard.number, batch, appended)
+
+    def all(self) -> list[tuple[Shard, Transaction]]:
+        return [(shard, each) for shard in self.shards.values() for each in shard.transactions.values()]
+
+    def forget(self, shard: Shard, transactions: list[Transaction]) -> None:
+        """Store tombstones for ids that are prepared to be dead, then drop them."""
+
+        def appended(code: ErrorCode, _: int) -> None:
+            for transaction in transactions:
+                if code == ErrorCode.NONE:
+                    shard.transactions.pop(transaction.transactional_id, None)
+                else:
+                    transaction.give_up()
+
+        batch = tombstone_batch([each.transactional_id for each in transactions], self._clock_ms())
+        self._log.append(shard.number, batch, appended)
+
+    def load(self, number: int, epoch: int, done: Callable[[Shard], None]) -> None:
+        shard = self.shards[number] = Shard(number, epoch)
+        self._load_slice(shard, self._log.read(number), {}, done)
+
+    def drop(self, number: int) -> None:
+        self.shards.pop(number, None)
+
+    def _load_slice(
+        self, shard: Shard, batches: Iterator[BatchView], found: dict[str, Snapshot], done: Callable[[Shard], None]
+    ) -> None:
+        if not self.holds(shard):
+            return
+        for _ in range(SLICE):
+            batch = next(batches, None)
+            if batch is None:
+                shard.transactions = {key: Transaction(key, snapshot) for key, snapshot in found.items()}
+                shard.loaded = True
+                done(shard)
+                return
+            replay(batch, found)
+        self._timer.call_later(0, self._load_slice, shard, batches, found, done)
+
+
+def in_words_of_a_coordinator(code: ErrorCode) -> ErrorCode:
+    if code in NOT_AVAILABLE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code in NOT_HERE:
+        return ErrorCode.NOT_COORDINATOR
+    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return code

@@ -1,0 +1,84 @@
+"""What happens by itself: open transactions run out of time, unused transactional ids are forgotten."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.setting import Setting
+from ixion.config.transaction_settings import (
+    TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTIONAL_ID_EXPIRATION_MS,
+)
+from ixion.coordinators.txn.snapshot import NO_PARTITIONS
+from ixion.coordinators.txn.states import SETTLED, State
+from ixion.coordinators.txn.store import Shard, TransactionStore
+from ixion.coordinators.txn.transaction import Transaction
+from ixion.timer.task import TimerTask
+from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+TOMBSTONES_AT_ONCE: Final = 1000  # in one batch
+
+
+class Upkeep:
+    def __init__(
+        self,
+        store: TransactionStore,
+        abort: Callable[[Shard, Transaction], None],
+        *,
+        timer: Timer,
+        clock_ms: Callable[[], int],
+        config: DynamicConfig,
+    ) -> None:
+        self._store = store
+        self._abort = abort
+        self._timer = timer
+        self._clock_ms = clock_ms
+        self._config = config
+        self._tasks: dict[str, TimerTask] = {}
+
+    def start(self) -> None:
+        self._repeat(TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS, self.abort_timed_out)
+        self._repeat(TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS, self.forget_expired)
+
+    def stop(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    def abort_timed_out(self) -> None:
+        """Transactions that are open for longer than their producer allowed end here, and the producer is fenced."""
+        now_ms = self._clock_ms()
+        for shard, transaction in self._store.all():
+            now = transaction.now
+            if now.state is State.ONGOING and not transaction.pending and now.started_ms + now.timeout_ms < now_ms:
+                logger.info("a transaction of %r took longer than %d ms", transaction.transactional_id, now.timeout_ms)
+                self._abort(shard, transaction)
+
+    def forget_expired(self) -> None:
+        """Ids that nobody has used for transactional.id.expiration.ms are forgotten."""
+        before_ms = self._clock_ms() - self._config.current[TRANSACTIONAL_ID_EXPIRATION_MS]
+        silent: dict[Shard, list[Transaction]] = {}
+        for shard, transaction in self._store.all():
+            now = transaction.now
+            if now.state in SETTLED and not transaction.pending and now.updated_ms <= before_ms:
+                silent.setdefault(shard, []).append(transaction)
+        for shard, transactions in silent.items():
+            for first in range(0, len(transactions), TOMBSTONES_AT_ONCE):
+                some = transactions[first : first + TOMBSTONES_AT_ONCE]
+                for each in some:
+                    each.prepare(replace(each.now, state=State.DEAD, partitions=NO_PARTITIONS))
+                self._store.forget(shard, some)
+
+    def _repeat(self, interval: Setting[int], task: Callable[[], None]) -> None:
+        def run() -> None:
+            self._repeat(interval, task)
+            task()
+
+        self._tasks[interval.name] = self._timer.call_later(self._config.current[interval], run)

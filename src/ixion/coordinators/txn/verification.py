@@ -1,0 +1,103 @@
+"""The look before the first write of a transaction to a partition (KIP-890).
+
+A write that comes late, after its transaction was aborted, would open a transaction that nobody ends, and readers at
+read_committed would wait behind it for ever. So the first transactional write of a producer to a partition goes by the
+coordinator:
+
+- Older clients have announced the partition; if it is not in the open transaction the write is refused, with
+  TRANSACTION_ABORTABLE where the client knows that code, with INVALID_TXN_STATE where it does not.
+- Clients of transaction.version 2 announce nothing; their write adds the partition. If the transaction before is still
+  being completed the write waits for it a little, instead of sending the client away.
+
+**The rule for the caller**: write inside `done`, without a pause. Coordinator and partition live on one event loop, so
+nothing, no marker above all, can come between the answer and a write that follows at once.
+
+What older clients could not make sense of becomes a code on which they just try again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
+from ixion.model.errors import ErrorCode
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.coordinators.txn.coordinator import TransactionCoordinator
+
+PAUSE_MS: Final = 20
+PAUSES: Final = 5  # Kafka's add.partitions.to.txn.retry.backoff.max.ms is 100
+
+Verified = Callable[[dict[TopicPartition, ErrorCode]], None]
+
+TRY_AGAIN: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What the sender of a write does and understands."""
+
+    adds: bool  # its write adds the partition
+    knows_abortable: bool
+    produces: bool  # Produce; else TxnOffsetCommit
+
+
+def produce_client(version: int) -> Client:
+    return Client(adds=version >= 12, knows_abortable=version >= 11, produces=True)
+
+
+def offset_commit_client(version: int) -> Client:
+    return Client(adds=version >= 5, knows_abortable=version >= 4, produces=False)
+
+
+class Verification:
+    def __init__(self, transactions: TransactionCoordinator, timer: Timer) -> None:
+        self._transactions = transactions
+        self._timer = timer
+
+    def verify(
+        self,
+        client: Client,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        done: Verified,
+        pauses: int = PAUSES,
+    ) -> None:
+        def added(code: ErrorCode) -> None:
+            if code == ErrorCode.CONCURRENT_TRANSACTIONS and pauses:
+                self._timer.call_later(
+                    PAUSE_MS, self.verify, client, transactional_id, producer_id, epoch, partitions, done, pauses - 1
+                )
+            else:
+                done(dict.fromkeys(partitions, understood(client, code)))
+
+        if client.adds:
+            self._transactions.add_partitions(
+                transactional_id, producer_id, epoch, partitions, EPOCH_PER_TRANSACTION, added
+            )
+        else:
+            codes = self._transactions.verify_partitions(transactional_id, producer_id, epoch, partitions)
+            done({partition: understood(client, code) for partition, code in codes.items()})
+
+
+def understood(client: Client, code: ErrorCode) -> ErrorCode:
+    """The code in which this client is told."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # a producer asks for a new epoch then, and learns whether it is fenced
+    if code == ErrorCode.TRANSACTION_ABORTABLE and not client.knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    if client.produces and (code in TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not client.adds)):
+        return ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, and without a look at the metadata
+    return code
