@@ -1,4 +1,4 @@
-"""InitProducerId, 0–5: a producer id and an epoch.
+"""InitProducerId, 0-5: a producer id and an epoch.
 
 Without a transactional id: a new id and epoch 0, for an idempotent producer (KIP-98). With one: see
 `coordinators.txn.starting`. Version 3 on may name the present id and epoch, to go on after an error (KIP-360); 4 knows
@@ -26,7 +26,11 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode, producer_id: int, epoch: int) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 4:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch))
+            call.respond(
+                InitProducerIdResponse(
+                    throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch
+                )
+            )
 
         transactions.init_producer_id(
             request.transactional_id,

@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn, 0–5: partitions that a transaction is going to write to.
+"""AddPartitionsToTxn, 0-5: partitions that a transaction is going to write to.
 
-Versions 0–3 come from clients, one transaction each. If a partition does not exist nothing is added: it gets
+Versions 0-3 come from clients, one transaction each. If a partition does not exist nothing is added: it gets
 UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED. Versions 4 and 5 come from brokers (KIP-890): many
 transactions at once, to be added or only looked up (`verify_only`). Before version 2 a fenced producer is told
 INVALID_PRODUCER_EPOCH.
@@ -9,6 +9,7 @@ INVALID_PRODUCER_EPOCH.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import cast
 
 from ixion.apis.call import Call, Handle
@@ -44,20 +45,18 @@ def make(services: Services) -> Handle:
             )
             decide(one, call.version, lambda codes: call.respond(_answer_client(call.version, codes)))
             return LATER
-        left = len(request.transactions)
+        wanted = len(request.transactions)
         results: list[AddPartitionsToTxnResult] = []
 
         def collect(transactional_id: str, codes: Codes) -> None:
-            nonlocal left
-            left -= 1
             results.append(AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_by_topic(codes)))
-            if left == 0:
-                call.respond(AddPartitionsToTxnResponse(results_by_transaction=tuple(results)))
+            if len(results) == wanted:
+                call.respond(AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_transaction=tuple(results)))
 
-        if not left:
-            call.respond(AddPartitionsToTxnResponse())
+        if not wanted:
+            call.respond(AddPartitionsToTxnResponse(throttle_time_ms=0))
         for each in request.transactions:
-            decide(each, call.version, lambda codes, name=each.transactional_id: collect(name, codes))
+            decide(each, call.version, partial(collect, each.transactional_id))
         return LATER
 
     def decide(one: AddPartitionsToTxnTransaction, version: int, done: Callable[[Codes], None]) -> None:
@@ -66,16 +65,12 @@ def make(services: Services) -> Handle:
         if unknown:
             done(
                 {
-                    each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    if each in unknown
-                    else ErrorCode.OPERATION_NOT_ATTEMPTED
+                    each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
                     for each in partitions
                 }
             )
         elif one.verify_only:
-            done(
-                transactions.verify_partitions(one.transactional_id, one.producer_id, one.producer_epoch, partitions)
-            )
+            done(transactions.verify_partitions(one.transactional_id, one.producer_id, one.producer_epoch, partitions))
         else:
             transactions.add_partitions(
                 one.transactional_id,
@@ -95,7 +90,7 @@ def _answer_client(version: int, codes: Codes) -> AddPartitionsToTxnResponse:
             partition: ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
             for partition, code in codes.items()
         }
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_by_topic(codes))
+    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=_by_topic(codes))
 
 
 def _partitions(topics: tuple[AddPartitionsToTxnTopic, ...]) -> list[TopicPartition]:

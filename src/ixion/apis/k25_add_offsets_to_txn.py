@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn, 0–4: the offsets of a group will be a part of the transaction.
+"""AddOffsetsToTxn, 0-4: the offsets of a group will be a part of the transaction.
 
 It adds the group's partition of `__consumer_offsets`, so that the marker reaches it. Clients of transaction.version 2
 leave this request out: their TxnOffsetCommit adds. Before version 2 a fenced producer is told INVALID_PRODUCER_EPOCH.
@@ -26,7 +26,7 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 2:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(AddOffsetsToTxnResponse(error_code=code))
+            call.respond(AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code))
 
         transactions.add_partitions(
             request.transactional_id,

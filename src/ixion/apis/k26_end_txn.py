@@ -1,4 +1,4 @@
-"""EndTxn, 0–5: commit or abort.
+"""EndTxn, 0-5: commit or abort.
 
 Answered when the outcome is stored; it cannot change any more, and the markers follow. Version 5 (KIP-890) raises the
 epoch with every transaction and gives the producer the new one; see `coordinators.txn.ending` for what repetitions and
@@ -26,7 +26,9 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode, producer_id: int, epoch: int) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 2:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(EndTxnResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch))
+            call.respond(
+                EndTxnResponse(throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch)
+            )
 
         transactions.end(
             request.transactional_id,

@@ -1,4 +1,4 @@
-"""DescribeTransactions, 0: state, producer and partitions of transactional ids that this broker coordinates (KIP-664)."""
+"""DescribeTransactions, 0: state, producer and partitions of transactional ids coordinated here (KIP-664)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def make(services: Services) -> Handle:
     def handle(call: Call) -> DescribeTransactionsResponse:
         request = cast(DescribeTransactionsRequest, call.body)
         return DescribeTransactionsResponse(
+            throttle_time_ms=0,
             transaction_states=tuple(
                 _describe(transactional_id, transactions.describe(transactional_id))
                 for transactional_id in request.transactional_ids
-            )
+            ),
         )
 
     return handle
@@ -33,11 +34,21 @@ def make(services: Services) -> Handle:
 
 def _describe(transactional_id: str, found: Snapshot | ErrorCode) -> TransactionState:
     if isinstance(found, ErrorCode):
-        return TransactionState(error_code=found, transactional_id=transactional_id)
+        return TransactionState(
+            error_code=found,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=(),
+        )
     topics: dict[str, list[int]] = {}
     for name, number in sorted(found.partitions):
         topics.setdefault(name, []).append(number)
     return TransactionState(
+        error_code=0,
         transactional_id=transactional_id,
         transaction_state=found.state.label,
         transaction_timeout_ms=found.timeout_ms,

@@ -1,4 +1,4 @@
-"""ListTransactions, 0–2: the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions, 0-2: the transactional ids that this broker coordinates (KIP-664).
 
 Filters: states by name (names that are none are given back), producer ids, version 1 on how long a transaction has run
 (milliseconds, KIP-994), version 2 on a regular expression that the whole id must match (KIP-1152). Kafka takes the
@@ -32,13 +32,13 @@ def make(services: Services) -> Handle:
         request = cast(ListTransactionsRequest, call.body)
         known = transactions.list()
         if isinstance(known, ErrorCode):
-            return ListTransactionsResponse(error_code=known)
+            return _refuse(known)
         states = {BY_LABEL[name] for name in request.state_filters if name in BY_LABEL}
         unknown = tuple(name for name in request.state_filters if name not in BY_LABEL)
         try:
             pattern = _compile(request.transactional_id_pattern)
         except re.error:
-            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+            return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
         producers = set(request.producer_id_filters)
         begun_before_ms = clock_ms() - request.duration_filter
         chosen = tuple(
@@ -54,9 +54,17 @@ def make(services: Services) -> Handle:
             and (request.duration_filter < 0 or now.started_ms < begun_before_ms)
             and (pattern is None or pattern.fullmatch(transactional_id))
         )
-        return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=chosen)
+        return ListTransactionsResponse(
+            throttle_time_ms=0, error_code=0, unknown_state_filters=unknown, transaction_states=chosen
+        )
 
     return handle
+
+
+def _refuse(code: ErrorCode) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        throttle_time_ms=0, error_code=code, unknown_state_filters=(), transaction_states=()
+    )
 
 
 def _compile(pattern: str | None) -> re.Pattern[str] | None:

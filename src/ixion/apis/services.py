@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.metadata.image import ClusterImage
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
@@ -26,5 +27,6 @@ class Services:
     timer: Timer
     internal_topics: dict[str, InternalTopic]  # by name
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     clock_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop

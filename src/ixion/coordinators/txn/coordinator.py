@@ -49,6 +49,7 @@ class TransactionCoordinator:
         """`exists` knows the partitions of the cluster, `version` the level of transaction.version that is in force."""
         self.log = log
         self._ids = producer_ids
+        self.markers = markers
         self._sender = MarkerSender(markers, timer, exists)
         self._version = version
         self._timer = timer

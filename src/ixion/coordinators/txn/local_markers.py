@@ -14,7 +14,7 @@ from ixion.replica.manager import ReplicaManager
 
 TIMEOUT_MS: Final = 30_000  # request.timeout.ms of the coordinator: how long acks=all may take before it is tried again
 
-# Told the partition of __consumer_offsets, the producer, and whether it committed: pending offsets count or are dropped.
+# Told the partition of __consumer_offsets, the producer and whether it committed: its offsets count now, or never.
 OffsetsDecided = Callable[[int, int, bool], None]
 
 

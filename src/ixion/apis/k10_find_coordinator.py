@@ -1,0 +1,73 @@
+"""FindCoordinator, 0-6: the broker that coordinates a group or a transactional id.
+
+Version 0 asks for groups only, 1 brought the type of key, 4 many keys in one request (KIP-699), 5 a code, never needed
+here, 6 share groups (KIP-932), which are not coordinated here: INVALID_REQUEST. The coordinator of a key is the leader
+of its partition of the internal topic; the topic is created for the first who asks. Addresses are those of the listener
+that the client came by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+
+TOPICS: Final = {0: GROUP_OFFSETS, 1: TRANSACTION_STATE}
+MANY_KEYS_SINCE: Final = 4
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+    topics = services.internal_topics
+
+    def handle(call: Call) -> Outcome | Awaitable[Outcome]:
+        request = cast(FindCoordinatorRequest, call.body)
+        name = TOPICS.get(request.key_type)
+        if name is not None and name not in image.topics:
+            return create_and_answer(call, name)
+        return answer(call)
+
+    async def create_and_answer(call: Call, name: str) -> FindCoordinatorResponse:
+        try:
+            await topics[name].ensure()
+        except KafkaError:
+            pass  # there is no leader then, and the answer says so
+        return answer(call)
+
+    def answer(call: Call) -> FindCoordinatorResponse:
+        request = cast(FindCoordinatorRequest, call.body)
+        if call.version >= MANY_KEYS_SINCE:
+            found = tuple(find(request.key_type, key, call.listener) for key in request.coordinator_keys)
+            return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found)
+        one = find(request.key_type, request.key, call.listener)
+        return FindCoordinatorResponse(
+            throttle_time_ms=0,
+            error_code=one.error_code,
+            error_message=one.error_message,
+            node_id=one.node_id,
+            host=one.host,
+            port=one.port,
+        )
+
+    def find(key_type: int, key: str, listener: str) -> Coordinator:
+        name = TOPICS.get(key_type)
+        if name is None:
+            return _nobody(key, ErrorCode.INVALID_REQUEST, f"no coordinator for keys of type {key_type}")
+        partition = image.partition(name, topics[name].partition_for(key))
+        broker = None if partition is None else image.brokers.get(partition.leader)
+        address = None if broker is None else broker.endpoints.get(listener)
+        if broker is None or address is None:
+            return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the partition of {name} has no leader yet")
+        host, port = address
+        return Coordinator(key=key, node_id=broker.broker_id, host=host, port=port, error_code=0, error_message=None)
+
+    return handle
+
+
+def _nobody(key: str, code: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)

@@ -1,0 +1,66 @@
+"""DescribeProducers, 0: the producers that a partition remembers, and where their open transactions begin (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.log.log import Log
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k61_describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+def make(services: Services) -> Handle:
+    replicas = services.replicas
+
+    def handle(call: Call) -> DescribeProducersResponse:
+        request = cast(DescribeProducersRequest, call.body)
+        return DescribeProducersResponse(
+            throttle_time_ms=0,
+            topics=tuple(
+                TopicResponse(
+                    name=topic.name,
+                    partitions=tuple(describe(topic.name, number) for number in topic.partition_indexes),
+                )
+                for topic in request.topics
+            ),
+        )
+
+    def describe(topic: str, number: int) -> PartitionResponse:
+        partition = replicas.partition(topic, number)
+        if partition is None:
+            return _refuse(number, replicas.why_missing(topic, number))
+        if not partition.leads:
+            return _refuse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return PartitionResponse(partition_index=number, error_code=0, active_producers=_producers(partition.log))
+
+    return handle
+
+
+def _producers(log: Log) -> tuple[ProducerState, ...]:
+    with log.lock:
+        entries = list(log.producers.producers.values())
+    return tuple(
+        ProducerState(
+            producer_id=entry.producer_id,
+            producer_epoch=entry.epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.last_timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.txn_first_offset,
+        )
+        for entry in entries
+    )
+
+
+def _refuse(number: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=number, error_code=code, error_message=code.explanation, active_producers=()
+    )

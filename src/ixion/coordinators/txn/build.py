@@ -1,0 +1,57 @@
+"""Puts the transaction coordinator of a broker together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.txn.coordinator import TransactionCoordinator
+from ixion.coordinators.txn.local_markers import LocalMarkers, OffsetsDecided
+from ixion.coordinators.txn.producer_ids import ProducerIds, claim_block, on_worker
+from ixion.metadata.image import ClusterImage
+from ixion.metadata.session import MetadataSession
+from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.replica.manager import ReplicaManager
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+FEATURE: Final = "transaction.version"
+
+
+def transaction_coordinator(
+    *,
+    node_id: int,
+    log: CoordinatorLog,
+    session: MetadataSession,
+    image: ClusterImage,
+    replicas: ReplicaManager,
+    offsets_decided: OffsetsDecided,
+    config: DynamicConfig,
+    timer: Timer,
+    clock_ms: Callable[[], int],
+    loop: AbstractEventLoop,
+) -> TransactionCoordinator:
+    """Made before the first partition is led: it listens to what this broker comes to lead."""
+    coordinator = TransactionCoordinator(
+        log,
+        producer_ids=ProducerIds(lambda: claim_block(session, node_id), on_worker(loop)),
+        markers=LocalMarkers(replicas, clock_ms, offsets_decided),
+        exists=lambda partition: image.partition(*partition) is not None,
+        version=lambda: image.features.get(FEATURE, 0),
+        timer=timer,
+        clock_ms=clock_ms,
+        config=config,
+    )
+
+    def leadership(topic: str, partition: int, leader_epoch: int) -> None:
+        if topic == log.name:
+            if leader_epoch < 0:
+                coordinator.on_resigned(partition)
+            else:
+                coordinator.on_elected(partition, leader_epoch)
+
+    replicas.on_leadership.append(leadership)
+    return coordinator

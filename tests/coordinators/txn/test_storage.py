@@ -1,0 +1,77 @@
+"""Records of `__transaction_state`: there and back, both versions, tombstones, what is passed over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ixion.coordinators.txn.snapshot import Snapshot, created
+from ixion.coordinators.txn.states import State
+from ixion.coordinators.txn.storage import (
+    FLEXIBLE,
+    PLAIN,
+    decode_snapshot,
+    encode_snapshot,
+    replay,
+    snapshot_batch,
+    tombstone_batch,
+)
+from ixion.records.batch import BatchView
+from ixion.records.builder import BatchBuilder
+from ixion.records.control import transaction_marker
+
+FULL = Snapshot(
+    state=State.PREPARE_COMMIT,
+    producer_id=2**40,
+    epoch=17,
+    last_epoch=-1,
+    previous_producer_id=2**40,
+    next_producer_id=12,
+    timeout_ms=60_000,
+    partitions=frozenset({("a", 0), ("a", 7), ("b", 2)}),
+    started_ms=1_700_000_000_000,
+    updated_ms=1_700_000_000_500,
+    client_version=2,
+)
+
+
+def test_version_1_holds_everything_but_the_last_epoch() -> None:
+    assert decode_snapshot(encode_snapshot(FULL, FLEXIBLE)) == FULL
+    assert decode_snapshot(encode_snapshot(replace(FULL, last_epoch=16), FLEXIBLE)) == FULL
+
+
+def test_version_0_holds_what_it_can() -> None:
+    expected = replace(FULL, previous_producer_id=-1, next_producer_id=-1, client_version=0)
+    assert decode_snapshot(encode_snapshot(FULL, PLAIN)) == expected
+
+
+@pytest.mark.parametrize("version", [PLAIN, FLEXIBLE])
+def test_an_empty_id_has_no_list_of_partitions(version: int) -> None:
+    fresh = replace(created(5, 1_000, 99), epoch=0)
+    data = encode_snapshot(fresh, version)
+    assert decode_snapshot(data) == fresh
+    # version, producer id, epoch, timeout, status, then the list: null
+    assert data[17:21] == (b"\xff\xff\xff\xff" if version == PLAIN else data[17:18] + data[18:21])
+    assert data[17] == (0xFF if version == PLAIN else 0)
+
+
+def test_the_later_record_wins_and_a_tombstone_ends_it() -> None:
+    found: dict[str, Snapshot] = {}
+    replay(BatchView(snapshot_batch("x", FULL, FLEXIBLE, 1)), found)
+    replay(BatchView(snapshot_batch("y", FULL, FLEXIBLE, 1)), found)
+    replay(BatchView(snapshot_batch("x", replace(FULL, epoch=18), FLEXIBLE, 2)), found)
+    assert found["x"].epoch == 18
+    replay(BatchView(tombstone_batch(["x", "never seen"], 3)), found)
+    assert list(found) == ["y"]
+
+
+def test_what_is_not_ours_is_passed_over() -> None:
+    found: dict[str, Snapshot] = {}
+    marker = transaction_marker(commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp=1)
+    replay(BatchView(marker), found)
+    builder = BatchBuilder()
+    builder.append(b"\x00\x05whatever", b"from the future")
+    builder.append(None, b"no key")
+    replay(BatchView(builder.build()), found)
+    assert found == {}
