@@ -13,6 +13,7 @@ from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.embedded import EmbeddedStore
@@ -57,6 +58,7 @@ class Parts:
     controller: Controller
     internal_topics: dict[str, InternalTopic]
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     services: Services
     dispatch: Dispatch
     undo: list[tuple[str, Callable[[], object]]]

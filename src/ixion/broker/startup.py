@@ -39,6 +39,7 @@ from ixion.config.topic import TopicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.topics import read_config
 from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.lock import DirectoryLockedError
@@ -54,7 +55,7 @@ from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.model.ids import id_text, new_id
 from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
-from ixion.replica.internal_topic import GROUP_OFFSETS
+from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 from ixion.replica.log_settings import log_config
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.collector import relax_collector
@@ -338,7 +339,21 @@ async def group_coordinator(parts: Parts) -> None:
 
 
 async def transaction_coordinator(parts: Parts) -> None:
-    """20. Transactions."""
+    """20. Transactions, wherever their part of __transaction_state is led here, and the look for those out of time."""
+    parts.transactions = make_transactions(
+        node_id=parts.node_id,
+        log=parts.internal_topics[TRANSACTION_STATE],
+        session=parts.session,
+        image=parts.image,
+        replicas=parts.replicas,
+        offsets_decided=parts.groups.on_transaction_marker,
+        config=parts.config,
+        timer=parts.timer,
+        clock_ms=parts.clock_ms,
+        loop=parts.loop,
+    )
+    parts.undo.append(("transaction coordinator", parts.transactions.stop))
+    parts.transactions.start()
 
 
 async def authorizer(parts: Parts) -> None:
@@ -360,6 +375,7 @@ async def fetch_manager(parts: Parts) -> None:
         timer=parts.timer,
         internal_topics=parts.internal_topics,
         groups=parts.groups,
+        transactions=parts.transactions,
         clock_ms=parts.clock_ms,
         loop=parts.loop,
     )

@@ -74,7 +74,11 @@ TABLE = [
     (State.COMPLETE_COMMIT, False, 0, "raise"),
     (State.COMPLETE_COMMIT, True, -1, "same"),
     (State.COMPLETE_COMMIT, True, 0, "INVALID_TXN_STATE"),
-    *((state, commit, 1, "PRODUCER_FENCED") for state in (State.EMPTY, State.COMPLETE_ABORT) for commit in (True, False)),
+    *(
+        (state, commit, 1, "PRODUCER_FENCED")
+        for state in (State.EMPTY, State.COMPLETE_ABORT)
+        for commit in (True, False)
+    ),
 ]
 
 
