@@ -1,0 +1,35 @@
+"""Finds the broker that looks after a group."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.clients.cluster import Cluster
+from ixion.clients.connection import Connection
+from ixion.clients.deadline import Deadline
+from ixion.clients.faults import check
+from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.protocol.registry import ApiKey
+
+GROUP: Final = 0
+LAST_OF_ONE: Final = 3  # later versions ask for several keys at once
+
+
+def group_coordinator(cluster: Cluster, group: str, deadline: Deadline) -> Connection:
+    broker = cluster.any(deadline)
+    version = broker.version(ApiKey.FIND_COORDINATOR)
+    if version > LAST_OF_ONE:
+        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(group,))
+    else:
+        request = FindCoordinatorRequest(key=group, key_type=GROUP)
+    answer = broker.call(ApiKey.FIND_COORDINATOR, request, FindCoordinatorResponse, deadline, version)
+    about = f"the coordinator of group {group!r}"
+    if version > LAST_OF_ONE:
+        (found,) = answer.coordinators
+        check(found.error_code, found.error_message, about)
+        node_id = found.node_id
+    else:
+        check(answer.error_code, answer.error_message, about)
+        node_id = answer.node_id
+    cluster.nodes(deadline)
+    return cluster.node(node_id, deadline)

@@ -1,0 +1,56 @@
+"""What can go wrong between a client and its brokers, beside the codes that a broker answers with.
+
+All are KafkaErrors, so that a caller has one thing to catch; the code says what a retry can do about it.
+"""
+
+from __future__ import annotations
+
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+class UnreachableError(KafkaError):
+    """Nobody listens there, or the name leads nowhere."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.BROKER_NOT_AVAILABLE, message)
+
+
+class DisconnectedError(KafkaError):
+    """The connection broke, or what came over it was no answer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class TimedOutError(KafkaError):
+    """The time that the caller gave is up."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class UnknownTopicError(KafkaError):
+    """The cluster has no such topic; the message names the one that may have been meant."""
+
+    def __init__(self, topic: str, known: list[str]) -> None:
+        from difflib import get_close_matches  # only for those who mistype
+
+        near = get_close_matches(topic, known, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}{meant}")
+        self.topic = topic
+
+
+def check(code: int, message: str | None, about: str) -> None:
+    """KafkaError if an answer carries one; `about` names what was asked for."""
+    if code != 0:
+        found = error_code(code)
+        raise KafkaError(found, f"{about}: {message or found.explanation}")
+
+
+def error_code(code: int) -> ErrorCode:
+    """A broker newer than we are may answer with a code that we do not know."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,67 @@
+"""What one fetch brought from one partition: whole batches, of which only some records are the caller's.
+
+A broker answers with whole batches, so the first may begin before the offset that was asked for. Control batches are
+for nobody. With read_committed, the answer lists the transactions that were aborted, each with its first offset, and
+their records are left out:
+
+    offset  0: data of producer 7    1: data of producer 8    2: abort of 7    3: data of producer 7
+    aborted [(7, from 0)]            comes out: 1 and 3
+
+A producer counts as aborted from the first offset in the list to its next abort marker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k01_fetch import AbortedTransaction
+from ixion.records.batch import BatchView
+from ixion.records.control import ControlType, control_type
+from ixion.records.record import Record
+
+
+class Fetched:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        offset: int,
+        batches: list[BatchView],
+        end_offset: int,
+        aborted: Sequence[AbortedTransaction] | None,
+    ) -> None:
+        """`aborted` is None for a reader of everything; `end_offset` is how far the partition can be read today."""
+        self.partition = partition
+        self.offset = offset
+        self.end_offset = end_offset
+        self.next_offset = max(offset, batches[-1].next_offset) if batches else offset
+        self._batches = batches
+        self._aborted = aborted
+
+    def batches(self) -> Iterator[BatchView]:
+        """Those with records for the caller; the first may begin before `offset`."""
+        doomed: set[int] = set()
+        aborted = deque(sorted(self._aborted or (), key=lambda found: found.first_offset))
+        for batch in self._batches:
+            while aborted and aborted[0].first_offset <= batch.last_offset:
+                doomed.add(aborted.popleft().producer_id)
+            if batch.is_control:
+                if control_type(batch) == ControlType.ABORT:
+                    doomed.discard(batch.producer_id)
+            elif not (batch.is_transactional and batch.producer_id in doomed):
+                yield batch
+
+    def records(self) -> Iterator[Record]:
+        """The records from `offset` on. KafkaError (CORRUPT_MESSAGE) if a batch was damaged on its way."""
+        for batch in self.batches():
+            if not batch.crc_is_valid():
+                text = f"{self.partition}: the batch at offset {batch.base_offset} has a wrong checksum"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+            if batch.base_offset >= self.offset:
+                yield from batch
+            else:
+                for record in batch:
+                    if record.offset >= self.offset:
+                        yield record

@@ -1,0 +1,68 @@
+"""Where to begin reading, in words: earliest, latest, an offset, so many before the end, or a time.
+
+earliest          the first record there is
+latest            only what comes from now on
+120               offset 120 of every partition (the nearest there is, if that one is gone or not there yet)
+-10               ten before the end of every partition
+2026-05-01T12:00  the first record of that time or later; local time unless it ends in Z or +02:00
+@1767225600000    the same, in milliseconds since 1970
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from ixion.clients.cluster import Cluster
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+
+
+class Start(NamedTuple):
+    """One of three: a time (or one of the two ends), an offset, or a distance from the end."""
+
+    time_ms: int = EARLIEST
+    offset: int | None = None
+    before_end: int | None = None
+
+
+def parse_start(text: str) -> Start:
+    """ValueError, saying what is possible, if it is none of these."""
+    word = text.strip().lower()
+    if word in ("earliest", "beginning"):
+        return Start(EARLIEST)
+    if word in ("latest", "end"):
+        return Start(LATEST)
+    if word.removeprefix("-").isascii() and word.removeprefix("-").isdigit():
+        return Start(before_end=int(word[1:])) if word.startswith("-") else Start(offset=int(word))
+    if word.startswith("@") and word[1:].isascii() and word[1:].isdigit():
+        return Start(int(word[1:]))
+    return Start(parse_time_ms(text))
+
+
+def parse_time_ms(text: str) -> int:
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        choices = "earliest, latest, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
+        raise ValueError(f"{text!r} is no place to begin; possible are {choices}") from None
+
+
+def resolve_start(
+    cluster: Cluster, partitions: Iterable[TopicPartition], start: Start, *, read_committed: bool = False
+) -> dict[TopicPartition, int]:
+    """The offsets that it means today."""
+    partitions = list(partitions)
+    first = list_offsets(cluster, partitions, EARLIEST)
+    end = list_offsets(cluster, partitions, LATEST, read_committed=read_committed)
+    if start.offset is not None:
+        return {place: min(max(start.offset, first[place]), end[place]) for place in partitions}
+    if start.before_end is not None:
+        return {place: max(end[place] - start.before_end, first[place]) for place in partitions}
+    if start.time_ms == EARLIEST:
+        return first
+    if start.time_ms == LATEST:
+        return end
+    found = list_offsets(cluster, partitions, start.time_ms, read_committed=read_committed)
+    return {place: end[place] if found[place] < 0 else found[place] for place in partitions}
