@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from typer.testing import CliRunner
 
-from ixion.cli.main import app
+from ixion.cli.app import build
 from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(path: Path, *options: str, code: int = 0) -> str:
-    outcome = CliRunner().invoke(app, ["dump", str(path), *options])
+    outcome = CliRunner().invoke(build("dump"), ["dump", str(path), *options])
     assert outcome.exit_code == code, outcome.output
     return outcome.output
 

@@ -10,19 +10,17 @@ import signal
 import struct
 import subprocess
 import sys
-import sysconfig
 import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from ixion.cli.main import app
+from ixion.cli.app import build
 
-IXION = str(Path(sysconfig.get_path("scripts")) / "ixion")
+IXION = [sys.executable, "-m", "ixion"]
 ENTER, LEAVE, HIDE, SHOW = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25l", b"\x1b[?25h"
 SUMMARY = re.compile(
     r"[\d.]+ s: ([\d,]+) tasks added, [\d,.]+ a second\r?\n"
@@ -47,7 +45,7 @@ def check_summary(output: str) -> None:
 
 def test_in_a_pipe_it_prints_plain_lines_and_ends_by_itself() -> None:
     done = subprocess.run(
-        [IXION, "wheel", "--seconds", "1", "--rate", "2000"],
+        [*IXION, "wheel", "--seconds", "1", "--rate", "2000"],
         capture_output=True,
         text=True,
         env=environment(FORCE_COLOR="1"),
@@ -64,7 +62,7 @@ def test_in_a_pipe_it_prints_plain_lines_and_ends_by_itself() -> None:
 def piped(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`ixion` with its output in pipes; gone at the end of the block, whatever happens in it."""
     pipe = subprocess.PIPE
-    process = subprocess.Popen([IXION, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment())
+    process = subprocess.Popen([*IXION, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment())
     with process:
         try:
             yield process
@@ -99,7 +97,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.settings = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
-            [IXION, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment(**variables)
+            [*IXION, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment(**variables)
         )
         self.slave = slave  # kept open, so that the settings can be read after the process has gone
         self.output = b""
@@ -150,7 +148,7 @@ def test_a_terminal_that_can_not_draw_gets_lines() -> None:
 
 def test_no_thread_and_no_signal_handler_is_left() -> None:
     threads, handler = set(threading.enumerate()), signal.getsignal(signal.SIGINT)
-    result = CliRunner().invoke(app, ["wheel", "--seconds", "0.3", "--rate", "2000"])
+    result = CliRunner().invoke(build("wheel"), ["wheel", "--seconds", "0.3", "--rate", "2000"])
     assert result.exit_code == 0
     assert set(threading.enumerate()) == threads
     assert signal.getsignal(signal.SIGINT) is handler
@@ -169,16 +167,17 @@ def test_no_thread_and_no_signal_handler_is_left() -> None:
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_in_one_line(option: str, value: str, complaint: str) -> None:
-    result = CliRunner().invoke(app, ["wheel", option, value])
+    result = CliRunner().invoke(build("wheel"), ["wheel", option, value])
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"ixion wheel: {complaint}\n")
 
 
 def test_the_version_is_told_without_loading_a_terminal_library() -> None:
     script = """
 import sys
-from ixion.cli.main import app
-app(["--version"], standalone_mode=False)
-print("rich" in sys.modules)
+from ixion.cli.main import run
+sys.argv = ["ixion", "--version"]
+run()
+print("rich" in sys.modules or "typer" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

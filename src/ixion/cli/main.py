@@ -1,13 +1,12 @@
-"""`ixion`: the command line's entry point."""
+"""`ixion`: the command line's entry point.
+
+Only what is asked for is imported: `ixion --version` needs neither typer nor any package of ours, a command only its
+own module.
+"""
 
 from __future__ import annotations
 
-import typer
-
-from ixion.cli.dump import dump
-from ixion.cli.wheel import wheel
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="A Kafka-compatible broker in Python.")
+import sys
 
 
 def build_kind() -> str:
@@ -16,30 +15,17 @@ def build_kind() -> str:
     return "compiled" if not str(mutex.__file__).endswith(".py") else "interpreted"
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
-        from ixion import __version__
+def version_line() -> str:
+    from ixion import __version__
 
-        typer.echo(f"ixion {__version__} ({build_kind()})")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: bool = typer.Option(
-        False,
-        "--version",
-        callback=print_version,
-        is_eager=True,
-        help="Print the version and the kind of build.",
-    ),
-) -> None:
-    """A Kafka-compatible broker in Python."""
-
-
-app.command()(wheel)
-app.command()(dump)
+    return f"ixion {__version__} ({build_kind()})"
 
 
 def run() -> None:
-    app()
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        print(version_line())
+        return
+    from ixion.cli.app import execute
+
+    sys.exit(execute(words))

@@ -146,3 +146,16 @@ def delete_group(cluster: Cluster, group: str) -> None:
             check(result.error_code, None, f"group {group!r}")
 
     cluster.attempt(f"deleting group {group!r}", ask)
+
+
+def check_empty(cluster: Cluster, group: str) -> None:
+    """KafkaError (NON_EMPTY_GROUP) if it has members, who would go on from where they are. It need not exist."""
+    try:
+        found = describe_group(cluster, group)
+    except KafkaError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if found.members:
+        text = f"group {group!r} is {found.state.lower()} with {len(found.members)} members; stop them first"
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, text)

@@ -1,0 +1,105 @@
+"""The loads behind `ixion perf`."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+
+from ixion.cli.perf_stats import Load
+from ixion.cli.progress import ProgressLine
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.outbox import Delivery
+from ixion.clients.producer import Producer
+from ixion.clients.reader import Reader
+
+VALUES = 256  # different ones, in turn
+LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+POLL_S = 0.5
+
+
+class Sent:
+    """One record on its way: hears of its delivery and counts it."""
+
+    __slots__ = ("_at_s", "_load", "_size")
+
+    def __init__(self, load: Load, size: int, at_s: float) -> None:
+        self._load = load
+        self._size = size
+        self._at_s = at_s
+
+    def __call__(self, delivery: Delivery) -> None:
+        if delivery.error is None:
+            self._load.records += 1
+            self._load.value_bytes += self._size
+            self._load.latencies.add(time.perf_counter() - self._at_s)
+
+
+def produce_load(producer: Producer, topic: str, records: int, size: int, rate: float | None) -> Load:
+    """Send so many, at that rate (records per second) or as fast as it goes, and wait for all. A failure is raised."""
+    load = Load("produced", "acknowledgement")
+    choose = random.Random(17)
+    values = [bytes(choose.choices(LETTERS, k=size)) for _ in range(VALUES)]
+    start_s = time.perf_counter()
+
+    def text() -> str:
+        load.seconds = time.perf_counter() - start_s
+        return load.progress(records)
+
+    line = ProgressLine(text)
+    try:
+        for number in range(records):
+            now_s = time.perf_counter()
+            if rate is not None:
+                while (wait_s := start_s + number / rate - now_s) > 0:
+                    pass_time(producer, wait_s)
+                    now_s = time.perf_counter()
+            producer.send(topic, values[number % VALUES], on_delivery=Sent(load, size, now_s))
+            if number % 64 == 0:
+                line.step()
+        producer.flush()
+    finally:
+        line.clear()
+    load.seconds = time.perf_counter() - start_s
+    return load
+
+
+def pass_time(producer: Producer, wait_s: float) -> None:
+    """Take in answers while there is nothing to send yet."""
+    before_s = time.perf_counter()
+    producer.poll(min(wait_s, 0.001))
+    if time.perf_counter() - before_s < 0.0001:  # nothing was under way to wait for
+        time.sleep(min(wait_s, 0.0005))
+
+
+def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> Load:
+    """Read so many, or up to the ends."""
+    load = Load("consumed", "fetch")
+    start_s = time.perf_counter()
+
+    def text() -> str:
+        load.seconds = time.perf_counter() - start_s
+        return load.progress(records)
+
+    line = ProgressLine(text)
+    try:
+        while not is_done(load, reader, records, ends):
+            asked_s = time.perf_counter()
+            found = reader.poll(POLL_S)
+            if found:
+                load.latencies.add(time.perf_counter() - asked_s)
+            for fetched in found:
+                for record in fetched.records():
+                    load.records += 1
+                    load.value_bytes += max(record.key_size, 0) + max(record.value_size, 0)
+            line.step()
+    finally:
+        line.clear()
+    load.seconds = time.perf_counter() - start_s
+    return load
+
+
+def is_done(load: Load, reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> bool:
+    if records is not None and load.records >= records:
+        return True
+    return ends is not None and all(reader.offsets[place] >= end for place, end in ends.items())

@@ -1,0 +1,148 @@
+"""`ixion produce`: a record from every line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ixion.cli.options import HERE, PATIENCE_S, Bootstrap, Timeout, connect, parse_pairs, unescape
+from ixion.cli.output import note
+from ixion.model.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ixion.cli.record_json import Outgoing
+    from ixion.clients.cluster import Cluster
+    from ixion.clients.producer import Producer
+    from ixion.records.compression import Codec
+
+ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Instead of standard input.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Lines are JSON, as consume --format json writes.")] = False,
+    key_separator: Annotated[
+        str | None,
+        typer.Option("--key-separator", "-k", metavar="TEXT", help=r"Lines are KEY TEXT VALUE; \t is a tab."),
+    ] = None,
+    headers_separator: Annotated[
+        str | None, typer.Option("--headers-separator", metavar="TEXT", help="Lines begin with a=1,b=2 and TEXT.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="On every record; may be repeated.")
+    ] = None,
+    null_marker: Annotated[
+        str | None, typer.Option("--null-marker", metavar="TEXT", help="What stands for null in a line.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option("--partition", "-p", metavar="N", min=0)] = None,
+    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have it.")] = "all",
+    compression: Annotated[str, typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd")] = "none",
+    create: Annotated[bool, typer.Option(help="Let the broker make the topic if it is missing.")] = True,
+    bootstrap: Bootstrap = HERE,
+    timeout: Timeout = PATIENCE_S,
+) -> None:
+    """Send a record per line of standard input or files, until their end. Records are written once and in order."""
+    from ixion.cli.produce_lines import LineFormat
+    from ixion.cli.record_json import parse_line
+    from ixion.clients.producer import Producer
+
+    if as_json and (key_separator or headers_separator or null_marker is not None):
+        raise typer.BadParameter("--json lines say all by themselves; leave out separators and --null-marker")
+    parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
+    always = tuple((name, value.encode()) for name, value in parse_pairs(header or (), "--header").items())
+    codec = choose_codec(compression)
+    with connect(bootstrap, timeout) as cluster:
+        find_topic(cluster, topic, create)
+        producer = Producer(cluster, acks=choose_acks(acks), codec=codec, delivery_timeout_s=timeout)
+        with producer:
+            try:
+                count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)
+            except KeyboardInterrupt:
+                producer.flush()
+                raise
+    if sys.stderr.isatty():
+        note(f"{count:,} record{'' if count == 1 else 's'} to {topic}")
+
+
+def separator(text: str | None) -> str | None:
+    if text == "":
+        raise typer.BadParameter("a separator has at least one character")
+    return None if text is None else unescape(text)
+
+
+def choose_acks(text: str) -> int:
+    if text not in ACKS:
+        raise typer.BadParameter(f"--acks is all, 1 or 0, not {text!r}")
+    return ACKS[text]
+
+
+def choose_codec(text: str) -> Codec:
+    from ixion.records.compression import CODECS
+
+    for codec in CODECS:
+        if codec.name.lower() == text:
+            return codec
+    raise typer.BadParameter(f"--compression is none, gzip, snappy, lz4 or zstd, not {text!r}")
+
+
+def find_topic(cluster: Cluster, topic: str, create: bool) -> None:
+    """Before the first line is read; and a topic that comes to be by mistyping is at least heard of."""
+    from ixion.clients.faults import UnknownTopicError
+
+    try:
+        cluster.topic(topic)
+    except UnknownTopicError as unknown:
+        if not create:
+            raise
+        count = len(cluster.topic(topic, create=True).partitions)
+        note(f"{unknown.message}; the broker has made it, with {count} partition{'' if count == 1 else 's'}")
+
+
+def send_all(
+    producer: Producer,
+    topic: str,
+    files: list[str],
+    parse: Callable[[bytes], Outgoing],
+    always: tuple[tuple[str, bytes | None], ...],
+    partition: int | None,
+) -> int:
+    count = 0
+    for name in files:
+        for number, line in enumerate(lines_of(name, producer.flush), 1):
+            try:
+                record = parse(line)
+            except ValueError as error:
+                producer.flush()
+                text = f"line {number} of {name}: {error}; the {count} records before it were sent"
+                raise KafkaError(ErrorCode.INVALID_RECORD, text) from None
+            producer.send(
+                topic,
+                record.value,
+                key=record.key,
+                headers=always + record.headers,
+                timestamp_ms=record.timestamp_ms,
+                partition=record.partition if partition is None else partition,
+            )
+            count += 1
+    return count
+
+
+def lines_of(name: str, when_quiet: Callable[[], None]) -> Iterator[bytes]:
+    from ixion.cli.produce_lines import read_lines
+
+    if name == "-":
+        yield from read_lines(sys.stdin.fileno(), when_quiet)
+        return
+    try:
+        file = os.open(name, os.O_RDONLY)
+    except OSError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} cannot be read: {error.strerror}") from None
+    try:
+        yield from read_lines(file, when_quiet)
+    finally:
+        os.close(file)

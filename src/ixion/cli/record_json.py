@@ -1,0 +1,102 @@
+"""A record as one line of JSON, both ways, so that what `ixion consume` wrote `ixion produce` reads.
+
+    {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1767225600000,
+     "key": "a", "value": {"base64": "/w=="}, "headers": [["trace", "1"]]}
+
+Text is UTF-8; bytes that are not are `{"base64": …}`; null is null. Headers are pairs, because a name may come twice;
+on the way in an object will do too, and so will a time in words. A value (or key) that is any other object, list,
+number or boolean is sent as its JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any, NamedTuple
+
+from ixion.clients.metadata import TopicPartition
+from ixion.records.record import Record
+
+HEADER_CHOICES = "headers are an object, or a list of [name, value] pairs"
+
+
+class Outgoing(NamedTuple):
+    """A record to be sent, as far as the line says."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+
+
+def show_bytes(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def read_bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        return b64decode(value["base64"], validate=True)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def record_line(place: TopicPartition, record: Record) -> str:
+    return json.dumps(
+        {
+            "topic": place.topic,
+            "partition": place.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "key": show_bytes(record.key),
+            "value": show_bytes(record.value),
+            "headers": [[name, show_bytes(value)] for name, value in record.headers],
+        },
+        ensure_ascii=False,
+    )
+
+
+def parse_line(line: bytes) -> Outgoing:
+    """ValueError, saying what is wrong, if it is not such a line."""
+    found = json.loads(line)
+    if not isinstance(found, dict) or "value" not in found:
+        raise ValueError('a line is an object with at least a "value"')
+    partition, timestamp = found.get("partition"), found.get("timestamp")
+    if partition is not None and (not isinstance(partition, int) or partition < 0):
+        raise ValueError(f"partition {partition!r} is no partition")
+    return Outgoing(
+        read_bytes(found.get("key")),
+        read_bytes(found["value"]),
+        read_headers(found.get("headers") or ()),
+        parse_timestamp(timestamp),
+        partition,
+    )
+
+
+def read_headers(found: Any) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = list(found.items()) if isinstance(found, dict) else found
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+    ):
+        raise ValueError(HEADER_CHOICES)
+    if not all(isinstance(name, str) for name, _ in pairs):
+        raise ValueError(HEADER_CHOICES)
+    return tuple((name, read_bytes(value)) for name, value in pairs)
+
+
+def parse_timestamp(found: Any) -> int | None:
+    if isinstance(found, str):
+        from ixion.clients.starts import parse_time_ms
+
+        return parse_time_ms(found)
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
+        raise ValueError(f"timestamp {found!r} is neither milliseconds nor a time")
+    return found
