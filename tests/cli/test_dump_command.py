@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +17,7 @@ from ixion.log.meta_properties import MetaProperties
 from ixion.records.compression import Codec
 from tests.log.support import NOW, Clock, QuickFiles, batch, marker
 
-ID = UUID("11111111-2222-4333-8444-555555555555")
+ID = bytes.fromhex("11111111222243338444555555555555")
 
 
 @pytest.fixture
