@@ -61,7 +61,8 @@ def refuse(error: Exception, message: str) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(message)
     else:
-        print(f"{path}: {' '.join(message.split())} (see {path} --help)", file=sys.stderr)
+        said = " ".join(message.split()).removeprefix("Invalid value: ")
+        print(f"{path}: {said} (see {path} --help)", file=sys.stderr)
     return int(getattr(error, "exit_code", 2))
 
 
