@@ -11,7 +11,7 @@ Everything happens on the broker's event loop. What changes a group or an offset
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
@@ -20,7 +20,7 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.join import Joining, random_id
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import EMPTY
-from ixion.coordinators.group.commits import Commits
+from ixion.coordinators.group.commits import Answered, Commits, Committer, Wanted
 from ixion.coordinators.group.expiry import expired
 from ixion.coordinators.group.journal import GROUP_CODES, Journal
 from ixion.coordinators.group.members import Members
@@ -88,6 +88,13 @@ class GroupCoordinator:
 
     def on_resigned(self, partition: int) -> None:
         self.shards.resign(partition)
+
+    def commit_transactional(self, committer: Committer, wanted: Sequence[Wanted], done: Answered) -> None:
+        """Offsets that count when the transaction of `committer.producer_id` commits; a code for each, in their order.
+
+        That the producer may add to its transaction has been verified by whoever calls.
+        """
+        self.commits.commit(committer, wanted, done)
 
     def on_transaction_marker(self, partition: int, producer_id: int, committed: bool) -> None:
         """A transaction has ended in a partition of __consumer_offsets: its offsets count now, or never."""
