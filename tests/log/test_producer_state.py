@@ -244,3 +244,15 @@ def test_a_snapshot_round_trips_and_notices_every_flipped_bit() -> None:
     for size in range(len(data)):
         with pytest.raises(CorruptFileError):
             decode_snapshot("x", data[:size])
+
+
+def test_a_coordinator_writes_for_a_producer_without_its_sequence(box: Box) -> None:
+    """Offsets in a transaction all carry sequence 0; old epochs are refused all the same."""
+    log = box.open()
+    for count in (2, 1, 2):
+        data = batch(*[b"v"] * count, producer=(9, 3, 0), transactional=True)
+        log.append_as_leader(data, 0, Origin.COORDINATOR)
+    assert log.end_offset == 5
+    with pytest.raises(KafkaError) as caught:
+        log.append_as_leader(batch(b"v", producer=(9, 2, 0), transactional=True), 0, Origin.COORDINATOR)
+    assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH

@@ -54,12 +54,13 @@ class EndedTxn:
 class Draft:
     """The state of one producer as it will be once the batches checked here are in the log."""
 
-    __slots__ = ("checked", "entry", "known_epoch", "known_sequence", "started")
+    __slots__ = ("checked", "entry", "in_sequence", "known_epoch", "known_sequence", "started")
 
     def __init__(self, entry: ProducerEntry, checked: bool) -> None:
-        """`checked`: sequences come from a client and must fit; a follower takes what the leader has accepted."""
+        """`checked`: epochs and sequences must fit; a follower takes what the leader has accepted."""
         self.entry = entry
         self.checked = checked
+        self.in_sequence = checked  # a coordinator writes for a producer whose sequence it does not know
         self.known_epoch = entry.epoch
         self.known_sequence = entry.last_sequence
         self.started: list[OpenTxn] = []
@@ -77,6 +78,7 @@ class Draft:
         entry = self.entry
         if self.checked:
             self._check_epoch(epoch, first_offset)
+        if self.in_sequence:
             self._check_sequence(epoch, first_sequence, first_offset)
         if entry.txn_first_offset >= 0 and not transactional:
             raise KafkaError(
