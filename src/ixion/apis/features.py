@@ -10,6 +10,7 @@ from typing import Final
 
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     "metadata.version": (7, 30),
+    "transaction.version": (0, 2),
 }
 # What is in force on a new cluster.
-INITIAL: Final[dict[str, int]] = {"metadata.version": 30}
+INITIAL: Final[dict[str, int]] = {"metadata.version": 30, "transaction.version": 2}

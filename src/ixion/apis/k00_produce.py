@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.first_write import is_transactional, verify
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
+from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.append import Origin
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
@@ -31,6 +33,7 @@ from ixion.replica.append import Entry
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Key
 from ixion.wire.answer import LATER
 
 ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which may write to internal topics
@@ -48,6 +51,7 @@ class Produce:
     def __init__(self, services: Services) -> None:
         self._image: Final[ClusterImage] = services.image
         self._replicas: Final[ReplicaManager] = services.replicas
+        self._transactions: Final[TransactionCoordinator] = services.transactions
 
     def handle(self, call: Call) -> Outcome:
         request = cast(ProduceRequest, call.body)
@@ -56,6 +60,7 @@ class Produce:
             return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
         production = Production(self, call, acks)
         entries: list[Entry] = []
+        transactional = False
         version = call.version
         for topic in request.topic_data:
             name = topic.name
@@ -78,6 +83,7 @@ class Produce:
                 elif code == ErrorCode.NONE and version < ZSTD_SINCE and is_zstd(records):
                     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
                 if code == ErrorCode.NONE and records is not None:
+                    transactional = transactional or is_transactional(records)
                     production.places.append(len(entries))
                     entries.append((name, data.index, records))
                 else:
@@ -85,11 +91,35 @@ class Produce:
                     refused = AppendResult(name, data.index)
                     refused.code = code
                     production.refused.append(refused)
-        if entries:
+        if transactional:
+            self._append_transactional(call, entries, production)
+        elif entries:
             self._replicas.append(request.timeout_ms, acks, Origin.CLIENT, entries, production.finish)
         else:
             production.finish([])
         return production.outcome()
+
+    def _append_transactional(self, call: Call, entries: list[Entry], production: Production) -> None:
+        """The first write of a transaction to a partition goes by its coordinator."""
+        request = cast(ProduceRequest, call.body)
+
+        def verified(codes: dict[Key, ErrorCode]) -> None:
+            results = [AppendResult(name, number) for name, number, _ in entries]
+            for result in results:
+                result.code = codes.get((result.topic, result.number), ErrorCode.NONE)
+            good = [place for place, result in enumerate(results) if result.code == ErrorCode.NONE]
+
+            def appended(outcomes: list[AppendResult]) -> None:
+                for place, outcome in zip(good, outcomes, strict=True):
+                    results[place] = outcome
+                production.finish(results)
+
+            chosen = [entries[place] for place in good]
+            self._replicas.append(request.timeout_ms, request.acks, Origin.CLIENT, chosen, appended)
+            production.appended()
+
+        production.appending = False
+        verify(self._transactions, self._replicas, request.transactional_id, entries, call.version, verified)
 
     def answer(
         self, call: Call, places: list[int], refused: list[AppendResult], results: list[AppendResult]
@@ -166,7 +196,14 @@ class Production:
         self.places: list[int] = []
         self.refused: list[AppendResult] = []
         self._results: list[AppendResult] | None = None
+        self.appending = True  # False while records wait for their transaction to be verified
         self._later = False
+
+    def appended(self) -> None:
+        """Nothing needs the records any more."""
+        self.appending = True
+        if self._later and self._results is None:
+            self._call.release()
 
     def finish(self, results: list[AppendResult]) -> None:
         self._results = results
@@ -181,7 +218,8 @@ class Production:
         results = self._results
         if results is None:
             self._later = True
-            self._call.release()
+            if self.appending:
+                self._call.release()
             return LATER
         if self._acks != 0:
             return self._produce.answer(self._call, self.places, self.refused, results)
