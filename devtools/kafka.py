@@ -64,24 +64,32 @@ class RealKafka:
         self.stop()
 
     def start(self) -> None:
-        assert self._process is None, "the broker is running already"
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        settings = self.data_dir / "server.properties"
-        settings.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
-        classpath = jars.classpath(f"kafka-{self.version}")
-        run_java(
-            "kafka.tools.StorageTool",
-            *("format", "--ignore-formatted", "-t", self.cluster_id, "-c", str(settings)),
-            classpath=classpath,
-        )
-        command = java_command("kafka.Kafka", str(settings), classpath=classpath, options=[f"-Xmx{self.heap}"])
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        self.format()
+        self.launch()
         try:
             self._wait_until_it_answers()
         except BaseException:
             self.stop()
             raise
+
+    def format(self) -> None:
+        """Makes the data directory ready; one that was made before is left as it is."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        settings = self._file
+        settings.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
+        run_java(
+            "kafka.tools.StorageTool",
+            *("format", "--ignore-formatted", "-t", self.cluster_id, "-c", str(settings)),
+            classpath=jars.classpath(f"kafka-{self.version}"),
+        )
+
+    def launch(self) -> None:
+        """Starts the process and does not wait for it to answer."""
+        assert self._process is None, "the broker is running already"
+        classpath = jars.classpath(f"kafka-{self.version}")
+        command = java_command("kafka.Kafka", str(self._file), classpath=classpath, options=[f"-Xmx{self.heap}"])
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
     def stop(self) -> None:
         """Ends the process: asked first, killed if it does not listen."""
@@ -94,6 +102,10 @@ class RealKafka:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    @property
+    def _file(self) -> Path:
+        return self.data_dir / "server.properties"
 
     @property
     def _output(self) -> Path:

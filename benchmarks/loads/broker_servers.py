@@ -1,0 +1,67 @@
+"""The brokers that are compared, each in a process of its own with an empty directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.kafka import RealKafka, free_port
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    bootstrap: str
+    pid: int
+    started: float  # time.time when its process was made
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def resident_mb(self, peak: bool = False) -> float:
+        name = "VmHWM:" if peak else "VmRSS:"
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError(f"no {name} of process {self.pid}")
+
+
+@contextmanager
+def ixion() -> Iterator[Server]:
+    port = free_port()
+    with tempfile.TemporaryDirectory() as data:
+        started = time.time()
+        command = [sys.executable, "-m", "ixion", "serve", "--data", data, "--port", str(port)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Server]:
+    """3.9.1, KRaft, one node, with the heap of its start script; it never syncs on append either."""
+    with tempfile.TemporaryDirectory() as data:
+        kafka = RealKafka("3.9.1", Path(data), heap="1g")
+        kafka.format()
+        started = time.time()
+        kafka.launch()
+        try:
+            yield Server(bootstrap=kafka.bootstrap, pid=kafka.pid, started=started)
+        finally:
+            kafka.stop()
