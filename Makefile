@@ -9,8 +9,8 @@ SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
 
-run: .venv/.built ## show the wheel turning
-	$(BIN)/ixion wheel
+run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
+	$(BIN)/ixion serve $(ARGS)
 
 test: test-compiled test-interpreted ## run the tests, compiled and then interpreted
 

@@ -39,7 +39,7 @@ class Broker:
         self._loaded = loaded
         self.parts = parts = Parts()
         parts.options = options or Options()
-        self._made: list[str] = []  # directories that this start has made
+        self._made: list[str] = []  # directories and files that this start has made
         self.failed = asyncio.Event()  # every disk is gone, or the metadata: the broker should be stopped
 
     @property
@@ -74,6 +74,8 @@ class Broker:
         parts.timer = LoopTimer("broker", loop=parts.loop)
         parts.undo.append(("timer", parts.timer.shutdown))
         file = IN_MEMORY if parts.options.metadata_in_memory else parts.metadata_file()
+        if file != IN_MEMORY and not os.path.exists(file):
+            self._made.append(file)
         try:
             parts.store = EmbeddedStore(file)
         except StoreUnusableError as error:
@@ -111,4 +113,7 @@ class Broker:
 
     def _leave_no_trace(self) -> None:
         for path in self._made:
-            shutil.rmtree(path, ignore_errors=True)
+            if os.path.isfile(path):
+                os.unlink(path)
+            else:
+                shutil.rmtree(path, ignore_errors=True)

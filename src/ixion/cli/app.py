@@ -19,6 +19,7 @@ from ixion.model.errors import KafkaError
 
 # name -> module and the command or group of commands in it; imported when it is called, or for the help of all
 COMMANDS: Final = {
+    "serve": "ixion.cli.app:serve",
     "topic": "ixion.cli.topic:topic",
     "produce": "ixion.cli.produce:produce",
     "consume": "ixion.cli.consume:consume",
@@ -102,3 +103,11 @@ def options(
     ),
 ) -> None:
     """A Kafka-compatible broker in Python."""
+
+
+def serve() -> None:
+    """Serve Kafka clients until told to stop."""
+    # Listed here, run by `main.run`: importing typer would take longer than the broker needs to start.
+    from ixion.cli.serve import main
+
+    raise typer.Exit(main([]))

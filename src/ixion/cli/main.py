@@ -1,7 +1,7 @@
 """`ixion`: the command line's entry point.
 
-Only what is asked for is imported: `ixion --version` needs neither typer nor any package of ours, a command only its
-own module.
+Only what is asked for is imported: `ixion --version` needs neither typer nor any package of ours, `ixion serve` no
+typer, a command only its own module.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ def run() -> None:
     if words == ["--version"]:
         print(version_line())
         return
+    if words[:1] == ["serve"]:
+        from ixion.cli.serve import main
+
+        sys.exit(main(words[1:]))
     from ixion.cli.app import execute
 
     sys.exit(execute(words))

@@ -1,0 +1,35 @@
+"""The process that a broker lives in."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+_LOADED: Final = time.monotonic()
+
+
+def age_seconds() -> float:
+    """Since the process was started, the interpreter's own start included, to a hundredth; since this module was
+    imported where the system does not tell."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # seconds after the machine's start
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.monotonic() - _LOADED
+
+
+def raise_file_limit() -> None:
+    """Every partition and every connection is an open file; the soft limit is for programs that use select()."""
+    try:
+        import resource
+    except ImportError:
+        return  # not on this system
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            pass  # some systems say "unlimited" and do not mean it

@@ -1,0 +1,178 @@
+"""`ixion serve`: a broker in this process, until it is told to stop.
+
+It starts in a fraction of a second, so its command line is read by argparse: typer and rich alone would take longer
+to import than the broker needs to start. One line on standard output says that it is ready; the log goes to standard
+error. What keeps it from starting is one line there, exit code 1, and nothing on the disk has changed.
+
+SIGTERM and SIGINT stop it as a broker should be stopped: leaders step down, requests in flight are answered, logs are
+closed clean. A second one ends it at once; the next start then recovers the logs. The same happens if stopping
+takes longer than `STOP_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from ixion import __version__
+from ixion.broker.logs import FORMATS, LEVELS, configure_logs
+from ixion.broker.process import age_seconds, raise_file_limit
+from ixion.config.errors import InvalidSettingError
+from ixion.config.sources import Loaded, load
+
+if TYPE_CHECKING:
+    from ixion.broker.broker import Broker
+
+STOP_SECONDS: Final = 25  # whoever runs containers usually waits 30 before killing
+SHORTHANDS: Final = (("port", "listeners", "PLAINTEXT://127.0.0.1:{}"), ("data", "log.dirs", "{}"))
+
+logger = logging.getLogger(__name__)
+
+
+def main(words: list[str]) -> int:
+    """Serve until told to stop; the exit code."""
+    chosen = parse(words)
+    configure_logs(sys.stderr, chosen.log_level, chosen.log_format)
+    raise_file_limit()
+    try:
+        loaded = load(file=chosen.config, environment=os.environ, assignments=assignments(chosen))
+    except InvalidSettingError as error:
+        return refuse(error)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(serve(loaded, chosen))
+    except KeyboardInterrupt:
+        return 130
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="ixion serve",
+        description="Serve Kafka clients, on the loopback unless told otherwise, until SIGTERM or Ctrl-C.",
+        epilog="Settings have Kafka's names; IXION_LOG_DIRS=… in the environment works, too. --set wins.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings, as in Kafka's server.properties")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="assignments", help="a setting"
+    )
+    parser.add_argument("--data", metavar="DIR", help="short for --set log.dirs=DIR (default: ixion-data)")
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="N",
+        help="short for --set listeners=PLAINTEXT://127.0.0.1:N (default: 9092; 0: any)",
+    )
+    parser.add_argument("--allow-remote", action="store_true", help="listeners may be open to other machines")
+    parser.add_argument("--log-format", choices=FORMATS, default="text", help="default: text")
+    parser.add_argument("--log-level", choices=LEVELS, default="warning", help="default: warning")
+    parser.add_argument("--quiet", action="store_true", help="do not say when it is ready")
+    chosen = parser.parse_args(words)
+    for option, name, _ in SHORTHANDS:
+        if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
+            parser.error(f"--{option} is short for --set {name}=…; give one of the two")
+    return chosen
+
+
+def assignments(chosen: argparse.Namespace) -> list[str]:
+    given = [(name, form, getattr(chosen, option)) for option, name, form in SHORTHANDS]
+    return [*(f"{name}={form.format(value)}" for name, form, value in given if value is not None), *chosen.assignments]
+
+
+async def serve(loaded: Loaded, chosen: argparse.Namespace) -> int:
+    from ixion.broker.broker import Broker
+    from ixion.broker.errors import StartupError
+    from ixion.broker.parts import Options
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number, stop)
+    broker = Broker(loaded, Options(allow_remote=chosen.allow_remote, owns_process=True))
+    try:
+        if not await start_unless(stop, broker.start()):
+            return 0
+    except (StartupError, InvalidSettingError) as error:
+        return refuse(error)
+    announce(broker, chosen.quiet)
+    await first_of(stop, broker.failed)
+    loop.call_later(STOP_SECONDS, too_slow)
+    await broker.stop()
+    if broker.failed.is_set():
+        return refuse("stopped, because every log directory or the metadata has failed; the log says which and why")
+    return 0
+
+
+async def start_unless(stop: asyncio.Event, start: Coroutine[object, object, None]) -> bool:
+    """Whether it was started; False if it was told to stop while it was starting, and has been taken down again."""
+    starting = asyncio.create_task(start)
+    told = asyncio.create_task(stop.wait())
+    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+    if starting.cancelled():
+        return False
+    starting.result()
+    return True
+
+
+async def first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+
+
+def announce(broker: Broker, quiet: bool) -> None:
+    addresses = ", ".join(f"{endpoint.host or '*'}:{endpoint.port}" for endpoint in broker.endpoints)
+    data = ", ".join(short_path(path) for path in broker.parts.paths)
+    age_ms = age_seconds() * 1e3
+    logger.info("ready", extra={"addresses": addresses, "data": data, "after_ms": round(age_ms)})
+    if not quiet:
+        try:
+            print(f"ixion {__version__} ready on {addresses} in {age_ms:.0f} ms, data in {data}", flush=True)
+        except OSError:
+            pass  # nobody listens; clients still do
+
+
+def short_path(path: str) -> str:
+    """As seen from here, if it is below."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else os.path.join(".", relative)
+
+
+def on_signal(number: int, stop: asyncio.Event) -> None:
+    if stop.is_set():
+        leave_now("told to stop twice", 128 + number)
+    stop.set()
+
+
+def too_slow() -> None:
+    leave_now(f"not stopped after {STOP_SECONDS} s", 1)
+
+
+def leave_now(why: str, code: int) -> NoReturn:
+    logger.warning("%s: ending at once; the next start recovers the logs", why)
+    os._exit(code)
+
+
+def refuse(error: Exception | str) -> int:
+    print(f"ixion serve: {error}", file=sys.stderr, flush=True)
+    return 1
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop  # where there is none, asyncio's own serves
+    return uvloop.new_event_loop

@@ -1,0 +1,72 @@
+"""`ixion serve` as its users have it: a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+)) in (\d+) ms, data in (.+)\n")
+SECONDS = 60  # for what must end by itself
+
+
+def environment() -> dict[str, str]:
+    """This process's, without settings, and with the same ixion that is tested here."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("IXION_")}
+    return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def serve_and_wait(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """For a start that is to fail."""
+    return subprocess.run(
+        [sys.executable, "-m", "ixion", "serve", *words],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+class Served:
+    """A broker on a free port, ready when the block begins; killed at its end if it still runs."""
+
+    def __init__(self, cwd: Path, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ixion", "serve", "--port", "0", *words],
+            cwd=cwd,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.line = ""
+        self.bootstrap = ""
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout is not None
+        self.line = self.process.stdout.readline()
+        found = READY.fullmatch(self.line)
+        if found is None:
+            self.process.kill()
+            raise AssertionError(f"not ready: {self.line!r}, {self.process.communicate()[1]}")
+        self.bootstrap = found[2]
+        return self
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Exit code, and what it printed after the ready line and to standard error."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, out, err
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()

@@ -1,0 +1,210 @@
+"""`ixion serve`: the ready line, exit codes, one line for what went wrong and no trace of it, stopping, coming back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from ixion import __version__
+from tests.broker.served import READY, Served, serve_and_wait
+
+
+def produce(bootstrap: str, count: int, topic: str = "t") -> None:
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), on_delivery=delivered)
+    assert producer.flush(30) == 0
+    assert failed == []
+
+
+def values(bootstrap: str, count: int, topic: str = "t") -> list[bytes]:
+    """The first `count` records of partition 0."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(30)
+        assert message is not None, f"only {len(found)} of {count} came"
+        if message.error() is None:
+            found.append(bytes(message.value() or b""))
+    consumer.close()
+    return found
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_one_line_says_that_it_is_ready_and_sigterm_stops_it(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        found = READY.fullmatch(served.line)
+        assert found is not None
+        assert found[1] == __version__
+        assert found[5] == "./ixion-data"
+        produce(served.bootstrap, 3)
+        assert values(served.bootstrap, 3) == [b"0", b"1", b"2"]
+        assert served.stop() == (0, "", "")
+    assert (tmp_path / "ixion-data" / ".kafka_cleanshutdown").exists()
+
+
+def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        with Served(tmp_path, "--data", "kept") as served:
+            produce(served.bootstrap, 5)
+            served.stop(number)
+    with Served(tmp_path, "--data", "kept") as served:
+        assert values(served.bootstrap, 15) == [b"0", b"1", b"2", b"3", b"4"] * 3
+
+
+def test_it_stops_under_load_and_loses_nothing(tmp_path: Path) -> None:
+    acknowledged: list[bytes] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledged.append(bytes(message.value() or b""))
+
+    with Served(tmp_path) as served:
+        producer = Producer({"bootstrap.servers": served.bootstrap, "acks": "all", "message.timeout.ms": 10_000})
+        number = 0
+        while len(acknowledged) < 2_000:
+            producer.produce("t", b"%d" % number, on_delivery=delivered)
+            number += 1
+            producer.poll(0)
+        served.process.terminate()
+        for _ in range(1_000):  # what is under way when it stops
+            producer.produce("t", b"%d" % number, on_delivery=delivered)
+            number += 1
+        producer.poll(0.2)
+        assert served.process.wait(60) == 0
+        producer.purge()
+        producer.flush(10)
+    with Served(tmp_path) as served:
+        assert set(acknowledged) <= set(values(served.bootstrap, len(acknowledged)))
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        served.process.send_signal(signal.SIGSTOP)  # so that both are there when it goes on
+        served.process.send_signal(signal.SIGTERM)
+        served.process.send_signal(signal.SIGINT)
+        code, _, err = served.stop(signal.SIGCONT)
+    assert code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    assert "told to stop twice" in err
+    assert not (tmp_path / "ixion-data" / ".kafka_cleanshutdown").exists()
+
+
+def test_quiet_says_nothing(tmp_path: Path) -> None:
+    served = Served(tmp_path, "--quiet", "--log-level", "info")
+    assert served.process.stderr is not None
+    assert any("ready" in line for line in served.process.stderr)
+    code, out, _ = served.stop()
+    assert (code, out) == (0, "")
+
+
+def test_the_log_can_be_read_by_programs(tmp_path: Path) -> None:
+    words = ("--log-format", "json", "--log-level", "info", "--set", "num.partitoins=3")
+    with Served(tmp_path, *words) as served:
+        _, _, err = served.stop()
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert all({"time", "level", "logger", "message"} <= set(line) for line in lines)
+    assert any("num.partitions" in line["message"] and line["level"] == "warning" for line in lines)
+    ready = next(line for line in lines if line["message"] == "ready")
+    assert ready["addresses"] == served.bootstrap
+    assert sum("start-up" in line["message"] for line in lines) == 27
+
+
+def test_settings_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("log.dirs=from-file\nauto.create.topics.enable=false\n")
+    with Served(tmp_path, "--config", "server.properties") as served:
+        assert served.line.endswith("data in ./from-file\n")
+
+
+REFUSED = {
+    "a wrong value": (("--set", "num.partitions=many"), "num.partitions is 'many'"),
+    "no pair": (("--set", "num.partitions"), "name=value"),
+    "no such file": (("--config", "missing.properties"), "missing.properties"),
+    "another address": (
+        ("--set", "listeners=PLAINTEXT://0.0.0.0:0", "--set", "advertised.listeners=PLAINTEXT://127.0.0.1:0"),
+        "--allow-remote",
+    ),
+    "a listener with TLS": (
+        ("--set", "listeners=SSL://127.0.0.1:0", "--set", "security.inter.broker.protocol=SSL"),
+        "SSL",
+    ),
+    "a file for a directory": (("--port", "0", "--data", "file"), "is not a directory"),
+    "an authorizer": (("--port", "0", "--set", "authorizer.class.name=kafka.Authorizer"), "authorizer.class.name"),
+    "two brokers' papers": (("--port", "0", "--data", "one,two"), "belong to different brokers"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_keeps_it_from_starting_is_one_line_and_changes_nothing(what: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file")
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text(f"version=0\nbroker.id={number}\ncluster.id=c\n")
+    before = contents(tmp_path)
+    words, said = REFUSED[what]
+    ended = serve_and_wait(*words, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert said in ended.stderr
+    assert ended.stderr.startswith("ixion serve: ")
+    assert ended.stderr.count("\n") == 1
+    assert contents(tmp_path) == before
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = serve_and_wait("--port", str(port), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"127.0.0.1:{port} is in use" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_another_broker_uses(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        before = set(contents(tmp_path))
+        ended = serve_and_wait("--port", "0", cwd=tmp_path)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert "ixion-data" in ended.stderr
+        assert ended.stderr.count("\n") == 1
+        assert set(contents(tmp_path)) == before
+        produce(served.bootstrap, 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="whoever is root may read everything")
+def test_a_directory_that_cannot_be_read(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=stat.S_IWUSR)
+    ended = serve_and_wait("--port", "0", "--data", "closed", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "cannot be read" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--port", "0", "--set", "listeners=PLAINTEXT://127.0.0.1:0"), "--port is short for"),
+        (("--prot", "1"), "--prot"),
+    ],
+)
+def test_a_wrong_call_is_told_so(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    ended = serve_and_wait(*words, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert list(tmp_path.iterdir()) == []
