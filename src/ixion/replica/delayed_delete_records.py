@@ -43,7 +43,7 @@ class DelayedDeleteRecords(DelayedOperation):
                 assert partition is not None
                 if not partition.leads:
                     result.waits = False
-                    result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # A
+                    result.code = partition.lost  # A
                 elif partition.low_watermark >= result.required:
                     result.waits = False
                     result.code = ErrorCode.NONE  # B

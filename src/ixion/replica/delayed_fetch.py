@@ -5,7 +5,7 @@ It is over when, for one of its partitions,
 - A: this broker no longer leads it (or, for a read at a follower, no longer has it),
 - B: the broker does not know it, or its disk has failed,
 - C: the leader epoch that the client knows is not the one of now,
-- D: the end has moved to another segment than the one that the client reads, or the log was truncated below it,
+- D: the end lies in a later segment than the client's offset, or the log was truncated or deleted under it,
 - E: its history is another one than the client's (diverging epoch),
 
 or, over all of them, F: at least min_bytes can be read. Then it reads again, and answers with what there is; so it does
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ixion.log.log import Log
 from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode
 from ixion.purgatory.operation import DelayedOperation
@@ -61,28 +62,25 @@ class DelayedFetch(DelayedOperation):
                 return self.force_complete()  # D: truncated, or deleted, under the reader
             if limit > wish.offset:
                 active = log.segments.active
-                if seen.segment_base >= 0 and seen.segment_base != active.base_offset:
+                if wish.offset < active.base_offset:
                     return self.force_complete()  # D
-                readable += min(self._bytes_after(seen, active.size), wish.max_bytes)
+                readable += min(self._bytes_until(limit, seen, log), wish.max_bytes)
         return readable >= self._min_bytes and self.force_complete()  # F
 
-    def _bytes_after(self, seen: FetchResult, end_position: int) -> int:
-        """How many bytes have come since the first look. Exact for the log's end, which only grows."""
-        if seen.position < 0:
-            # At the first look there was nothing to read: any batch counts, and most fetches ask for one byte.
-            return self._min_bytes if self._min_bytes <= 1 else self._bytes_from(seen)
-        return end_position - seen.position
-
-    def _bytes_from(self, seen: FetchResult) -> int:
-        wish = seen.wish
-        partition = self._replicas.partitions[wish.key]
-        segment = partition.log.segments.active
-        place = segment.locate(wish.offset)
-        if place is None:
-            return 0
-        limit = limit_of(partition.log, self._isolation)
-        beyond = segment.locate(limit) if limit < partition.log.end_offset else None
-        return (segment.size if beyond is None else beyond.position) - place.position
+    def _bytes_until(self, limit: int, seen: FetchResult, log: Log) -> int:
+        """How many bytes of the last segment lie between the reader and how far it may read."""
+        if self._min_bytes <= 1:
+            return 1  # any batch will do, and there is one: most fetches want no more
+        with log.lock:
+            segment = log.segments.active
+            start = seen.position if seen.segment_base == segment.base_offset else -1
+            if start < 0:
+                place = segment.locate(seen.wish.offset)
+                if place is None:
+                    return 0
+                start = place.position
+            beyond = segment.locate(limit) if limit < log.end_offset else None
+            return (segment.size if beyond is None else beyond.position) - start
 
     def on_complete(self) -> None:
         self._finish()

@@ -2,7 +2,7 @@
 
 It is over, for each of its partitions, when
 
-- A: this broker does not lead the partition any more (NOT_LEADER_OR_FOLLOWER),
+- A: this broker does not lead the partition any more (NOT_LEADER_OR_FOLLOWER; KAFKA_STORAGE_ERROR if it lost the disk),
 - B: the high watermark has reached the end of what was appended, and there are enough replicas in sync (no error) or
   no longer enough (NOT_ENOUGH_REPLICAS_AFTER_APPEND),
 - C: on a topic with flush.messages, what was appended is on the disk, whatever acks says.
@@ -55,7 +55,7 @@ def outcome(result: AppendResult, acks: int) -> ErrorCode | None:
     if partition is None:
         return result.code
     if not partition.leads:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # A
+        return partition.lost  # A
     log = partition.log
     if result.must_flush and log.recovery_point < result.required:
         return None

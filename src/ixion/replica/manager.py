@@ -102,20 +102,15 @@ class ReplicaManager:
         if partition.make_leader(leader_epoch, isr, replicas):
             for told in self.on_leadership:
                 told(topic, number, leader_epoch)
+        if partition.shows_flushed_only and partition.log.recovery_point < partition.log.end_offset:
+            self.flush_soon(partition)  # what recovery has found was acknowledged, and must not wait for an append
         self.wake_all(partition.key)
         return partition
 
     def stop(self, topic: str, number: int, *, delete: bool) -> None:
         """The partition is no longer here. Whoever waits for it is told so."""
-        key = (topic, number)
-        self.offline.discard(key)
-        partition = self.partitions.pop(key, None)
-        if partition is not None:
-            led, partition.leads = partition.leads, False
-            if led:
-                for told in self.on_leadership:
-                    told(topic, number, -1)
-        self.wake_all(key)
+        self.offline.discard((topic, number))
+        self._take_out((topic, number))
         if delete:
             self.logs.delete(topic, number)
 
@@ -123,9 +118,18 @@ class ReplicaManager:
         """A log directory went offline; the partitions that were in it."""
         gone = [key for key, partition in self.partitions.items() if partition.log.home.path == path]
         for key in gone:
-            self.stop(*key, delete=False)
-            self.offline.add(key)
+            self.offline.add(key)  # before anybody is woken: they ask why it is missing
+            self._take_out(key)
         return gone
+
+    def _take_out(self, key: Key) -> None:
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            led, partition.leads = partition.leads, False
+            if led:
+                for told in self.on_leadership:
+                    told(*key, -1)
+        self.wake_all(key)
 
     def reconfigure(self, topic: str) -> None:
         self.logs.reconfigure(topic)

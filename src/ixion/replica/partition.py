@@ -88,12 +88,17 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
+    @property
+    def lost(self) -> ErrorCode:
+        """Why it is led here no more, for those who waited."""
+        return ErrorCode.KAFKA_STORAGE_ERROR if self.log.home.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
     # Appending.
 
     def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
         if not self.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self.log.name}")
-        if acks == -1 and len(self.isr) < self.min_isr:
+        if acks == -1 and not self.enough_in_sync:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.log.name} has {len(self.isr)} replicas in sync, min.insync.replicas is {self.min_isr}",
@@ -105,14 +110,17 @@ class Partition:
         if not self.leads:
             return False
         log = self.log
-        offset = log.recovery_point if log.config.flush_messages == 1 else log.end_offset
+        offset = log.recovery_point if self.shows_flushed_only else log.end_offset
         if self.followers:
-            if len(self.isr) < self.min_isr:
+            if not self.enough_in_sync:
                 return False
             now_ms = self._clock_ms()
+            joining = self._isr_wanted or ()  # in sync as soon as it is written down: nothing passes them by until then
             for follower in self.followers.values():
                 if follower.end_offset < offset and (
-                    follower.broker_id in self.isr or now_ms - follower.caught_up_ms <= self.max_lag_ms
+                    follower.broker_id in self.isr
+                    or follower.broker_id in joining
+                    or now_ms - follower.caught_up_ms <= self.max_lag_ms
                 ):
                     offset = follower.end_offset
             if offset < 0:
@@ -161,8 +169,13 @@ class Partition:
     # Offsets.
 
     @property
+    def shows_flushed_only(self) -> bool:
+        return self.log.config.flush_messages == 1
+
+    @property
     def enough_in_sync(self) -> bool:
-        return len(self.isr) >= self.min_isr
+        """As min.insync.replicas says; but never more than the partition has replicas."""
+        return len(self.isr) >= min(self.min_isr, len(self.followers) + 1)
 
     @property
     def low_watermark(self) -> int:

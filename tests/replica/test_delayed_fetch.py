@@ -1,0 +1,303 @@
+"""Fetches that wait: the lettered cases of DelayedFetch, and who is woken by what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ixion.log.append import Origin
+from ixion.log.config import LogConfig
+from ixion.log.reader import Isolation
+from ixion.model.errors import ErrorCode
+from ixion.replica.fetch_result import FetchWish
+from tests.log.support import batch, marker
+from tests.replica.world import World, offsets
+
+SIZE = len(batch(b"v"))
+
+
+def test_what_is_there_is_read_at_once(world: World) -> None:
+    world.lead()
+    world.produce(b"a", b"b")
+    (result,) = world.fetch()
+    assert (result.code, offsets(result), result.high_watermark) == (ErrorCode.NONE, [0, 1], 2)
+    assert (result.last_stable_offset, result.log_start) == (2, 0)
+
+
+def test_nothing_there_waits_for_the_next_append(world: World) -> None:
+    world.lead()
+    over = world.fetch()
+    assert over == []
+    world.produce()
+    assert offsets(over[0]) == [0]
+    assert world.replicas.fetch.delayed == 0
+
+
+def test_time_is_up_and_there_is_nothing(world: World) -> None:
+    world.lead()
+    over = world.fetch(wait_ms=500)
+    world.advance(499)
+    assert over == []
+    world.advance(1)
+    assert [(result.code, result.records) for result in over] == [(ErrorCode.NONE, b"")]
+    world.produce()
+    assert len(over) == 1
+
+
+@pytest.mark.parametrize("wait_ms", [0, -1])
+def test_who_does_not_wait_is_answered_at_once(world: World, wait_ms: int) -> None:
+    world.lead()
+    assert len(world.fetch(wait_ms=wait_ms)) == 1
+
+
+@pytest.mark.parametrize("min_bytes", [0, -5])
+def test_who_wants_nothing_is_answered_at_once(world: World, min_bytes: int) -> None:
+    world.lead()
+    assert len(world.fetch(min_bytes=min_bytes)) == 1
+
+
+def test_case_f_counts_bytes_over_all_partitions(world: World) -> None:
+    world.lead("a")
+    world.lead("b")
+    wishes = [FetchWish("a", b"", 0, 0, 1 << 20), FetchWish("b", b"", 0, 0, 1 << 20)]
+    over = world.fetch_all(wishes, min_bytes=3 * SIZE)
+    world.produce(topic="a")
+    world.produce(topic="b")
+    assert over == []
+    world.produce(topic="a")
+    assert [offsets(result) for result in over] == [[0, 1], [0]]
+
+
+def test_case_f_counts_what_was_there_before(world: World) -> None:
+    world.lead()
+    world.produce()
+    over = world.fetch(min_bytes=2 * SIZE)
+    assert over == []
+    world.produce()
+    assert offsets(over[0]) == [0, 1]
+
+
+def test_case_f_counts_no_more_of_a_partition_than_it_may_give(world: World) -> None:
+    world.lead("a")
+    world.lead("b")
+    wishes = [FetchWish("a", b"", 0, 0, SIZE), FetchWish("b", b"", 0, 0, 1 << 20)]
+    over = world.fetch_all(wishes, min_bytes=2 * SIZE)
+    for _ in range(5):
+        world.produce(topic="a")
+    assert over == []
+    world.produce(topic="b")
+    assert [offsets(result) for result in over] == [[0], [0]]
+
+
+def test_case_f_a_consumer_counts_up_to_the_high_watermark_only(world: World) -> None:
+    """What the followers do not have yet cannot be read, so it is not enough."""
+    world.lead(replicas=(1, 2))
+    world.produce(acks=1)
+    world.follower_fetches(2, 1)
+    over = world.fetch(min_bytes=3 * SIZE)
+    for _ in range(5):
+        world.produce(acks=1)
+    assert over == []
+    world.follower_fetches(2, 2)
+    assert over == []
+    world.follower_fetches(2, 3)
+    assert offsets(over[0]) == [0, 1, 2]
+
+
+def test_case_f_the_same_for_one_that_starts_at_the_end(world: World) -> None:
+    world.lead(replicas=(1, 2))
+    over = world.fetch(min_bytes=2 * SIZE)
+    for _ in range(5):
+        world.produce(acks=1)
+    world.follower_fetches(2, 1)
+    assert over == []
+    world.follower_fetches(2, 2)
+    assert offsets(over[0]) == [0, 1]
+
+
+def test_followers_are_woken_by_an_append_and_consumers_by_the_high_watermark(world: World) -> None:
+    world.lead(replicas=(1, 2, 3))
+    follower = world.fetch(replica=2)
+    consumer = world.fetch()
+    debugger = world.fetch(isolation=Isolation.LOG_END)
+    world.produce(acks=1)
+    assert (offsets(follower[0]), consumer, offsets(debugger[0])) == ([0], [], [0])
+    world.follower_fetches(2, 1)
+    assert consumer == []
+    world.follower_fetches(3, 1)
+    assert offsets(consumer[0]) == [0]
+
+
+def test_read_committed_is_woken_by_the_last_stable_offset(world: World) -> None:
+    world.lead()
+    committed = world.fetch(isolation=Isolation.COMMITTED)
+    uncommitted = world.fetch()
+    world.produce(records=batch(b"v", producer=(7, 0, 0), transactional=True))
+    assert offsets(uncommitted[0]) == [0]
+    assert committed == []
+    world.produce(records=batch(b"w"))
+    assert committed == []
+    world.replicas.append(1000, -1, Origin.COORDINATOR, [("t", 0, marker(7, 0, commit=True))], lambda _results: None)
+    (result,) = committed
+    assert (result.last_stable_offset, result.high_watermark) == (3, 3)
+    assert offsets(result)[:2] == [0, 1]
+    assert result.aborted == []
+
+
+def test_read_committed_hears_of_aborted_transactions(world: World) -> None:
+    world.lead()
+    world.produce(records=batch(b"v", producer=(7, 0, 0), transactional=True))
+    world.replicas.append(1000, -1, Origin.COORDINATOR, [("t", 0, marker(7, 0, commit=False))], lambda _results: None)
+    (result,) = world.fetch(isolation=Isolation.COMMITTED)
+    assert [(each.producer_id, each.first_offset) for each in result.aborted or ()] == [(7, 0)]
+    (result,) = world.fetch()
+    assert result.aborted is None
+
+
+def test_case_a_no_longer_the_leader(world: World) -> None:
+    partition = world.lead()
+    over = world.fetch()
+    partition.make_follower(2, 1, (2, 1), (1, 2))
+    world.replicas.wake_all(partition.key)
+    assert [result.code for result in over] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_case_b_no_longer_here(world: World) -> None:
+    world.lead()
+    over = world.fetch()
+    world.replicas.stop("t", 0, delete=True)
+    assert [result.code for result in over] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_case_b_the_disk_has_failed(world: World) -> None:
+    partition = world.lead()
+    over = world.fetch()
+    world.replicas.directory_failed(partition.log.home.path)
+    assert [result.code for result in over] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert world.replicas.why_missing("t", 0) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_case_c_another_epoch(world: World) -> None:
+    world.lead(epoch=3)
+    over = world.fetch(epoch=3)
+    assert over == []
+    world.lead(epoch=4)
+    assert [result.code for result in over] == [ErrorCode.FENCED_LEADER_EPOCH]
+
+
+def test_case_d_truncated_below_the_reader(world: World) -> None:
+    partition = world.lead()
+    world.produce(b"a", b"b", b"c")
+    over = world.fetch(3)
+    partition.log.truncate_to(0)
+    world.replicas.wake_all(partition.key)
+    assert [result.code for result in over] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+def test_case_d_deleted_under_the_reader(world: World) -> None:
+    partition = world.lead()
+    world.produce(b"a", b"b")
+    over = world.fetch(0, min_bytes=100_000)
+    assert over == []
+    world.replicas.delete(1000, [("t", 0, 2)], lambda _results: None)
+    assert [result.code for result in over] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+    assert partition.log.log_start == 2
+
+
+def test_case_e_another_history(world: World) -> None:
+    """Asked for epoch 2, which this log has never seen: it says where its own last one before that ends."""
+    world.lead(epoch=1)
+    world.produce(b"a", b"b")
+    world.lead(epoch=3)
+    world.produce(b"c")
+    (result,) = world.fetch(3, last_epoch=2)
+    assert (result.code, result.diverging_epoch, result.diverging_end) == (ErrorCode.NONE, 1, 2)
+    (result,) = world.fetch(3, last_epoch=1)
+    assert (result.diverging_epoch, result.diverging_end) == (1, 2)
+    (result,) = world.fetch(2, last_epoch=1)
+    assert (result.diverging_epoch, offsets(result)) == (-1, [2])
+
+
+def test_a_follower_that_no_replica_is_learns_so_at_once(world: World) -> None:
+    world.lead(replicas=(1, 2))
+    world.produce(acks=1)
+    for stranger in (9, 1):
+        (result,) = world.fetch(replica=stranger)
+        assert (result.code, result.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
+
+
+def test_an_error_of_one_partition_is_answered_at_once(world: World) -> None:
+    world.lead()
+    wishes = [FetchWish("t", b"", 0, 0, 1 << 20), FetchWish("none", b"", 0, 0, 1 << 20)]
+    over = world.fetch_all(wishes, min_bytes=1000)
+    assert [result.code for result in over] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize("offset", [-1, 4, 2**62])
+def test_offsets_that_are_not_there(world: World, offset: int) -> None:
+    world.lead()
+    world.produce(b"a", b"b", b"c")
+    assert [result.code for result in world.fetch(offset)] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+def test_another_topic_of_the_same_name(world: World) -> None:
+    world.lead()
+    (result,) = world.fetch_all([FetchWish("t", b"x" * 16, 0, 0, 1000)])
+    assert result.code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_the_middle_of_a_batch_gives_the_whole_batch(world: World) -> None:
+    world.lead()
+    world.produce(b"a", b"b", b"c")
+    (result,) = world.fetch(1)
+    assert offsets(result) == [0, 1, 2]
+
+
+def test_limits_of_the_request_and_of_each_partition(world: World) -> None:
+    world.lead("a")
+    world.lead("b")
+    for _ in range(5):
+        world.produce(topic="a")
+        world.produce(topic="b")
+
+    def lengths(max_bytes: int, *each: int) -> list[int]:
+        wishes = [FetchWish(topic, b"", 0, 0, size) for topic, size in zip("ab", each, strict=True)]
+        return [len(offsets(result)) for result in world.fetch_all(wishes, max_bytes=max_bytes)]
+
+    assert lengths(1 << 20, 2 * SIZE, 3 * SIZE + 1) == [2, 3]
+    assert lengths(3 * SIZE, 1 << 20, 1 << 20) == [3, 0]
+    assert lengths(4 * SIZE, 3 * SIZE, 3 * SIZE) == [3, 1]
+    assert lengths(1, 1, 1) == [1, 0]  # one whole batch, however large
+    assert lengths(0, 0, 0) == [1, 0]
+    assert lengths(1 << 20, 1, 1 << 20) == [1, 5]
+
+
+class TestSmallSegments:
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> Iterator[World]:
+        made = World(tmp_path, LogConfig(segment_bytes=3 * SIZE))
+        yield made
+        made.close()
+
+    def test_case_d_the_end_is_in_another_segment(self, world: World) -> None:
+        """A read gives one segment; there will never be more in this one, so waiting for more is in vain."""
+        world.lead()
+        world.produce()
+        world.produce()
+        over = world.fetch(0, min_bytes=1000)
+        world.produce()
+        assert over == []
+        world.produce()
+        assert offsets(over[0]) == [0, 1, 2]
+
+    def test_a_reader_at_the_end_of_a_segment_is_not_fooled_by_the_next(self, world: World) -> None:
+        world.lead()
+        for _ in range(3):
+            world.produce()
+        over = world.fetch(3, min_bytes=2 * SIZE)
+        world.produce()
+        assert over == []
+        world.produce()
+        assert offsets(over[0]) == [3, 4]

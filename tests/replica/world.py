@@ -1,0 +1,195 @@
+"""A replica manager on a clock that is moved by hand, with a disk that waits until it is told to go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+from ixion.log.append import Origin
+from ixion.log.config import LogConfig
+from ixion.log.manager import LogManager
+from ixion.log.reader import Isolation
+from ixion.model.errors import ErrorCode
+from ixion.records.batches import iter_batches
+from ixion.replica.append_result import AppendResult
+from ixion.replica.fetch import FetchTerms
+from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+from ixion.timer import LoopTimer, ManualClock
+from tests.log.support import NOW, QuickFiles, batch
+
+SELF = 1
+TOPIC_ID = bytes(range(16))
+
+
+class HeldWorkers(Executor):
+    """Threads whose work begins when the test says so, on the test's own thread."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.waiting.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def work(self) -> int:
+        waiting, self.waiting = self.waiting, []
+        for future, run in waiting:
+            try:
+                future.set_result(run())
+            except Exception as error:
+                future.set_exception(error)
+        return len(waiting)
+
+
+class World:
+    """`settle` lets the loop run what is due; `advance` moves the time first."""
+
+    def __init__(self, path: Path, config: LogConfig | None = None, folders: int = 1) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.clock = ManualClock(1000)
+        self.timer = LoopTimer("test", loop=self.loop, clock=self.clock)
+        self.workers = HeldWorkers()
+        self.config = config if config is not None else LogConfig()
+        self.min_isr = 1
+        self.paths = [str(path / f"logs{number}") for number in range(folders)]
+        self.failed: list[str] = []
+        self.logs = LogManager(
+            self.paths,
+            clock_ms=self.now_ms,
+            config_of=lambda _topic: self.config,
+            files=QuickFiles(),
+            on_offline=self.failed.append,
+        )
+        self.logs.load()
+        self.replicas = ReplicaManager(
+            SELF,
+            self.logs,
+            timer=self.timer,
+            loop=self.loop,
+            workers=self.workers,
+            clock_ms=self.now_ms,
+            min_isr_of=lambda _topic: self.min_isr,
+            max_lag_ms=10_000,
+        )
+        self.wanted: list[tuple[int, ...]] = []
+        self.replicas.on_isr_wanted = lambda _partition, isr: self.wanted.append(isr)
+
+    def now_ms(self) -> int:
+        return NOW - 1000 + self.clock.now_ms
+
+    def settle(self) -> None:
+        for _ in range(5):
+            self.loop.run_until_complete(asyncio.sleep(0))
+
+    def advance(self, ms: int) -> None:
+        self.clock.advance(ms)
+        self.settle()
+
+    def flush(self) -> int:
+        """Let the disk do what it was asked to."""
+        self.settle()
+        done = self.workers.work()
+        self.settle()
+        return done
+
+    def close(self) -> None:
+        self.replicas.shutdown()
+        self.timer.shutdown()
+        self.logs.abandon()
+        self.settle()
+        self.loop.close()
+
+    def lead(
+        self,
+        topic: str = "t",
+        number: int = 0,
+        *,
+        epoch: int = 0,
+        replicas: tuple[int, ...] = (SELF,),
+        isr: tuple[int, ...] | None = None,
+    ) -> Partition:
+        return self.replicas.lead(topic, number, TOPIC_ID, epoch, replicas if isr is None else isr, replicas)
+
+    def produce(
+        self,
+        *values: bytes,
+        topic: str = "t",
+        number: int = 0,
+        acks: int = -1,
+        timeout_ms: int = 1000,
+        records: bytes | None = None,
+    ) -> list[AppendResult]:
+        """The list fills when the produce is over; it is empty while it waits."""
+        data = batch(*(values or (b"v",))) if records is None else records
+        return self.produce_all([(topic, number, data)], acks=acks, timeout_ms=timeout_ms)
+
+    def produce_all(
+        self, entries: list[tuple[str, int, bytes]], *, acks: int = -1, timeout_ms: int = 1000
+    ) -> list[AppendResult]:
+        over: list[AppendResult] = []
+        self.replicas.append(timeout_ms, acks, Origin.CLIENT, entries, over.extend)
+        return over
+
+    def fetch(
+        self,
+        offset: int = 0,
+        *,
+        topic: str = "t",
+        number: int = 0,
+        replica: int = -1,
+        wait_ms: int = 500,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        partition_bytes: int = 1 << 20,
+        isolation: Isolation | None = None,
+        epoch: int = -1,
+        last_epoch: int = -1,
+        log_start: int = 0,
+    ) -> list[FetchResult]:
+        wish = FetchWish(topic, b"", number, offset, partition_bytes, epoch, last_epoch, log_start)
+        return self.fetch_all(
+            [wish],
+            replica=replica,
+            wait_ms=wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            isolation=isolation,
+        )
+
+    def fetch_all(
+        self,
+        wishes: list[FetchWish],
+        *,
+        replica: int = -1,
+        wait_ms: int = 500,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        isolation: Isolation | None = None,
+    ) -> list[FetchResult]:
+        if isolation is None:
+            isolation = Isolation.LOG_END if replica >= 0 else Isolation.HIGH_WATERMARK
+        terms = FetchTerms(
+            replica_id=replica, max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, isolation=isolation
+        )
+        over: list[FetchResult] = []
+        self.replicas.read(terms, wishes, over.extend)
+        return over
+
+    def follower_fetches(self, broker: int, offset: int, **options: Any) -> list[FetchResult]:
+        """A follower that has everything below `offset`, and does not wait."""
+        return self.fetch(offset, replica=broker, wait_ms=0, **options)
+
+
+def codes(results: list[AppendResult]) -> list[ErrorCode]:
+    return [result.code for result in results]
+
+
+def offsets(result: FetchResult) -> list[int]:
+    """Of every record that was read."""
+    return [int(record.offset) for view in iter_batches(result.records) for record in view.records()]
