@@ -42,6 +42,7 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT = 3
     STATIC = 4
     DEFAULT = 5
+    LOGGER = 6
 
 
 class Level(IntEnum):
@@ -118,17 +119,23 @@ class DynamicConfig:
                         return refused
                     taken = {}
 
+    def unknown(self) -> list[str]:
+        """Names that were given, at the start or since, and that no setting has."""
+        given = {**self._static, **self._overlays[Level.ALL_BROKERS], **self._overlays[Level.THIS_BROKER]}
+        return [name for name in given if name not in BROKER_SETTINGS]
+
     def describe(self, name: str) -> Described:
-        """`name` must be one of BROKER_SETTINGS."""
-        setting = BROKER_SETTINGS[name]
+        """`name` must be one of BROKER_SETTINGS or of `unknown`, whose values may be secrets for all we know."""
+        setting = BROKER_SETTINGS.get(name)
+        sensitive = setting is None or setting.sensitive
         found = self._synonyms(name)
         return Described(
             name=name,
-            value=None if setting.sensitive else self.current.text(setting),
+            value=None if setting is None or sensitive else self.current.text(setting),
             source=found[0].source if found else Source.DEFAULT,
             synonyms=found,
-            read_only=setting.scope is Scope.READ_ONLY,
-            sensitive=setting.sensitive,
+            read_only=setting is None or setting.scope is Scope.READ_ONLY,
+            sensitive=sensitive,
         )
 
     def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
@@ -167,7 +174,8 @@ class DynamicConfig:
                 logger.exception("a listener failed to follow a change of settings; the others are told")
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
-        defaults = {other: text_of(BROKER_SETTINGS[other].default) for other in synonyms(name)}
+        settings = {other: BROKER_SETTINGS.get(other) for other in synonyms(name)}
+        defaults = {other: text_of(known.default) for other, known in settings.items() if known is not None}
         layers: tuple[tuple[Source, Mapping[str, str | None]], ...] = (
             (Source.DYNAMIC_BROKER, self._overlays[Level.THIS_BROKER]),
             (Source.DYNAMIC_DEFAULT, self._overlays[Level.ALL_BROKERS]),
@@ -175,9 +183,9 @@ class DynamicConfig:
             (Source.DEFAULT, {other: value for other, value in defaults.items() if value is not None}),
         )
         found = [
-            Synonym(name=other, value=None if BROKER_SETTINGS[other].sensitive else layer[other], source=source)
+            Synonym(name=other, value=None if known is None or known.sensitive else layer[other], source=source)
             for source, layer in layers
-            for other in synonyms(name)
+            for other, known in settings.items()
             if other in layer
         ]
         # Kafka's list begins with the setting's own name; what is stronger under another name is not shown.

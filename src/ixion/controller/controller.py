@@ -30,6 +30,7 @@ from ixion.controller.topics import (
     operations_to_configure,
     operations_to_create,
     operations_to_delete,
+    read_config,
     read_topic,
     topic_node,
 )
@@ -400,15 +401,23 @@ class Controller:
 
     # Settings.
 
-    async def alter_config(self, kind: str, entity: str, config: Mapping[str, str]) -> None:
-        """Make `config` all that is set for the entity; the caller has checked it. In force when this returns."""
+    async def alter_config(
+        self, kind: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]], validate_only: bool = False
+    ) -> None:
+        """Make what `change` makes of an entity's settings all of them. In force when this returns.
+
+        `change` checks what it returns; what it raises goes to the caller, and nothing is changed.
+        """
         async with self._turn:
+            session = self._session
+            wanted = change(await self.in_thread(lambda: read_config(session, kind, entity)))
+            if validate_only:
+                return
 
             def write() -> None:
-                session = self._session
                 ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
                 exists = session.exists(paths.config(kind, entity)) is not None
-                session.multi(operations_to_configure(kind, entity, config, exists))
+                session.multi(operations_to_configure(kind, entity, wanted, exists))
 
             await self.in_thread(write)
             if self.on_config_change is not None:

@@ -1,0 +1,155 @@
+"""Changing settings: what AlterConfigs and IncrementalAlterConfigs have in common.
+
+A resource is changed as a whole or not at all, and each for itself: its names and values are checked first, alone and
+against each other, with what is set already. A change is in force when it is answered. Changes of one resource that
+come at the same time are made one after the other, so none undoes another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from ixion.apis.loggers import check_level, set_level
+from ixion.apis.resources import ResourceType, check_broker, check_topic, unsupported
+from ixion.apis.services import Services
+from ixion.config.dynamic import Level
+from ixion.config.errors import InvalidSettingError
+from ixion.config.setting import Kind, Setting
+from ixion.config.table import BROKER_SETTINGS
+from ixion.config.topic import TOPIC_SETTINGS
+from ixion.controller.controller import check_topic_config
+from ixion.metadata import paths
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+OPERATIONS: Final = frozenset(int(each) for each in Operation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    name: str
+    value: str | None
+    operation: int = Operation.SET
+
+
+Outcome = tuple[ErrorCode, str | None]
+
+
+class ConfigEditor:
+    def __init__(self, services: Services) -> None:
+        self._node_id = services.node_id
+        self._image = services.image
+        self._config = services.config
+        self._controller = services.controller
+
+    async def edit(
+        self, resources: Sequence[tuple[int, str, Sequence[Edit]]], *, replace: bool, validate_only: bool
+    ) -> list[Outcome]:
+        """An outcome for each (type, name, edits). `replace`: what is set is all that stays set."""
+        times = Counter((kind, name) for kind, name, _ in resources)
+        outcomes: list[Outcome] = []
+        for kind, name, edits in resources:
+            try:
+                if times[kind, name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
+                check_edits(edits)
+                await self._edit(kind, name, edits, replace, validate_only)
+                outcomes.append((ErrorCode.NONE, None))
+            except KafkaError as error:
+                outcomes.append((error.code, error.message))
+        return outcomes
+
+    async def _edit(self, kind: int, name: str, edits: Sequence[Edit], replace: bool, validate_only: bool) -> None:
+        start: dict[str, str] | None = {} if replace else None
+        match kind:
+            case ResourceType.TOPIC:
+
+                def change_topic(current: dict[str, str]) -> Mapping[str, str]:
+                    check_topic(self._image, name)
+                    return check_topic_config(edited(current if start is None else start, edits, TOPIC_SETTINGS))
+
+                check_topic(self._image, name)
+                await self._controller.alter_config("topics", name, change_topic, validate_only)
+            case ResourceType.BROKER:
+                entity = check_broker(self._node_id, name, all_of_them=True)
+                level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER
+
+                def change_broker(current: dict[str, str]) -> Mapping[str, str]:
+                    wanted = edited(current if start is None else start, edits, BROKER_SETTINGS)
+                    try:
+                        self._config.validate(level, wanted)
+                    except InvalidSettingError as error:
+                        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+                    return wanted
+
+                await self._controller.alter_config("brokers", entity, change_broker, validate_only)
+            case ResourceType.BROKER_LOGGER if not replace:
+                check_broker(self._node_id, name, all_of_them=False)
+                change_levels(edits, validate_only)
+            case _:
+                raise unsupported(kind)
+
+
+def check_edits(edits: Iterable[Edit]) -> None:
+    """What can be said without knowing what is edited."""
+    times = Counter(edit.name for edit in edits)
+    twice = [name for name, count in times.items() if count > 1]
+    if twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"settings that are in the request twice: {', '.join(twice)}")
+    for edit in edits:
+        if edit.operation not in OPERATIONS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"operation {edit.operation} on {edit.name} is not known")
+    nulls = [edit.name for edit in edits if edit.value is None and edit.operation != Operation.DELETE]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a setting needs a value: {', '.join(nulls)}")
+
+
+def edited(current: Mapping[str, str], edits: Iterable[Edit], known: Mapping[str, Setting[Any]]) -> dict[str, str]:
+    wanted = dict(current)
+    for edit in edits:
+        value = edit.value or ""
+        match edit.operation:
+            case Operation.SET:
+                wanted[edit.name] = value
+            case Operation.DELETE:
+                wanted.pop(edit.name, None)
+            case _:
+                setting = known.get(edit.name)
+                if setting is None or setting.kind is not Kind.LIST:
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{edit.name} is not a list that could be added to")
+                items = split(wanted[edit.name]) if edit.name in wanted else list(setting.default or ())
+                for item in split(value):
+                    if edit.operation == Operation.SUBTRACT:
+                        items = [each for each in items if each != item]
+                    elif item not in items:
+                        items.append(item)
+                wanted[edit.name] = ",".join(items)
+    return wanted
+
+
+def split(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def change_levels(edits: Sequence[Edit], validate_only: bool) -> None:
+    levels: dict[str, str | None] = {}
+    for edit in edits:
+        if edit.operation not in (Operation.SET, Operation.DELETE):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {edit.name} is no list")
+        level = edit.value if edit.operation == Operation.SET else None
+        check_level(edit.name, level)
+        levels[edit.name] = level
+    if not validate_only:
+        for name, level in levels.items():
+            set_level(name, level)

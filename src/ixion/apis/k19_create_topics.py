@@ -1,0 +1,130 @@
+"""CreateTopics, 2 to 7: new topics, or with validate_only the answer to whether they could be made.
+
+-1 partitions or replicas take the broker's defaults (version 4 on, KIP-464). The answer has the number of partitions
+and replicas and all settings of the new topic from version 5 on (KIP-525), its id from version 7 on. A name that comes
+twice is refused, as are null values of settings; each topic is answered for itself. Version 6 may answer
+THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.patience import in_time
+from ixion.apis.services import Services
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.topic import TOPIC_SETTINGS
+from ixion.controller.controller import TopicOutcome
+from ixion.controller.topics import NewTopic
+from ixion.metadata.image import TopicImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import ZERO_ID
+from ixion.protocol.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+CLUSTER_METADATA: Final = "__cluster_metadata"  # Kafka's own log of its cluster; tools take it for that
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    config = services.config
+    timer = services.timer
+
+    async def handle(call: Call) -> CreateTopicsResponse:
+        request = cast(CreateTopicsRequest, call.body)
+        outcomes: dict[str, TopicOutcome] = {}
+        wanted: list[NewTopic] = []
+        times = Counter(topic.name for topic in request.topics)
+        for topic in request.topics:
+            if topic.name in outcomes:
+                continue
+            outcome = outcomes[topic.name] = TopicOutcome(name=topic.name)
+            try:
+                wanted.append(wish_of(topic, times[topic.name]))
+            except KafkaError as error:
+                outcome.code = error.code
+                outcome.message = error.message
+        if wanted:
+            try:
+                work = controller.create_topics(wanted, request.validate_only)
+                made = await in_time(timer, request.timeout_ms, work)
+            except KafkaError as error:
+                made = [TopicOutcome(name=wish.name, code=error.code, message=error.message) for wish in wanted]
+            for outcome in made:
+                outcomes[outcome.name] = outcome
+        return CreateTopicsResponse(
+            throttle_time_ms=0,
+            topics=tuple(
+                result_of(config, outcome, call.version, request.validate_only) for outcome in outcomes.values()
+            ),
+        )
+
+    return handle
+
+
+def wish_of(topic: CreatableTopic, times: int) -> NewTopic:
+    if times > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' is in the request {times} times")
+    if topic.name == CLUSTER_METADATA:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} is not a topic that can be created")
+    nulls = [setting.name for setting in topic.configs if setting.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"a topic setting needs a value: {', '.join(nulls)}")
+    places = Counter(each.partition_index for each in topic.assignments)
+    twice = [number for number, count in places.items() if count > 1]
+    if twice:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {twice[0]} is assigned more than once")
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication=topic.replication_factor,
+        assignment={each.partition_index: tuple(each.broker_ids) for each in topic.assignments},
+        config={setting.name: setting.value or "" for setting in topic.configs},
+    )
+
+
+def result_of(config: DynamicConfig, outcome: TopicOutcome, version: int, validate_only: bool) -> CreatableTopicResult:
+    topic = outcome.topic
+    if outcome.code != ErrorCode.NONE or topic is None:
+        # What is not there has no settings; Kafka's answer has an empty list, not null.
+        return CreatableTopicResult(
+            name=outcome.name,
+            topic_id=ZERO_ID,
+            error_code=outcome.code,
+            error_message=outcome.message,
+            topic_config_error_code=ErrorCode.NONE,
+            configs=(),
+        )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=ZERO_ID if validate_only else topic.topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        topic_config_error_code=ErrorCode.NONE,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=settings_of(config, topic) if version >= 5 else (),
+    )
+
+
+def settings_of(config: DynamicConfig, topic: TopicImage) -> tuple[CreatableTopicConfigs, ...]:
+    found = []
+    for name in sorted(TOPIC_SETTINGS):
+        described = config.describe_topic(name, topic.config)
+        found.append(
+            CreatableTopicConfigs(
+                name=name,
+                value=described.value,
+                read_only=described.read_only,
+                config_source=described.source,
+                is_sensitive=described.sensitive,
+            )
+        )
+    return tuple(found)

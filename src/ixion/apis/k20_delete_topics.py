@@ -1,0 +1,95 @@
+"""DeleteTopics, 1 to 6: by name, from version 6 on by name or by id (KIP-516).
+
+Whatever names a topic twice (a name or an id that is repeated, a name and the id behind it) is refused for that topic,
+because a client that does so is confused about something. The settings of the topics go with them. Where
+delete.topic.enable is false all are refused; before version 3 the code for that was INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.patience import in_time
+from ixion.apis.services import Services
+from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
+from ixion.controller.controller import TopicOutcome
+from ixion.metadata.image import ClusterImage, TopicImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import ZERO_ID, id_text
+from ixion.protocol.messages.k20_delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    config = services.config
+    image = services.image
+    timer = services.timer
+
+    async def handle(call: Call) -> DeleteTopicsResponse:
+        request = cast(DeleteTopicsRequest, call.body)
+        wanted = request.topics or tuple(DeleteTopicState(name=name, topic_id=ZERO_ID) for name in request.topic_names)
+        states = dict.fromkeys((state.name, state.topic_id) for state in wanted)
+        if not config.current[DELETE_TOPIC_ENABLE]:
+            code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
+            why = KafkaError(code, "topics cannot be deleted: delete.topic.enable is false")
+            return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(failed(*state, why) for state in states))
+        times = Counter((state.name, state.topic_id) for state in wanted)
+        meant = Counter(topic.name for topic in (find(image, *state) for state in states) if topic is not None)
+        results: list[DeletableTopicResult] = []
+        doomed: dict[str, TopicImage] = {}
+        for name, topic_id in states:
+            try:
+                if times[name, topic_id] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
+                topic = check(image, name, topic_id)
+                if meant[topic.name] > 1:
+                    name, topic_id = topic.name, topic.topic_id
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the request has the topic by name and by id")
+                doomed[topic.name] = topic
+            except KafkaError as error:
+                results.append(failed(name, topic_id, error))
+        if doomed:
+            try:
+                outcomes = await in_time(timer, request.timeout_ms, controller.delete_topics(list(doomed)))
+            except KafkaError as error:
+                outcomes = [TopicOutcome(name=name, code=error.code, message=error.message) for name in doomed]
+            results += [
+                DeletableTopicResult(
+                    name=outcome.name,
+                    topic_id=doomed[outcome.name].topic_id,
+                    error_code=outcome.code,
+                    error_message=outcome.message,
+                )
+                for outcome in outcomes
+            ]
+        return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(results))
+
+    return handle
+
+
+def find(image: ClusterImage, name: str | None, topic_id: bytes) -> TopicImage | None:
+    return image.topics.get(name) if name is not None else image.ids.get(topic_id)
+
+
+def check(image: ClusterImage, name: str | None, topic_id: bytes) -> TopicImage:
+    if name is None and topic_id == ZERO_ID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id is given")
+    if name is not None and topic_id != ZERO_ID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "both a name and an id are given; one of them is needed")
+    topic = find(image, name, topic_id)
+    if topic is not None:
+        return topic
+    if name is not None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {id_text(topic_id)}")
+
+
+def failed(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)

@@ -1,0 +1,148 @@
+"""DescribeConfigs, 1 to 4: settings of topics, brokers and loggers, each with where its value comes from.
+
+A broker's name is its id, and then the answer has all of its settings; the empty name stands for all brokers, and then
+the answer has what is set for them while they run. Keys choose among the settings, no keys are all of them; a key that
+is not known is left out of the answer, as Kafka does. Version 3 brought types and documentation (KIP-569).
+
+A topic's setting is explained from the topic outwards, strongest first, where synonyms are asked for:
+
+    retention.ms   TOPIC retention.ms=1000, DYNAMIC_DEFAULT log.retention.ms=5000, …
+
+Secret values are never told, nor those of names that no setting has: they may be secrets of something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.loggers import logger_levels
+from ixion.apis.resources import ResourceType, check_broker, check_topic, unsupported
+from ixion.apis.services import Services
+from ixion.config.dynamic import Described, DynamicConfig, Level, Source
+from ixion.config.setting import Setting
+from ixion.config.table import BROKER_SETTINGS
+from ixion.config.topic import TOPIC_SETTINGS
+from ixion.log.names import check_topic_name
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+UNKNOWN_KIND: Final = 0
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+    config = services.config
+    node_id = services.node_id
+
+    def handle(call: Call) -> DescribeConfigsResponse:
+        request = cast(DescribeConfigsRequest, call.body)
+        return DescribeConfigsResponse(
+            throttle_time_ms=0, results=tuple(answer(request, each) for each in request.resources)
+        )
+
+    def answer(request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        code, message = ErrorCode.NONE, ""
+        configs: tuple[DescribeConfigsResourceResult, ...] = ()
+        try:
+            configs = describe(resource, request.include_synonyms, request.include_documentation)
+        except KafkaError as error:
+            code, message = error.code, error.message
+        return DescribeConfigsResult(
+            error_code=code,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=configs,
+        )
+
+    def describe(
+        resource: DescribeConfigsResource, synonyms: bool, documentation: bool
+    ) -> tuple[DescribeConfigsResourceResult, ...]:
+        name = resource.resource_name
+        keys = frozenset(resource.configuration_keys or ())
+
+        def chosen(names: Iterable[str]) -> list[str]:
+            return [each for each in names if not keys or each in keys]
+
+        match resource.resource_type:
+            case ResourceType.TOPIC:
+                check_topic_name(name)
+                check_topic(image, name)
+                given = image.topics[name].config
+                return tuple(
+                    entry(config.describe_topic(key, given), TOPIC_SETTINGS[key], synonyms, documentation)
+                    for key in chosen(TOPIC_SETTINGS)
+                )
+            case ResourceType.BROKER if name:
+                check_broker(node_id, name, all_of_them=True)
+                return tuple(
+                    entry(config.describe(key), BROKER_SETTINGS.get(key), synonyms, documentation)
+                    for key in chosen((*BROKER_SETTINGS, *config.unknown()))
+                )
+            case ResourceType.BROKER:
+                return tuple(
+                    entry(for_all_brokers(config, key), BROKER_SETTINGS.get(key), synonyms, documentation)
+                    for key in chosen(config.overlay(Level.ALL_BROKERS))
+                )
+            case ResourceType.BROKER_LOGGER:
+                check_broker(node_id, name, all_of_them=False)
+                levels = logger_levels()
+                return tuple(logger_entry(key, levels[key]) for key in chosen(levels))
+            case other:
+                raise unsupported(other)
+
+    return handle
+
+
+def for_all_brokers(config: DynamicConfig, name: str) -> Described:
+    """A setting as it is set for all brokers, whatever this one has."""
+    found = config.describe(name)
+    value = None if found.sensitive else config.overlay(Level.ALL_BROKERS)[name]
+    return Described(
+        name=name,
+        value=value,
+        source=Source.DYNAMIC_DEFAULT,
+        synonyms=tuple(each for each in found.synonyms if each.source is Source.DYNAMIC_DEFAULT),
+        read_only=found.read_only,
+        sensitive=found.sensitive,
+    )
+
+
+def entry(
+    described: Described, setting: Setting[Any] | None, synonyms: bool, documentation: bool
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=described.name,
+        value=described.value,
+        read_only=described.read_only,
+        config_source=described.source,
+        is_sensitive=described.sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in described.synonyms
+        )
+        if synonyms
+        else (),
+        config_type=setting.kind if setting is not None else UNKNOWN_KIND,
+        documentation=setting.doc if documentation and setting is not None else None,
+    )
+
+
+def logger_entry(name: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=level,
+        read_only=False,
+        config_source=Source.LOGGER,
+        is_sensitive=False,
+        synonyms=(),
+        documentation=None,
+    )
