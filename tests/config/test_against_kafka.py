@@ -16,7 +16,7 @@ from ixion.config.topic import BEHIND, TOPIC_SETTINGS
 
 SOURCE = Path(__file__).parent / "java" / "SettingsOracle.java"
 
-DIFFERENT_ON_PURPOSE = {"listeners", "log.dir"}
+DIFFERENT_ON_PURPOSE = {"queued.max.request.bytes", "listeners", "log.dir"}
 
 ODD_FILE = (
     "# comment \\\n! another\n\n   \n"

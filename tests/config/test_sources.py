@@ -84,3 +84,11 @@ def test_wrong_values_stop_and_say_where(tmp_path: Path) -> None:
     file.write_text("a=\\u12x")
     with pytest.raises(InvalidSettingError, match="four hexadecimal digits"):
         load(file=file)
+
+
+def test_a_listener_has_a_limit_of_its_own() -> None:
+    loaded = load(assignments=["listener.name.internal.max.connections=7"])
+    assert loaded.warnings == ()
+    assert loaded.config.max_connections_of == {"INTERNAL": 7}
+    with pytest.raises(InvalidSettingError, match="max.connections is 'many'"):
+        load(assignments=["listener.name.internal.max.connections=many"])

@@ -28,6 +28,7 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
 def limits_of(config: BrokerConfig) -> NetworkLimits:
     return NetworkLimits(
         max_connections=config[settings.MAX_CONNECTIONS],
+        max_connections_per_listener=config.max_connections_of,
         max_connections_per_ip=config[settings.MAX_CONNECTIONS_PER_IP],
         max_connections_per_ip_overrides=overrides(config[settings.MAX_CONNECTIONS_PER_IP_OVERRIDES]),
         max_idle_ms=config[settings.CONNECTIONS_MAX_IDLE_MS],
@@ -59,6 +60,7 @@ def follow_limits(config: DynamicConfig, server: SocketServer) -> None:
         if now != server.limits:
             server.change_limits(
                 max_connections=now.max_connections,
+                max_connections_per_listener=now.max_connections_per_listener,
                 max_connections_per_ip=now.max_connections_per_ip,
                 max_connections_per_ip_overrides=now.max_connections_per_ip_overrides,
                 max_idle_ms=now.max_idle_ms,

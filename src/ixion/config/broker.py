@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from ixion.config.setting import Setting, text_of
+from ixion.config.setting import INT_MAX, Scope, Setting, integer, text_of
 from ixion.config.table import BROKER_SETTINGS
 
 T = TypeVar("T")
+
+PREFIX: Final = "listener.name."
+SUFFIX: Final = ".max.connections"
+PER_LISTENER: Final = integer(
+    "listener.name.NAME.max.connections",
+    INT_MAX,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    doc="connections of one listener",
+)
 
 
 class BrokerConfig:
@@ -21,7 +31,7 @@ class BrokerConfig:
     A value that is not allowed stops the making: InvalidSettingError.
     """
 
-    __slots__ = ("_parsed", "_values")
+    __slots__ = ("_parsed", "_values", "max_connections_of")
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._parsed: dict[str, Any] = {
@@ -32,12 +42,24 @@ class BrokerConfig:
             name: _settled(setting, self._parsed) for name, setting in BROKER_SETTINGS.items()
         }
 
+        # listener.name.NAME.max.connections, by the name of the listener
+        self.max_connections_of: dict[str, int] = {
+            name.upper(): PER_LISTENER.parse(given[key]) for key in given if (name := listener_of(key))
+        }
+
     def __getitem__(self, setting: Setting[T]) -> T:
         return cast(T, self._values[setting.name])
 
     def text(self, setting: Setting[Any]) -> str | None:
         """The setting's own value or default, without its fallbacks, as Kafka shows it."""
         return text_of(self._parsed[setting.name])
+
+
+def listener_of(name: str) -> str:
+    """Whose limit `listener.name.NAME.max.connections` sets; empty if the name is another one."""
+    if name.startswith(PREFIX) and name.endswith(SUFFIX):
+        return name[len(PREFIX) : -len(SUFFIX)]
+    return ""
 
 
 def _settled(setting: Setting[Any], parsed: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import Final
 
-from ixion.config.broker import BrokerConfig
+from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.rules import check_rules
 from ixion.config.setting import Scope, text_of
@@ -165,6 +165,8 @@ class DynamicConfig:
     def _take(self, level: Level, wanted: dict[str, str], config: BrokerConfig) -> None:
         before, self.current = self.current, config
         for name in wanted.keys() - self._overlays[level].keys() - BROKER_SETTINGS.keys():
+            if listener_of(name):
+                continue
             logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
         self._overlays[level] = wanted
         for _, changed in self._listeners:

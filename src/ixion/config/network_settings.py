@@ -43,9 +43,10 @@ NUM_IO_THREADS: Final = integer("num.io.threads", 8, least=1, scope=Scope.CLUSTE
 QUEUED_MAX_REQUESTS: Final = integer(
     "queued.max.requests", 500, least=1, doc="requests that may wait for a handler before no more are read"
 )
+# Kafka has no limit here: a few clients with large requests can take all of its memory
 QUEUED_MAX_REQUEST_BYTES: Final = long(
     "queued.max.request.bytes",
-    -1,
+    268_435_456,
     doc="bytes of requests that may be in memory before no more are read; -1 is no limit",
 )
 SOCKET_SEND_BUFFER_BYTES: Final = integer(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ixion.config.broker import BrokerConfig
+from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.properties import parse_properties
 from ixion.config.rules import check_rules
@@ -44,6 +44,8 @@ def load(
         for name, value in pairs:
             if name in BROKER_SETTINGS:
                 _check(name, value, where)
+                given[name] = value
+            elif listener_of(name):
                 given[name] = value
             else:
                 warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")
