@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "config": "ixion.cli.config:config",
     "group": "ixion.cli.group:group",
     "perf": "ixion.cli.perf:perf",
+    "pipeline": "ixion.cli.pipeline:app",
     "dump": "ixion.cli.dump:dump",
     "wheel": "ixion.cli.wheel:wheel",
 }

@@ -4,7 +4,6 @@ that Spark's connector brings, so that the same security settings hold."""
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
@@ -12,30 +11,11 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from ixion.config.table import meant
+from ixion.pipelines.broker_address import unreachable
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.source import SourceSpec
 
 TIMEOUT_MS: Final = 8000
-
-
-def need_reachable(bootstrap: str, timeout_s: float = 3.0) -> None:
-    """Fails at once, before Spark is started, if nobody listens at any of the addresses."""
-    said = ""
-    for address in bootstrap.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise PipelineError(f"the broker's address {address.strip()!r} is not host:port")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-            return
-        except OSError as error:
-            said = error.strerror or str(error)
-    raise unreachable(bootstrap, said)
-
-
-def unreachable(bootstrap: str, said: str) -> PipelineError:
-    hint = "is it running (ixion serve), and is source.bootstrap its address?"
-    return PipelineError(f"no broker answers at {bootstrap}: {said}", hint=hint, retry=True)
 
 
 class Broker:

@@ -8,6 +8,14 @@ REASON: Final = "_reason"  # why a row is not wanted; null for the others
 RECORD: Final = "_record"  # the record as it came, for rows that go to the quarantine; null for the others
 EXTRA: Final = "_extra"  # fields that the schema does not know, as JSON
 
-# What the quarantine table holds of a record, in this order; then the reason.
-RECORD_FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+# What the quarantine table holds of a record, with its types; then the reason.
+RECORD_TYPES: Final = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "long",
+    "timestamp": "timestamp",
+    "key": "binary",
+    "value": "binary",
+    "headers": "array<struct<key:string,value:binary>>",
+}
 HIDDEN: Final = (REASON, RECORD)

@@ -8,12 +8,12 @@ fail         the batch ends with an error, nothing of it is written
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ixion.pipelines.columns import REASON, RECORD
+from ixion.pipelines.columns import REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import FATAL
 from ixion.pipelines.spec.pipeline import Expectation
 
@@ -35,8 +35,33 @@ def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
     return frame.withColumns({REASON: reason, RECORD: F.when(reason.isNotNull(), record)})
 
 
+def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
+    """The same for rows that the steps gave. They are no records any more: in quarantine they are JSON."""
+    row = F.to_json(F.struct(*frame.columns)).cast("binary")
+    empty = F.struct(*(_nothing(name, kind, row) for name, kind in RECORD_TYPES.items()))
+    return expect(frame.withColumns({REASON: F.lit(None).cast("string"), RECORD: empty}), expectations)
+
+
+def counts(expectations: Sequence[Expectation]) -> dict[str, Column]:
+    """What is counted of rows as they pass: all of them, those with a reason, those for the quarantine, warnings."""
+    columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": F.count(RECORD)}
+    for number, one in enumerate(expectations):
+        if one.otherwise == "warn":
+            columns[f"warned_{number}"] = F.count(F.when(F.col(REASON).isNull() & ~met(one), 1))
+    return columns
+
+
+def warned(expectations: Sequence[Expectation], seen: Mapping[str, int]) -> dict[str, int]:
+    """From what `counts` counted: expectation -> rows."""
+    return {one.name: seen[f"warned_{number}"] for number, one in enumerate(expectations) if one.otherwise == "warn"}
+
+
 def met(expectation: Expectation) -> Column:
     return F.coalesce(F.expr(expectation.check).cast("boolean"), F.lit(False))
+
+
+def _nothing(name: str, kind: str, row: Column) -> Column:
+    return (row if name == "value" else F.lit(None).cast(kind)).alias(name)
 
 
 def _fatal(expectation: Expectation) -> Column:

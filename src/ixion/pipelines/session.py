@@ -24,6 +24,9 @@ _EXTENSIONS: Final = {
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the
+    # stream.
+    "spark.sql.ansi.enabled": "false",
     # Readers that are not Spark understand these; Spark's own default is a deprecated type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A batch is staged and then moved into its table as a whole: committing tasks one by one is enough.

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ixion.pipelines.columns import EXTRA, HIDDEN, REASON, RECORD, RECORD_FIELDS
+from ixion.pipelines.columns import EXTRA, HIDDEN, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import csv_reason, json_reason, unreadable_reason
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 
@@ -49,7 +49,7 @@ def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str]) ->
     else:
         reason = F.when(tombstone, F.lit("tombstone")).otherwise(reason)
     reason = reason.cast("string")
-    record = F.struct(*(_record_field(frame, name) for name in RECORD_FIELDS))
+    record = F.struct(*(_record_field(frame, name) for name in RECORD_TYPES))
     if spec.tombstones == "drop":
         record = F.when(~tombstone, record)
     return with_data.select(
@@ -143,5 +143,5 @@ def _with_bad_text(schema: T.StructType) -> T.StructType:
 
 def _record_field(frame: DataFrame, name: str) -> Column:
     if name == "headers" and name not in frame.columns:
-        return F.lit(None).cast("array<struct<key:string,value:binary>>").alias(name)
+        return F.lit(None).cast(RECORD_TYPES[name]).alias(name)
     return F.col(name)

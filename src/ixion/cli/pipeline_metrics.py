@@ -1,0 +1,60 @@
+"""The figures of a running pipeline over HTTP: /metrics for Prometheus, /figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.figures import RunFigures, prometheus
+
+
+class FiguresPage:
+    def __init__(self, pipeline: str) -> None:
+        self.pipeline: Final = pipeline
+        self.figures = RunFigures()
+        self.port = 0
+
+    def answer(self, path: str) -> tuple[str, str] | None:
+        """Type and text of what is at PATH."""
+        if path == "/metrics":
+            return "text/plain; version=0.0.4", prometheus(self.pipeline, self.figures)
+        if path == "/figures":
+            return "application/json", json.dumps({"pipeline": self.pipeline, **self.figures.to_json()})
+        return None
+
+
+@contextmanager
+def serve_figures(pipeline: str, port: int) -> Iterator[FiguresPage]:
+    """On the loopback address; port 0 takes a free one."""
+    page = FiguresPage(pipeline)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = page.answer(self.path)
+            self.send_response(200 if found else 404)
+            kind, text = found or ("text/plain", "there are /metrics and /figures\n")
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+            """Says nothing: the terminal is for the pipeline."""
+
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    except OSError as error:
+        raise PipelineError(f"--metrics-port {port} cannot be used: {error.strerror}") from None
+    page.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, name="pipeline-figures", daemon=True)
+    thread.start()
+    try:
+        yield page
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

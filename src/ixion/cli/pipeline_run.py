@@ -1,0 +1,207 @@
+"""What the `ixion pipeline` commands do: a session around a pipeline, lines on the terminal, Ctrl-C, exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.console import Console
+
+from ixion.pipelines.broker_address import need_reachable
+from ixion.pipelines.checkpoint import open_checkpoint
+from ixion.pipelines.errors import PipelineError, SpecError
+from ixion.pipelines.figures import BatchFigures, RunFigures, total
+from ixion.pipelines.spec import PipelineSpec, load_spec
+from ixion.pipelines.spec.durations import parse_duration_ms
+
+if TYPE_CHECKING:
+    from ixion.pipelines.pipeline import Pipeline, Plan
+    from ixion.pipelines.progress import Progress
+
+AGAIN: Final = 75  # the exit code of an error that may be gone when the command is run again (EX_TEMPFAIL)
+
+
+@contextmanager
+def guarded(verbose: bool) -> Iterator[None]:
+    """Errors as one or two lines; a stack trace only for those who ask for it."""
+    try:
+        yield
+    except PipelineError as error:
+        if verbose:
+            raise
+        typer.echo(f"ixion: {error}", err=True)
+        if error.hint:
+            typer.echo(error.hint, err=True)
+        if error.retry:
+            typer.echo("running it again can help", err=True)
+        raise typer.Exit(AGAIN if error.retry else 1) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(130) from None
+
+
+class Job:
+    """A pipeline with its Spark, for the length of a `with` block."""
+
+    pipeline: Pipeline
+    spark: Any
+
+    def __init__(self, file: Path, master: str | None, conf: list[str] | None, jars: str, verbose: bool) -> None:
+        self._file: Final = file
+        self._master: Final = master
+        self._conf: Final = _pairs(conf or [])
+        self._jars: Final = tuple(jar for jar in jars.split(",") if jar)
+        self._verbose: Final = verbose
+        self._stack: Final = ExitStack()
+
+    def __enter__(self) -> Job:
+        spec = load_spec(self._file)
+        need_reachable(spec.source.bootstrap)  # before Spark, which takes seconds to start
+        try:
+            from ixion.pipelines.pipeline import Pipeline
+        except ImportError:
+            raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+        self.pipeline = Pipeline(spec)
+        session = self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
+        with Console(stderr=True).status("starting Spark"):
+            self.spark = self._stack.enter_context(session)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+
+def run_job(job: Job, *, follow: bool, every: str | None, as_json: bool, metrics_port: int | None) -> bool:
+    """Whether it was stopped at once, by a second Ctrl-C."""
+    every_ms = None
+    if every is not None:
+        every_ms = parse_duration_ms(every)
+        if every_ms is None:
+            raise SpecError(f'--every is {every!r}; write a time such as "500ms", "30s" or "10 minutes"')
+    figures = RunFigures()
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        page = None
+        if metrics_port is not None:
+            from ixion.cli.pipeline_metrics import serve_figures
+
+            page = stack.enter_context(serve_figures(job.pipeline.spec.name, metrics_port))
+        interrupts = stack.enter_context(_Interrupts())
+        status = stack.enter_context(console.status("waiting for records")) if console.is_terminal else None
+
+        def report(batch: BatchFigures) -> None:
+            nonlocal figures
+            figures = figures.plus(batch)
+            typer.echo(json.dumps(batch.to_json()) if as_json else batch.line())
+            if status is not None:
+                status.update(f"{figures.rows_in:,} rows in · lag {batch.lag:,}")
+            if page is not None:
+                page.figures = figures
+
+        job.pipeline.run(job.spark, follow=follow, every_ms=every_ms, report=report, started=interrupts.watch)
+    if as_json:
+        typer.echo(json.dumps({"summary": figures.to_json()}))
+    else:
+        for line in summary_lines(job.pipeline.spec, figures):
+            typer.echo(line)
+    return interrupts.count > 1
+
+
+class _Interrupts:
+    """Ctrl-C once: finish the batch. Twice: give it up. Spark has a handler of its own, which must not see them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._progress: Progress | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def watch(self, progress: Progress) -> None:
+        """From now on; before there is a query, Ctrl-C just ends the program."""
+        self._progress = progress
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._interrupted)
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signals are given
+        self.count += 1
+        assert self._progress is not None
+        if self.count == 1:
+            print("finishing the batch; Ctrl-C again stops at once", file=sys.stderr)
+            self._progress.stop()
+        else:
+            self._progress.stop_at_once()
+
+
+def plan_lines(spec: PipelineSpec, plan: Plan) -> Iterator[str]:
+    yield f"pipeline    {spec.name}"
+    topics = ", ".join(f"{topic} ({count} partitions)" for topic, count in plan.topics.items())
+    yield f"source      {topics} at {spec.source.bootstrap}, {plan.records:,} records there"
+    yield f"format      {spec.format.type}" + (f": {' '.join(plan.schema.split())}" if plan.schema else "")
+    if spec.format.inferred:
+        yield "            (inferred; it is kept from the first run on)"
+    for one in spec.expectations:
+        yield f"expect      {one.name}: {one.check}, otherwise {one.otherwise}"
+    yield f"steps       {len(spec.steps)}" + (", with memory from batch to batch" if plan.stateful else "")
+    yield "columns     " + ", ".join(f"{name} {kind}" for name, kind in plan.columns)
+    for sink in spec.sinks:
+        by = ", ".join(getattr(sink, "partition_by", ()))
+        yield f"sink        {sink.label}" + (f", by {by}" if by else "")
+    yield f"quarantine  {spec.quarantine.label if spec.quarantine else 'none'}"
+    yield f"checkpoint  {spec.checkpoint}"
+
+
+def summary_lines(spec: PipelineSpec, figures: RunFigures) -> Iterator[str]:
+    if not figures.rows_in:
+        yield "nothing new in the topic"
+        return
+    parts = [f"{figures.batches} batches", f"{figures.rows_in:,} rows in", f"{figures.rows_out:,} out"]
+    left_out = ("quarantined", "dropped", "late", "warned")
+    parts += [f"{count:,} {name}" for name in left_out if (count := getattr(figures, name))]
+    yield " · ".join([*parts, f"{figures.rows_per_s:,.0f} rows/s", f"lag {figures.lag:,}"])
+    for sink in spec.sinks:
+        yield f"→ {sink.label}"
+    if figures.quarantined and spec.quarantine:
+        yield f"→ {spec.quarantine.label} (quarantine)"
+
+
+def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterator[str]:
+    if not batches:
+        yield f"pipeline {spec.name} has not run yet"
+        return
+    figures, last = total(batches), batches[-1]
+    yield f"pipeline    {spec.name}"
+    yield f"batches     {figures.batches:,}, the last one {last.batch} at {last.ended}"
+    yield f"rows        {figures.rows_in:,} in, {figures.rows_out:,} out"
+    yield f"left out    {figures.quarantined:,} quarantined, {figures.dropped:,} dropped, {figures.late:,} late"
+    yield f"rate        {figures.rows_per_s:,.0f} rows/s while working, {last.rows_per_s:,.0f} in the last batch"
+    yield f"lag         {last.lag:,} when the last batch ended"
+    for topic, partitions in last.offsets.items():
+        yield f"next offset {topic}: " + ", ".join(f"{number}: {offset:,}" for number, offset in partitions.items())
+
+
+def history_of(file: Path) -> tuple[PipelineSpec, list[BatchFigures]]:
+    spec = load_spec(file)
+    return spec, open_checkpoint(spec.checkpoint).history()
+
+
+def _pairs(settings: list[str]) -> dict[str, str]:
+    pairs = {}
+    for setting in settings:
+        name, found, value = setting.partition("=")
+        if not found:
+            raise SpecError(f"--conf {setting}: write name=value")
+        pairs[name] = value
+    return pairs

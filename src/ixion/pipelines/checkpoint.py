@@ -1,0 +1,147 @@
+"""What a pipeline keeps in its checkpoint beside Spark's own files: whose it is, the schema, the figures of its
+batches.
+
+<checkpoint>/metadata, offsets, commits, state      Spark's
+<checkpoint>/ixion/owner.json                       the pipeline's name and topics
+<checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
+<checkpoint>/ixion/history/000000012.json           figures of a batch
+<checkpoint>/ixion/lock                             held while the pipeline runs (on this machine)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.figures import BatchFigures
+from ixion.pipelines.spec.pipeline import PipelineSpec
+
+KEPT: Final = 1000  # batches in the history
+
+
+class Store(Protocol):
+    """A folder, here or elsewhere; `Files` is one too."""
+
+    def exists(self, path: str) -> bool: ...
+    def read(self, path: str) -> str: ...
+    def write(self, path: str, text: str) -> None: ...
+    def names(self, path: str) -> list[str]: ...
+    def remove(self, path: str) -> None: ...
+
+
+class LocalFiles:
+    """Needs no Spark, so that looking at a pipeline does not start one."""
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def read(self, path: str) -> str:
+        return Path(path).read_text("utf-8")
+
+    def write(self, path: str, text: str) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(f"{path}.unfinished")
+        unfinished.write_text(text, "utf-8")
+        unfinished.replace(path)
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+class Checkpoint:
+    def __init__(self, path: str, store: Store) -> None:
+        self.path: Final = path
+        self._store: Final = store
+        self._own: Final = f"{path}/ixion"
+
+    @property
+    def query(self) -> str:
+        """The id that Spark gave to this checkpoint when it was first used."""
+        query: str = json.loads(self._store.read(f"{self.path}/metadata"))["id"]
+        return query
+
+    @property
+    def used(self) -> bool:
+        return self._store.exists(f"{self.path}/metadata")
+
+    def claim(self, spec: PipelineSpec) -> None:
+        """Refuses the checkpoint of another pipeline, and remembers whose this is."""
+        topics = [*spec.source.topics] if spec.source.pattern is None else [spec.source.pattern]
+        mine = {"pipeline": spec.name, "topics": topics}
+        path = f"{self._own}/owner.json"
+        if not self._store.exists(path):
+            if self.used:
+                raise self._foreign("a Spark job that is not an ixion pipeline", [])
+            self._store.write(path, json.dumps(mine))
+            return
+        owner = json.loads(self._store.read(path))
+        if owner != mine:
+            raise self._foreign(f"pipeline {owner['pipeline']}", owner["topics"])
+
+    def schema(self) -> str | None:
+        path = f"{self._own}/schema.sql"
+        return self._store.read(path) if self._store.exists(path) else None
+
+    def pin_schema(self, ddl: str) -> None:
+        self._store.write(f"{self._own}/schema.sql", ddl)
+
+    def remember(self, figures: BatchFigures) -> None:
+        path = self._history(figures.batch)
+        if figures.repeated and self._store.exists(path):
+            return  # what was counted the first time is the truth
+        self._store.write(path, json.dumps(figures.to_json()))
+        self._store.remove(self._history(figures.batch - KEPT))
+
+    def history(self) -> list[BatchFigures]:
+        names = [name for name in self._store.names(f"{self._own}/history") if name.endswith(".json")]
+        return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in names]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Against a second run on this machine; elsewhere Spark notices when two write one checkpoint."""
+        if not isinstance(self._store, LocalFiles):
+            yield
+            return
+        os.makedirs(self._own, exist_ok=True)
+        with open(f"{self._own}/lock", "a+") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                handle.seek(0)
+                pid = handle.read().strip() or "unknown"
+                raise PipelineError(f"this pipeline is running already (process {pid})", retry=True) from None
+            handle.truncate(0)
+            handle.write(str(os.getpid()))
+            handle.flush()
+            yield
+
+    def _history(self, number: int) -> str:
+        return f"{self._own}/history/{number:09d}.json"
+
+    def _foreign(self, owner: str, topics: list[str]) -> PipelineError:
+        read = f", which reads {', '.join(topics)}" if topics else ""
+        hint = "give this pipeline a checkpoint of its own, or its old name and topics back"
+        return PipelineError(f"the checkpoint {self.path} belongs to {owner}{read}", hint=hint)
+
+
+def open_checkpoint(path: str, elsewhere: Store | None = None) -> Checkpoint:
+    """ELSEWHERE reads and writes what is not on this machine."""
+    local = path.removeprefix("file://")
+    if "://" not in local:
+        return Checkpoint(local, LocalFiles())
+    if elsewhere is None:
+        raise PipelineError(f"{path} is not on this machine, and there is no Spark to reach it")
+    return Checkpoint(path, elsewhere)
+
+
+def _figures(values: dict[str, Any]) -> BatchFigures:
+    return BatchFigures(**values)

@@ -1,0 +1,107 @@
+"""The figures of a pipeline: of one batch, of a run; as a line, as JSON, as Prometheus text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+Offsets = Mapping[str, Mapping[str, int]]  # topic -> partition -> next offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFigures:
+    batch: int
+    ended: str = ""  # ISO 8601, UTC
+    rows_in: int = 0
+    rows_out: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    late: int = 0  # behind the watermark
+    warned: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows
+    lag: int = 0  # offsets between what was read and the end of the topics
+    duration_ms: int = 0
+    rows_per_s: float = 0.0
+    offsets: Offsets = field(default_factory=dict)
+    repeated: bool = False  # it had been written before; its rows were not counted again
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def line(self) -> str:
+        parts = [f"batch {self.batch}", f"{self.rows_in:,} rows in", f"{self.rows_out:,} out"]
+        for name, count in (("quarantined", self.quarantined), ("dropped", self.dropped), ("late", self.late)):
+            if count:
+                parts.append(f"{count:,} {name}")
+        parts += [f"warned {name}: {count:,}" for name, count in self.warned.items() if count]
+        parts += [f"{self.rows_per_s:,.0f} rows/s", f"lag {self.lag:,}", f"{self.duration_ms / 1000:.1f} s"]
+        if self.repeated:
+            parts.append("was there already")
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """Of all batches of a run, or of a history."""
+
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    late: int = 0
+    warned: int = 0
+    lag: int = 0
+    busy_ms: int = 0
+
+    def plus(self, batch: BatchFigures) -> RunFigures:
+        return replace(
+            self,
+            batches=self.batches + 1,
+            rows_in=self.rows_in + batch.rows_in,
+            rows_out=self.rows_out + batch.rows_out,
+            quarantined=self.quarantined + batch.quarantined,
+            dropped=self.dropped + batch.dropped,
+            late=self.late + batch.late,
+            warned=self.warned + sum(batch.warned.values()),
+            lag=batch.lag,
+            busy_ms=self.busy_ms + batch.duration_ms,
+        )
+
+    @property
+    def rows_per_s(self) -> float:
+        return self.rows_in / (self.busy_ms / 1000) if self.busy_ms else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows_per_s": round(self.rows_per_s, 1)}
+
+
+def total(batches: Iterable[BatchFigures]) -> RunFigures:
+    figures = RunFigures()
+    for batch in batches:
+        figures = figures.plus(batch)
+    return figures
+
+
+_HELP: Final = {
+    "batches": ("counter", "Batches finished."),
+    "rows_in": ("counter", "Records read."),
+    "rows_out": ("counter", "Rows written."),
+    "quarantined": ("counter", "Records put into quarantine."),
+    "dropped": ("counter", "Rows left out by an expectation or as tombstones."),
+    "late": ("counter", "Rows behind the watermark."),
+    "warned": ("counter", "Rows that broke an expectation and passed."),
+    "lag": ("gauge", "Offsets between what was read and the end of the topics."),
+    "busy_ms": ("counter", "Time spent in batches."),
+    "rows_per_s": ("gauge", "Records read a second of batch time."),
+}
+
+
+def prometheus(pipeline: str, figures: RunFigures) -> str:
+    """In Prometheus' text format."""
+    lines = []
+    for name, value in figures.to_json().items():
+        kind, text = _HELP[name]
+        metric = f"ixion_pipeline_{name}" + ("_total" if kind == "counter" else "")
+        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}", f'{metric}{{pipeline="{pipeline}"}} {value}']
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,207 @@
+"""A pipeline: checked, and run as Spark Structured Streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ixion.pipelines.batch import BatchWriter
+from ixion.pipelines.broker import Broker
+from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.explain import explain
+from ixion.pipelines.figures import BatchFigures, RunFigures
+from ixion.pipelines.files import Files
+from ixion.pipelines.orders import order_events
+from ixion.pipelines.progress import Progress
+from ixion.pipelines.schema import settle_schema
+from ixion.pipelines.session import open_session
+from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.source import offsets_behind
+from ixion.pipelines.spec import PipelineSpec, load_spec
+from ixion.pipelines.spec.durations import spark_interval
+from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.steps import apply_steps, need_columns
+from ixion.pipelines.stream import Stream, build_stream
+
+FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run would do."""
+
+    topics: dict[str, int]  # topic -> partitions
+    records: int  # in the topics, holes included
+    schema: str | None  # of the records
+    columns: tuple[tuple[str, str], ...]  # name, type of what the sinks get
+    stateful: bool
+
+
+class Pipeline:
+    """
+    pipeline = Pipeline.from_file("orders.toml")
+    with pipeline.session() as spark:
+        figures = pipeline.run(spark)
+    """
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        self.spec: Final = spec
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Pipeline:
+        return cls(load_spec(Path(path)))
+
+    @contextmanager
+    def session(
+        self,
+        *,
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        jars: tuple[str, ...] = (),
+        verbose: bool = False,
+    ) -> Iterator[SparkSession]:
+        """Spark with all that this pipeline needs; what is given here wins over the file."""
+        spec = self.spec
+        spark = open_session(
+            f"ixion pipeline {spec.name}",
+            formats=spec.formats() | {spec.format.type},
+            master=master or spec.spark.master,
+            conf={**spec.spark.conf, **(conf or {})},
+            jars=(*jars, *spec.spark.jars),
+            verbose=verbose,
+        )
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+    def check(self, spark: SparkSession) -> Plan:
+        """Settings, topics, schema and SQL are looked at; nothing is written."""
+        with _explained():
+            return self._check(spark)
+
+    def run(
+        self,
+        spark: SparkSession,
+        *,
+        follow: bool = False,
+        every_ms: int | None = None,
+        report: Callable[[BatchFigures], None] = lambda _: None,
+        started: Callable[[Progress], None] = lambda _: None,
+    ) -> RunFigures:
+        """Drains the topics and returns; with FOLLOW, goes on until STARTED's Progress is told to stop."""
+        with _explained():
+            checkpoint = self.checkpoint(spark)
+            with checkpoint.locked():
+                return self._run(
+                    spark, checkpoint, follow, every_ms or self.spec.every_ms or FOLLOW_MS, report, started
+                )
+
+    def send_sample(self, spark: SparkSession, count: int) -> str:
+        """Sends COUNT example orders to the first topic, and says which that is."""
+        source = self.spec.source
+        if not source.topics:
+            raise PipelineError("a pattern names no topic to send to")
+        with _explained():
+            self._topics(spark)
+            rows = [(bytearray(event.key), bytearray(event.value)) for event in order_events(count)]
+            frame = spark.createDataFrame(rows, "key BINARY, value BINARY").coalesce(1)
+            options = {name: value for name, value in source.options.items() if name.startswith("kafka.")}
+            writer = frame.write.format("kafka").option("kafka.bootstrap.servers", source.bootstrap)
+            writer.option("topic", source.topics[0]).options(**options).save()
+        return source.topics[0]
+
+    def checkpoint(self, spark: SparkSession | None = None) -> Checkpoint:
+        return open_checkpoint(self.spec.checkpoint, Files(spark) if spark else None)
+
+    def _check(self, spark: SparkSession) -> Plan:
+        spec, checkpoint = self.spec, self.checkpoint(spark)
+        topics = self._topics(spark)
+        with Broker(spark, spec.source.bootstrap, spec.source.options) as broker:
+            ends, starts = broker.ends(topics), broker.ends(topics, earliest=True)
+        stream = self._stream(spark, checkpoint, pin=False)
+        return Plan(
+            topics=topics,
+            records=offsets_behind(ends, starts),
+            schema=stream.schema,
+            columns=tuple((field.name, field.dataType.simpleString()) for field in stream.result.schema.fields),
+            stateful=stream.stateful,
+        )
+
+    def _topics(self, spark: SparkSession) -> dict[str, int]:
+        """Those of the source with their partitions; made if they are missing and the file says so."""
+        source = self.spec.source
+        with Broker(spark, source.bootstrap, source.options) as broker:
+            if source.create_missing:
+                for topic in sorted(set(source.topics) - set(broker.topics())):
+                    broker.create(topic)
+            return broker.matching(source)
+
+    def _stream(self, spark: SparkSession, checkpoint: Checkpoint, *, pin: bool) -> Stream:
+        schema = settle_schema(spark, self.spec, checkpoint, pin=pin)
+        stream = build_stream(spark, self.spec, schema)
+        for sink in self.spec.sinks:
+            if isinstance(sink, TableSink):
+                need_columns(stream.result, f"partition_by of {sink.label}", sink.partition_by)
+        return stream
+
+    def _run(
+        self,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        follow: bool,
+        every_ms: int,
+        report: Callable[[BatchFigures], None],
+        started: Callable[[Progress], None],
+    ) -> RunFigures:
+        spec = self.spec
+        checkpoint.claim(spec)
+        self._topics(spark)
+        stream = self._stream(spark, checkpoint, pin=True)
+        writer = self._writer(spark, checkpoint, stream)
+        starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", spec.checkpoint)
+        if follow:
+            starter = starter.trigger(processingTime=spark_interval(every_ms))
+        else:
+            starter = starter.trigger(availableNow=True)
+        progress = Progress(starter.start(), writer, [one for one in spec.expectations if one.on == "record"])
+        started(progress)
+        figures = RunFigures()
+        for batch in progress.follow():
+            figures = figures.plus(batch)
+            checkpoint.remember(batch)
+            report(batch)
+        return figures
+
+    def _writer(self, spark: SparkSession, checkpoint: Checkpoint, stream: Stream) -> BatchWriter:
+        spec = self.spec
+        assert spec.quarantine is not None
+
+        def steps(frame: DataFrame) -> DataFrame:
+            return apply_steps(frame, spec.steps, spec.tables, spec.folder)
+
+        return BatchWriter(
+            pipeline=spec.name,
+            query=lambda: checkpoint.query,
+            writers=[make_writer(sink, spark) for sink in spec.sinks],
+            quarantine=make_writer(spec.quarantine, spark),
+            steps=steps,
+            expectations=spec.expectations,
+            stateful=stream.stateful,
+        )
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:
+        raise explain(error) from error

@@ -1,0 +1,96 @@
+"""Follows a running query: takes each finished batch's figures together, and stops the query when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ixion.pipelines.batch import BatchWriter, StopRequested
+from ixion.pipelines.expectations import warned
+from ixion.pipelines.figures import BatchFigures, Offsets
+from ixion.pipelines.source import offsets_behind
+from ixion.pipelines.spec.pipeline import Expectation
+from ixion.pipelines.stream import METRICS
+
+POLL_S: Final = 0.2
+
+
+class Progress:
+    def __init__(self, query: StreamingQuery, writer: BatchWriter, expectations: list[Expectation]) -> None:
+        self._query: Final = query
+        self._writer: Final = writer
+        self._expectations: Final = expectations
+        self._last = -1
+
+    def follow(self, tick: Callable[[], None] = lambda: None) -> Iterator[BatchFigures]:
+        """Each batch when it is through, until the query ends; its error, if it had one, is raised at the end."""
+        ended = False
+        while not ended:
+            ended = self._ended()
+            yield from self._new_batches()
+            tick()
+            if self._writer.stopping.is_set() and not self._writer.busy.is_set() and not self._waits_for_commit():
+                self._query.stop()
+
+    def stop(self) -> None:
+        """What has begun is finished; nothing more is begun."""
+        self._writer.stopping.set()
+
+    def stop_at_once(self) -> None:
+        """What has begun is given up; it is taken up again by the next run."""
+        self._writer.stopping.set()
+        self._query.stop()
+
+    def _ended(self) -> bool:
+        try:
+            wait: Any = self._query.awaitTermination  # takes parts of a second, though its types do not say so
+            return bool(wait(POLL_S))
+        except StreamingQueryException as error:
+            if self._writer.stopping.is_set() and StopRequested.__name__ in str(error):
+                return True
+            if self._writer.error is not None:
+                raise self._writer.error from error
+            raise
+
+    def _waits_for_commit(self) -> bool:
+        """A batch that was written but that Spark has not yet noted in its checkpoint; it takes some milliseconds."""
+        return bool(self._writer.figures) and bool(self._query.isActive)
+
+    def _new_batches(self) -> Iterator[BatchFigures]:
+        for report in self._query.recentProgress:
+            number = int(report["batchId"])
+            if number <= self._last or number not in self._writer.figures:
+                continue  # a report without a batch: nothing had come
+            self._last = number
+            yield self._join(self._writer.figures.pop(number), report)
+
+    def _join(self, figures: BatchFigures, report: Any) -> BatchFigures:
+        """What was counted in the batch, with what Spark knows of its time, its offsets and its state."""
+        seen = (report["observedMetrics"] or {}).get(METRICS)
+        if seen is not None:
+            counted = seen.asDict() if hasattr(seen, "asDict") else dict(seen)
+            figures = replace(figures, rows_in=counted["rows"], warned=warned(self._expectations, counted))
+        duration_ms = int(report["durationMs"].get("triggerExecution", 0))
+        source = report["sources"][0]
+        reached = _offsets(source["endOffset"])
+        return replace(
+            figures,
+            ended=report["timestamp"],
+            duration_ms=duration_ms,
+            rows_per_s=round(figures.rows_in / (duration_ms / 1000), 1) if duration_ms else 0.0,
+            late=sum(int(state["numRowsDroppedByWatermark"]) for state in report["stateOperators"]),
+            offsets=reached,
+            lag=offsets_behind(_offsets(source["latestOffset"]), reached),
+        )
+
+
+def _offsets(value: Any) -> Offsets:
+    """Spark gives them as JSON, as text or read already."""
+    if isinstance(value, str):
+        value = json.loads(value)
+    return value or {}

@@ -1,0 +1,35 @@
+"""What every sink can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One micro-batch. Spark gives a batch that was not finished the same number and the same offsets again.
+
+    `query` is the id that Spark keeps in the checkpoint: a checkpoint that was thrown away starts with batch 0 again,
+    and its batches must not be mistaken for those of the old one.
+    """
+
+    pipeline: str
+    query: str
+    number: int
+
+    @property
+    def writer(self) -> str:
+        return f"{self.pipeline}-{self.query}"
+
+
+class Writer(Protocol):
+    """One sink of a running pipeline."""
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """All of FRAME, once, however often it is called for the same batch."""
+
+    def has(self, batch: Batch) -> bool:
+        """Whether the batch is there already, or could be put there, without its rows being computed."""

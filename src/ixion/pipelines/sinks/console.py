@@ -1,0 +1,22 @@
+"""Onto the terminal, to look at."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.spec.sinks import ConsoleSink
+
+
+class ConsoleWriter:
+    def __init__(self, sink: ConsoleSink) -> None:
+        self.sink: Final = sink
+
+    def has(self, batch: Batch) -> bool:  # noqa: ARG002 - what was shown before may be shown again
+        return False
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        print(f"batch {batch.number}")
+        frame.show(self.sink.rows, truncate=False)

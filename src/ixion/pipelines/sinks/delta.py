@@ -1,0 +1,37 @@
+"""Exactly once into Delta: the table's own log keeps, for each writer, the number of its last transaction.
+
+A batch that comes again carries a number that is not newer, and Delta leaves it out (`txnAppId`, `txnVersion`). Before
+the first batch of a run the log is asked, so that its rows need not be computed for nothing; later batches of a run
+cannot be there, because Spark repeats only the last one of the run before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ixion.pipelines.files import Files
+from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.spec.sinks import TableSink
+
+
+class DeltaWriter:
+    def __init__(self, sink: TableSink, spark: SparkSession) -> None:
+        self.sink: Final = sink
+        self._spark: Final = spark
+        self._asked = False
+
+    def has(self, batch: Batch) -> bool:
+        if self._asked or not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+            return False
+        self._asked = True
+        jvm: Any = self._spark.sparkContext._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.sink.path)
+        last = log.unsafeVolatileSnapshot().transactions().get(batch.writer)
+        return bool(last.isDefined()) and int(last.get()) >= batch.number
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        writer = frame.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
+        writer = writer.option("txnAppId", batch.writer).option("txnVersion", batch.number)
+        writer.options(**self.sink.options).save(self.sink.path)

@@ -1,0 +1,75 @@
+"""Into another topic: at least once, with what a reader needs to see each row once.
+
+Spark's Kafka sink has no transactions: a batch that is cut off and repeated leaves rows of both attempts in the topic.
+So every record carries two headers, the same in every attempt:
+
+    ixion-batch   <pipeline>-<query>/<batch>
+    ixion-row     <hash of key and value>-<how many of the same came before it in the batch>
+
+Two records with the same two headers are one row. `once` leaves the first of each, in Spark; other readers do the same.
+The rows of a key stay in their order. Rows must not depend on chance (`rand()`, `uuid()`), or their hashes differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.spec.sinks import TopicSink
+
+BATCH_HEADER: Final = "ixion-batch"
+ROW_HEADER: Final = "ixion-row"
+
+
+class TopicWriter:
+    def __init__(self, sink: TopicSink) -> None:
+        self.sink: Final = sink
+
+    def has(self, batch: Batch) -> bool:  # noqa: ARG002 - a topic cannot be asked
+        return False
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        records = to_records(frame, self.sink, batch)
+        options = {"kafka.bootstrap.servers": self.sink.bootstrap, "includeHeaders": "true", **self.sink.options}
+        records.write.format("kafka").option("topic", self.sink.topic).options(**options).save()
+
+
+def to_records(frame: DataFrame, sink: TopicSink, batch: Batch) -> DataFrame:
+    value = F.col(sink.value) if sink.value else F.to_json(F.struct(*frame.columns))
+    key = F.col(sink.key).cast("string") if sink.key else F.lit(None).cast("string")
+    records = frame.select(_bytes(key).alias("key"), _bytes(value).alias("value"))
+    # All of a key in one task, so that their order stays; those without a key are spread by their value.
+    spread = F.when(F.col("key").isNull(), F.col("value"))
+    placed = records.withColumns({"spread": spread, "place": F.monotonically_increasing_id()})
+    placed = placed.repartition("key", "spread")
+    twins = Window.partitionBy("key", "spread", "value").orderBy("place")
+    row = F.concat_ws("-", F.hex(F.xxhash64("key", "value")), F.row_number().over(twins) - 1)
+    headers = F.array(
+        _header(BATCH_HEADER, F.lit(f"{batch.writer}/{batch.number}")),
+        _header(ROW_HEADER, F.col("row")),
+    )
+    numbered = placed.withColumn("row", row).sortWithinPartitions("place")
+    return numbered.select("key", "value", headers.alias("headers"))
+
+
+def once(frame: DataFrame) -> DataFrame:
+    """FRAME is what `read_topic` gave of a topic that a pipeline wrote; repeated rows are left out."""
+    batch, row = _header_value(BATCH_HEADER), _header_value(ROW_HEADER)
+    marked = frame.withColumns({"_batch": batch, "_row": row})
+    return marked.dropDuplicates(["_batch", "_row"]).drop("_batch", "_row")
+
+
+def _bytes(column: Column) -> Column:
+    return column.cast("string").cast("binary")
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def _header_value(name: str) -> Column:
+    mine = F.filter("headers", lambda header: header["key"] == F.lit(name))
+    return F.get(mine, F.lit(0))["value"]

@@ -1,0 +1,57 @@
+"""The plan of a pipeline: from the source to the frame that each batch brings.
+
+Steps without memory (most SQL, Python functions, joins with tables) are applied batch by batch, after the bad records
+have been taken out, so the topic is read once. Steps with memory (windows, de-duplication) exist only in a stream:
+there the stream is taken twice, once through the steps and once for its bad records, and the two are joined into one
+again. Both are one query with one checkpoint, so a batch is one unit either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ixion.pipelines.columns import REASON, RECORD
+from ixion.pipelines.expectations import counts, expect
+from ixion.pipelines.parsing import accepted, parse_records
+from ixion.pipelines.source import read_source
+from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.steps import apply_steps
+
+METRICS: Final = "ixion"  # under this name Spark reports what was counted in the stream
+_STATEFUL: Final = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Sort")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    frame: DataFrame  # what each batch brings: rows with `_reason` and `_record`
+    result: DataFrame  # what the sinks get, for its schema and its plan
+    schema: str | None  # of the records
+    stateful: bool
+
+
+def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) -> Stream:
+    """SCHEMA is that of the records, given or found; the pipeline's own may have left it open."""
+    headers = "headers" in spec.source.include
+    raw = read_source(spark, spec.source, headers=headers)
+    parsed = parse_records(raw, replace(spec.format, schema=schema), spec.source.include)
+    of_records = [one for one in spec.expectations if one.on == "record"]
+    judged = expect(parsed, of_records)
+    result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
+    if not has_memory(result):
+        return Stream(frame=judged, result=result, schema=schema, stateful=False)
+    columns = [column.alias(name) for name, column in counts(of_records).items()]
+    counted = accepted(judged.observe(METRICS, *columns))
+    rows = apply_steps(counted, spec.steps, spec.tables, spec.folder)
+    bad = judged.where(F.col(REASON).isNotNull()).select(REASON, RECORD)
+    frame = rows.unionByName(bad, allowMissingColumns=True)
+    return Stream(frame=frame, result=result, schema=schema, stateful=True)
+
+
+def has_memory(frame: DataFrame) -> bool:
+    """Whether the plan keeps something from one batch to the next, or orders or limits the stream as a whole."""
+    nodes = frame._jdf.queryExecution().analyzed().toString().splitlines()
+    return any(node.lstrip(" :+-").split(" ")[0].rstrip(",") in _STATEFUL for node in nodes)
