@@ -147,7 +147,7 @@ class _Interrupts:
 
 def plan_lines(spec: PipelineSpec, plan: Plan) -> Iterator[str]:
     yield f"pipeline    {spec.name}"
-    topics = ", ".join(f"{topic} ({count} partitions)" for topic, count in plan.topics.items())
+    topics = ", ".join(f"{topic} ({_many(count, 'partition')})" for topic, count in plan.topics.items())
     yield f"source      {topics} at {spec.source.bootstrap}, {plan.records:,} records there"
     yield f"format      {spec.format.type}" + (f": {' '.join(plan.schema.split())}" if plan.schema else "")
     if spec.format.inferred:
@@ -167,7 +167,7 @@ def summary_lines(spec: PipelineSpec, figures: RunFigures) -> Iterator[str]:
     if not figures.rows_in:
         yield "nothing new in the topic"
         return
-    parts = [f"{figures.batches} batches", f"{figures.rows_in:,} rows in", f"{figures.rows_out:,} out"]
+    parts = [_many(figures.batches, "batch"), f"{figures.rows_in:,} rows in", f"{figures.rows_out:,} out"]
     left_out = ("quarantined", "dropped", "late", "warned")
     parts += [f"{count:,} {name}" for name in left_out if (count := getattr(figures, name))]
     yield " · ".join([*parts, f"{figures.rows_per_s:,.0f} rows/s", f"lag {figures.lag:,}"])
@@ -195,6 +195,11 @@ def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterato
 def history_of(file: Path) -> tuple[PipelineSpec, list[BatchFigures]]:
     spec = load_spec(file)
     return spec, open_checkpoint(spec.checkpoint).history()
+
+
+def _many(count: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}" + ("" if count == 1 else plural) if count else f"no {noun} yet"
 
 
 def _pairs(settings: list[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -122,7 +122,7 @@ class Pipeline:
 
     def _check(self, spark: SparkSession) -> Plan:
         spec, checkpoint = self.spec, self.checkpoint(spark)
-        topics = self._topics(spark)
+        topics = self._topics(spark, create=False)
         with Broker(spark, spec.source.bootstrap, spec.source.options) as broker:
             ends, starts = broker.ends(topics), broker.ends(topics, earliest=True)
         stream = self._stream(spark, checkpoint, pin=False)
@@ -134,14 +134,20 @@ class Pipeline:
             stateful=stream.stateful,
         )
 
-    def _topics(self, spark: SparkSession) -> dict[str, int]:
-        """Those of the source with their partitions; made if they are missing and the file says so."""
+    def _topics(self, spark: SparkSession, *, create: bool = True) -> dict[str, int]:
+        """Those of the source with their partitions; one that is missing is made if the file says so, or counts 0."""
         source = self.spec.source
         with Broker(spark, source.bootstrap, source.options) as broker:
-            if source.create_missing:
-                for topic in sorted(set(source.topics) - set(broker.topics())):
-                    broker.create(topic)
-            return broker.matching(source)
+            if not source.create_missing:
+                return broker.matching(source)
+            missing = sorted(set(source.topics) - set(broker.topics()))
+            for topic in missing if create else ():
+                broker.create(topic)
+            there = [topic for topic in source.topics if create or topic not in missing]
+            return {
+                **broker.matching(replace(source, topics=tuple(there))),
+                **dict.fromkeys(set(missing) - set(there), 0),
+            }
 
     def _stream(self, spark: SparkSession, checkpoint: Checkpoint, *, pin: bool) -> Stream:
         schema = settle_schema(spark, self.spec, checkpoint, pin=pin)
