@@ -94,6 +94,8 @@ class Produce:
         if transactional:
             self._append_transactional(call, entries, production)
         elif entries:
+            # Several partitions may be appended in several turns of the loop; one is done when this returns.
+            production.appending = len(entries) == 1
             self._replicas.append(request.timeout_ms, acks, Origin.CLIENT, entries, production.finish)
         else:
             production.finish([])

@@ -2,12 +2,18 @@
 
 acks=0 and acks=1 are answered after the append. acks=all waits for the high watermark: with one replica that is there
 at once, and the operation that would wait is not even made.
+
+A request may bring very many partitions, and compressed batches take their time to be looked into (the worst that is
+accepted, some 40 ms). So after `SLICE_NS` the loop has its turn before the rest is appended; the connection is not read
+meanwhile, so nothing overtakes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
 
 from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
 
 Entry = tuple[str, int, Buffer]
+SLICE_NS: Final = 10_000_000
 
 
 def append(
@@ -31,12 +38,40 @@ def append(
     done: Callable[[list[AppendResult]], None],
 ) -> None:
     """`done` is called once with a result per entry, in their order, perhaps before this returns."""
-    results: list[AppendResult] = []
-    open_ones = False
-    for topic, number, records in entries:
+    append_some(replicas, timeout_ms, acks, origin, entries, [], done)
+
+
+def append_some(
+    replicas: ReplicaManager,
+    timeout_ms: int,
+    acks: int,
+    origin: Origin,
+    entries: Sequence[Entry],
+    results: list[AppendResult],
+    done: Callable[[list[AppendResult]], None],
+) -> None:
+    """A slice, the first or a later one."""
+    begun = perf_counter_ns() if len(entries) > 1 else 0
+    for place, (topic, number, records) in enumerate(entries):
+        if place and perf_counter_ns() - begun > SLICE_NS:
+            replicas.soon(partial(append_some, replicas, timeout_ms, acks, origin, entries[place:], results, done))
+            return
         result = AppendResult(topic, number)
         results.append(result)
         append_one(replicas, result, records, acks, origin)
+    settle(replicas, timeout_ms, acks, results, done)
+
+
+def settle(
+    replicas: ReplicaManager,
+    timeout_ms: int,
+    acks: int,
+    results: list[AppendResult],
+    done: Callable[[list[AppendResult]], None],
+) -> None:
+    """All is appended: answer, or wait until it is as safe as it should be."""
+    open_ones = False
+    for result in results:
         if result.code == ErrorCode.NONE and (acks == -1 or result.must_flush):
             code = outcome(result, acks)
             if code is None:

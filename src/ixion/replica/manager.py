@@ -200,6 +200,10 @@ class ReplicaManager:
         else:
             operation.force_complete()
 
+    def soon(self, work: Callable[[], None]) -> None:
+        """Go on with `work` when the loop has looked at everything else."""
+        self._loop.call_soon(work)
+
     # Events.
 
     def appended(self, partition: Partition) -> None:
