@@ -69,7 +69,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_may_go_on
     assert world.state("x").state is State.ONGOING, "not before its time"
     world.advance(10_000)
     assert world.markers.outcomes() == [(T0, 0, 1, False), (T1, 0, 1, False)]
-    assert world.end("x", 0, 0)[0] == "INVALID_TXN_STATE", "what was aborted cannot be committed"
+    assert world.end("x", 0, 0)[0] == "PRODUCER_FENCED", "what was aborted cannot be committed"
     assert world.add("x", 0, 0, T0) == "PRODUCER_FENCED"
     assert world.init("x", 0, 0) == ("NONE", 0, 1)
 

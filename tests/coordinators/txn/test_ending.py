@@ -43,7 +43,8 @@ def test_a_repetition_gets_the_same_answer_and_writes_nothing(world: World, comm
     written = len(world.markers.written), len(world.log.batches[1])
     assert world.end("x", 0, 0, commit) == first
     assert (len(world.markers.written), len(world.log.batches[1])) == written
-    assert world.end("x", 0, 0, not commit) == ("INVALID_TXN_STATE", -1, -1)
+    refused = "INVALID_TXN_STATE" if commit else "PRODUCER_FENCED"
+    assert world.end("x", 0, 0, not commit) == (refused, -1, -1)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -68,7 +69,7 @@ TABLE = [
     (State.EMPTY, True, 0, "INVALID_TXN_STATE"),
     (State.COMPLETE_ABORT, False, -1, "same"),
     (State.COMPLETE_ABORT, False, 0, "raise"),
-    (State.COMPLETE_ABORT, True, -1, "INVALID_TXN_STATE"),
+    (State.COMPLETE_ABORT, True, -1, "PRODUCER_FENCED"),
     (State.COMPLETE_ABORT, True, 0, "INVALID_TXN_STATE"),
     (State.COMPLETE_COMMIT, False, -1, "INVALID_TXN_STATE"),
     (State.COMPLETE_COMMIT, False, 0, "raise"),

@@ -16,8 +16,11 @@ of before, raise: an abort of nothing, which raises the epoch):
 
                        abort, epoch - 1   abort, epoch   commit, epoch - 1   commit, epoch
     Empty              F                  raise          F                   S
-    CompleteAbort      same               raise          S                   S
+    CompleteAbort      same               raise          F                   S
     CompleteCommit     S                  raise          same                S
+
+A commit that comes just after the coordinator gave its transaction up (F in the third column) is told PRODUCER_FENCED,
+as Kafka does from KAFKA-20785 on; its earlier INVALID_TXN_STATE made applications believe in a fault of their own.
 
 The markers carry the raised epoch, so that a write of the transaction that comes after its marker is refused as old.
 """
@@ -147,6 +150,8 @@ def _end_raising(
         )
     if not repeats:
         return ErrorCode.INVALID_TXN_STATE
+    if commit and now.state in (State.PREPARE_ABORT, State.COMPLETE_ABORT):
+        return ErrorCode.PRODUCER_FENCED
     return _repeated(now.state, commit)
 
 

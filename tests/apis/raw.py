@@ -1,0 +1,37 @@
+"""A client of the plainest kind: sends a message in a version of the test's choice and waits for the answer."""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Any, Self
+
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.wire.client import ClientConnection
+
+
+class Raw:
+    def __init__(self, bootstrap: str, client_id: str = "raw") -> None:
+        host, port = bootstrap.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), timeout=20)
+        self._connection = ClientConnection(client_id)
+
+    def ask(self, key: ApiKey, version: int, body: Struct) -> Any:
+        _, parts = self._connection.request(int(key), version, body, 0)
+        self._socket.sendall(b"".join(parts))
+        while True:
+            answer = self._connection.next_answer()
+            if answer is not None:
+                return answer.decode()
+            data = self._socket.recv(65_536)
+            assert data, "the broker closed the connection"
+            self._connection.receive(data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
