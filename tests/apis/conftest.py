@@ -17,9 +17,8 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def asking(broker: Broker) -> Iterator[Asking]:
-    connection = Asking(broker.bootstrap)
-    yield connection
-    connection.close()
+    with Asking(broker.bootstrap) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
