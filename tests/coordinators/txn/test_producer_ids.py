@@ -74,7 +74,7 @@ def test_the_last_number_is_not_passed(session: MetadataSession) -> None:
 
 def test_ids_run_on_from_block_to_block_without_a_wait(session: MetadataSession) -> None:
     later = Later()
-    ids = ProducerIds(lambda: claim_block(session, 1), later)
+    ids = ProducerIds(lambda _: claim_block(session, 1), later)
     heard: list[ErrorCode] = []
     ids.wait(heard.append)
     assert heard == []
@@ -87,9 +87,18 @@ def test_ids_run_on_from_block_to_block_without_a_wait(session: MetadataSession)
     assert taken == list(range(2 * BLOCK_SIZE))
 
 
+def test_ids_that_logs_know_are_not_given_again(session: MetadataSession) -> None:
+    later = Later()
+    ids = ProducerIds(lambda lowest: claim_block(session, 1, lowest), later, lambda: 4_321)
+    ids.wait(lambda _: None)
+    later.run()
+    assert [ids.take() for _ in range(2)] == [5_000, 5_001]
+    assert claim_block(session, 2, 4_321).first == 6_000
+
+
 def test_with_none_at_hand_the_caller_is_told_to_come_again(session: MetadataSession) -> None:
     later = Later()
-    ids = ProducerIds(lambda: claim_block(session, 1), later)
+    ids = ProducerIds(lambda _: claim_block(session, 1), later)
     for _ in range(2):
         with pytest.raises(KafkaError) as caught:
             ids.take()
@@ -103,7 +112,7 @@ def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: Met
     later = Later()
     broken = True
 
-    def claim() -> ProducerIdBlock:
+    def claim(_: int) -> ProducerIdBlock:
         if broken:
             raise OSError("the disk is gone")
         return claim_block(session, 1)
@@ -123,7 +132,7 @@ def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: Met
 def test_blocks_are_claimed_on_a_worker_and_arrive_on_the_loop(session: MetadataSession) -> None:
     async def main() -> int:
         loop = asyncio.get_running_loop()
-        ids = ProducerIds(lambda: claim_block(session, 1), on_worker(loop))
+        ids = ProducerIds(lambda _: claim_block(session, 1), on_worker(loop))
         arrived: asyncio.Future[ErrorCode] = loop.create_future()
         ids.wait(arrived.set_result)
         assert await arrived == ErrorCode.NONE

@@ -141,7 +141,7 @@ class World:
         self.coordinator.stop()
         self.start()
 
-    def claim(self) -> ProducerIdBlock:
+    def claim(self, _lowest: int) -> ProducerIdBlock:
         first = self.next_block
         self.next_block += 1000
         return ProducerIdBlock(broker_id=1, first=first, last=first + 999)

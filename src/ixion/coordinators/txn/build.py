@@ -11,6 +11,7 @@ from ixion.coordinators.txn.local_markers import LocalMarkers, OffsetsDecided
 from ixion.coordinators.txn.producer_ids import ProducerIds, claim_block, on_worker
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.session import MetadataSession
+from ixion.model.errors import ErrorCode
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.timer import Timer
@@ -37,7 +38,11 @@ def transaction_coordinator(
     """Made before the first partition is led: it listens to what this broker comes to lead."""
     coordinator = TransactionCoordinator(
         log,
-        producer_ids=ProducerIds(lambda: claim_block(session, node_id), on_worker(loop)),
+        producer_ids=ProducerIds(
+            lambda lowest: claim_block(session, node_id, lowest),
+            on_worker(loop),
+            lambda: lowest_free(replicas, coordinator),
+        ),
         markers=LocalMarkers(replicas, clock_ms, offsets_decided),
         exists=lambda partition: image.partition(*partition) is not None,
         version=lambda: image.features.get(FEATURE, 0),
@@ -55,3 +60,12 @@ def transaction_coordinator(
 
     replicas.on_leadership.append(leadership)
     return coordinator
+
+
+def lowest_free(replicas: ReplicaManager, coordinator: TransactionCoordinator) -> int:
+    """One more than any producer id in the logs: a directory may come here without the tree it was written under."""
+    known = [number for partition in replicas.partitions.values() for number in partition.log.producers.producers]
+    listed = coordinator.list()
+    if not isinstance(listed, ErrorCode):
+        known += [now.producer_id for _, now in listed]
+    return max(known, default=-1) + 1

@@ -37,11 +37,12 @@ Claimed = ProducerIdBlock | Exception
 Background = Callable[[Callable[[], ProducerIdBlock], Callable[[Claimed], None]], None]
 
 
-def claim_block(session: MetadataSession, broker_id: int) -> ProducerIdBlock:
-    """The next block, for this broker alone. Blocks; may be called from any thread."""
+def claim_block(session: MetadataSession, broker_id: int, lowest: int = 0) -> ProducerIdBlock:
+    """The next block, for this broker alone, none of it below `lowest`. Blocks; may be called from any thread."""
     while True:
         node = session.get(paths.PRODUCER_IDS)
         first = decode_producer_ids(node.data).last + 1 if node.data else 0
+        first = max(first, -(-lowest // BLOCK_SIZE) * BLOCK_SIZE)
         if first > MAX_PRODUCER_ID - BLOCK_SIZE:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no producer ids are left after {first - 1}")
         block = ProducerIdBlock(broker_id=broker_id, first=first, last=first + BLOCK_SIZE - 1)
@@ -73,9 +74,13 @@ def on_worker(loop: AbstractEventLoop) -> Background:
 
 
 class ProducerIds:
-    def __init__(self, claim: Callable[[], ProducerIdBlock], background: Background) -> None:
+    def __init__(
+        self, claim: Callable[[int], ProducerIdBlock], background: Background, lowest: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`lowest` is asked before the first claim: logs may know producers that the tree has never heard of."""
         self._claim = claim
         self._background = background
+        self._lowest = lowest
         self._next = 0
         self._end = 0  # the first id that is not ours
         self._ahead: ProducerIdBlock | None = None
@@ -115,7 +120,8 @@ class ProducerIds:
     def _ask(self) -> None:
         if not self._asking:
             self._asking = True
-            self._background(self._claim, self._claimed)
+            lowest = self._lowest() if self._end == 0 else 0
+            self._background(lambda: self._claim(lowest), self._claimed)
 
     def _claimed(self, outcome: Claimed) -> None:
         self._asking = False
