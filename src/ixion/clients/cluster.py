@@ -64,17 +64,21 @@ class Cluster:
         """Act until it succeeds, fails for good, or the time is up; `what` is for the message then."""
         deadline = deadline or self.deadline()
         pauses = Pauses()
+        reason: KafkaError | None = None
         while True:
             try:
                 return act(deadline)
             except KafkaError as error:
-                lasting = not error.code.retriable and not (isinstance(error, UnreachableError) and self._nodes)
-                if lasting or isinstance(error, UnknownTopicError):
+                is_away = isinstance(error, UnreachableError)
+                if isinstance(error, UnknownTopicError) or not (error.code.retriable or (is_away and self._nodes)):
                     raise
-                if error.code.stale_metadata:
+                if error.code.stale_metadata or is_away:
                     self.forget()
+                if reason is None or not isinstance(error, TimedOutError):
+                    reason = error  # that the time is up says less than what it was spent on
                 if deadline.passed:
-                    raise TimedOutError(f"{what}: not done within {deadline.seconds:g} s; {error.message}") from error
+                    text = f"{what}: not done within {deadline.seconds:g} s; {reason.message}"
+                    raise TimedOutError(text) from error
             pauses.sleep(deadline)
 
     def any(self, deadline: Deadline) -> Connection:

@@ -31,6 +31,9 @@ from ixion.wire import Answer, ClientConnection, WireError
 
 READ_BYTES: Final = 1024 * 1024
 JOIN_BELOW: Final = 64 * 1024  # bytes of a request that are cheaper to copy into one buffer than to send in pieces
+# The largest answer to believe in. "HTTP" and a TLS alert, read as a size, are above it: who reaches one of those by
+# mistake is told at once that this is no broker, and does not wait for a gigabyte.
+ANSWER_BYTES: Final = 256 * 1024 * 1024
 SOFTWARE: Final = "ixion"
 
 T = TypeVar("T", bound=Struct)
@@ -39,7 +42,7 @@ T = TypeVar("T", bound=Struct)
 class Connection:
     def __init__(self, address: Address, deadline: Deadline, *, client_id: str = SOFTWARE) -> None:
         self.address = address
-        self._wire = ClientConnection(client_id)
+        self._wire = ClientConnection(client_id, limit=ANSWER_BYTES)
         self._socket = connect(address, deadline)
         self._readable = select.poll()
         self._readable.register(self._socket, select.POLLIN)
@@ -135,7 +138,8 @@ class Connection:
         try:
             return self._wire.next_answer()
         except WireError as error:
-            raise self._over(DisconnectedError(f"{self.address} is no Kafka broker, or lost count: {error}")) from None
+            text = f"{self.address} does not answer as a Kafka broker would: {error}"
+            raise self._over(DisconnectedError(text)) from None
 
     def decode(self, answer: Answer, kind: type[T]) -> T:
         try:

@@ -90,11 +90,11 @@ class Lanes(Generic[T]):
         found, self._lost = self._lost, []
         waiting = [lane for lane in self._lanes.values() if lane.tokens]
         if waiting:
-            ready = self._poll.poll(0 if found else max(wait_s, 0) * 1000)
-            for file, _ in ready:
+            patience_s = self._timeout_s - max(lane.connection.waited_s for lane in waiting)
+            for file, _ in self._poll.poll(0 if found else max(min(wait_s, patience_s), 0) * 1000):
                 found += self._read(file)
             for lane in waiting:
-                if lane.tokens and lane.connection.waited_s > self._timeout_s:
+                if lane.tokens and lane.connection.waited_s >= self._timeout_s:
                     text = f"{lane.connection.address} gave no answer within {self._timeout_s:g} s"
                     found += self._drop(lane.connection.fileno(), TimedOutError(text))
         return found

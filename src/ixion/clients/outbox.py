@@ -10,7 +10,10 @@ any more: so the order stays, whichever of the flying ones failed.
 
 An idempotent producer numbers the records of a partition. A batch that the broker refuses for good leaves a gap, which
 no later batch may show: when nothing flies any more, all that is left is numbered anew, on from the last number that
-was acknowledged. (Not before: a broker that knew nothing of this producer takes any number as the first.)
+was acknowledged.
+
+A broker that knows nothing of a producer takes any number as its first. So nothing flies behind the very first batch
+of a partition: if that one failed, the next would take its place, and it could never be written.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ class Outbox:
         self._next_sequence = 0 if identity is not NOBODY else NO_SEQUENCE
         self._acknowledged = self._next_sequence  # the sequence that the broker expects next
         self._has_gap = False
+        self._is_known = identity is NOBODY  # whether the broker has numbers of this producer to compare with
 
     def append(
         self,
@@ -136,7 +140,7 @@ class Outbox:
     def may_send(self, now_s: float, most_flying: int) -> bool:
         if not self.waiting or self._returned or self._has_gap:
             return False
-        return len(self.flying) < most_flying and now_s >= self.not_before_s
+        return len(self.flying) < (most_flying if self._is_known else 1) and now_s >= self.not_before_s
 
     def take(self) -> Batch:
         batch = self.waiting.popleft()
@@ -148,6 +152,7 @@ class Outbox:
         self.flying.remove(batch)
         if batch.sequence != NO_SEQUENCE:
             self._acknowledged = batch.next_sequence
+            self._is_known = True
         self.size_in_bytes -= len(batch.data)
         batch.settle(self.partition, base_offset, None)
         self._land()
