@@ -1,0 +1,80 @@
+"""Which of the fetched records are the reader's: transactions, markers, and batches that begin too early."""
+
+from __future__ import annotations
+
+from ixion.clients.fetched import Fetched
+from ixion.clients.metadata import TopicPartition
+from ixion.protocol.messages.k01_fetch import AbortedTransaction
+from ixion.records.batch import BatchView
+from ixion.records.builder import BatchBuilder
+from ixion.records.control import transaction_marker
+
+PLACE = TopicPartition("orders", 0)
+
+
+def data(offset: int, producer: int, count: int = 1, *, transactional: bool = True) -> BatchView:
+    builder = BatchBuilder(
+        base_offset=offset,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=offset,
+        is_transactional=transactional,
+    )
+    for number in range(count):
+        builder.append(None, b"%d" % (offset + number))
+    return BatchView(builder.build())
+
+
+def marker(offset: int, producer: int, *, commit: bool) -> BatchView:
+    made = transaction_marker(
+        commit=commit, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp=1, base_offset=offset
+    )
+    return BatchView(made)
+
+
+def offsets(fetched: Fetched) -> list[int]:
+    return [record.offset for record in fetched.records()]
+
+
+BATCHES = [data(0, 7), data(1, 8), marker(2, 7, commit=False), data(3, 7), marker(4, 7, commit=True)]
+ABORTED = [AbortedTransaction(producer_id=7, first_offset=0)]
+
+
+def test_the_example_of_the_module() -> None:
+    fetched = Fetched(PLACE, 0, BATCHES, 5, ABORTED)
+    assert offsets(fetched) == [1, 3]
+    assert fetched.next_offset == 5
+
+
+def test_a_reader_of_everything_gets_all_but_the_markers() -> None:
+    assert offsets(Fetched(PLACE, 0, BATCHES, 5, None)) == [0, 1, 3]
+
+
+def test_an_abort_counts_from_its_first_offset_on() -> None:
+    batches = [data(0, 7), marker(1, 7, commit=True), data(2, 7), data(3, 7), marker(4, 7, commit=False)]
+    aborted = [AbortedTransaction(producer_id=7, first_offset=2)]
+    assert offsets(Fetched(PLACE, 0, batches, 5, aborted)) == [0]
+
+
+def test_a_transaction_that_began_before_the_fetch_is_aborted_too() -> None:
+    batches = [data(10, 7, 2), data(12, 9, transactional=False), marker(13, 7, commit=False)]
+    aborted = [AbortedTransaction(producer_id=7, first_offset=3)]
+    assert offsets(Fetched(PLACE, 10, batches, 14, aborted)) == [12]
+
+
+def test_the_list_of_aborted_ones_may_come_in_any_order() -> None:
+    batches = [data(0, 7), data(1, 8), marker(2, 8, commit=False), marker(3, 7, commit=False), data(4, 8)]
+    aborted = [AbortedTransaction(producer_id=8, first_offset=1), AbortedTransaction(producer_id=7, first_offset=0)]
+    assert offsets(Fetched(PLACE, 0, batches, 5, aborted)) == [4]
+
+
+def test_what_lies_before_the_wanted_offset_is_left_out() -> None:
+    fetched = Fetched(PLACE, 2, [data(0, 1, 4, transactional=False)], 4, None)
+    assert offsets(fetched) == [2, 3]
+    assert fetched.next_offset == 4
+
+
+def test_nothing_came() -> None:
+    fetched = Fetched(PLACE, 9, [], 9, None)
+    assert offsets(fetched) == []
+    assert fetched.next_offset == 9
