@@ -51,7 +51,7 @@ def set_(
     bootstrap: Bootstrap = HERE,
     timeout: Timeout = PATIENCE_S,
 ) -> None:
-    """Change settings; they hold at once."""
+    """Change settings while the cluster runs."""
     from ixion.clients.configs import alter_configs
 
     changes: dict[str, str | None] = {**parse_pairs(pairs, "set")}

@@ -55,10 +55,10 @@ def produce(
         raise typer.BadParameter("--json lines say all by themselves; leave out separators and --null-marker")
     parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
     always = tuple((name, value.encode()) for name, value in parse_pairs(header or (), "--header").items())
-    codec = choose_codec(compression)
+    needed, codec = choose_acks(acks), choose_codec(compression)
     with connect(bootstrap, timeout) as cluster:
         find_topic(cluster, topic, create)
-        producer = Producer(cluster, acks=choose_acks(acks), codec=codec, delivery_timeout_s=timeout)
+        producer = Producer(cluster, acks=needed, codec=codec, delivery_timeout_s=timeout)
         with producer:
             try:
                 count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)

@@ -77,7 +77,7 @@ class Cluster:
                 if reason is None or not isinstance(error, TimedOutError):
                     reason = error  # that the time is up says less than what it was spent on
                 if deadline.passed:
-                    text = f"{what}: not done within {deadline.seconds:g} s; {reason.message}"
+                    text = f"{what}: not done within {deadline.seconds:.3g} s; {reason.message}"
                     raise TimedOutError(text) from error
             pauses.sleep(deadline)
 

@@ -104,7 +104,7 @@ class Connection:
             self._socket.settimeout(max(deadline.left_s, 0.001))
             send_parts(self._socket, parts)
         except TimeoutError:
-            raise self._over(TimedOutError(f"{self.address} took no request within {deadline.seconds:g} s")) from None
+            raise self._over(TimedOutError(f"{self.address} took no request within {deadline.seconds:.3g} s")) from None
         except OSError as error:
             raise self._over(DisconnectedError(f"{self.address} closed the connection: {reason(error)}")) from None
         return correlation_id
@@ -113,7 +113,7 @@ class Connection:
         """The next answer that is due."""
         while (answer := self.next_answer()) is None:
             if not self.wait(deadline.left_s):
-                text = f"{self.address} gave no answer within {deadline.seconds:g} s"
+                text = f"{self.address} gave no answer within {deadline.seconds:.3g} s"
                 raise self._over(TimedOutError(text))
             self.read()
         return answer
@@ -178,7 +178,7 @@ def connect(address: Address, deadline: Deadline) -> socket.socket:
     except ConnectionRefusedError:
         raise UnreachableError(f"nobody listens on {address}; is the broker running?") from None
     except TimeoutError:
-        raise UnreachableError(f"{address} did not accept a connection within {deadline.seconds:g} s") from None
+        raise UnreachableError(f"{address} did not accept a connection within {deadline.seconds:.3g} s") from None
     except OSError as error:
         raise UnreachableError(f"{address} cannot be reached: {reason(error)}") from None
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -95,7 +95,7 @@ class Lanes(Generic[T]):
                 found += self._read(file)
             for lane in waiting:
                 if lane.tokens and lane.connection.waited_s >= self._timeout_s:
-                    text = f"{lane.connection.address} gave no answer within {self._timeout_s:g} s"
+                    text = f"{lane.connection.address} gave no answer within {self._timeout_s:.3g} s"
                     found += self._drop(lane.connection.fileno(), TimedOutError(text))
         return found
 

@@ -131,7 +131,7 @@ class Producer:
             self._give_up_if_fatal()
             self._nap()
             if time.monotonic() > end_s:
-                raise TimedOutError(f"records for {len(busy)} partitions are not settled within {timeout_s:g} s")
+                raise TimedOutError(f"records for {len(busy)} partitions are not settled within {timeout_s:.3g} s")
         self._due_s = NEVER
         failure, self._sender.refused = self._sender.refused, None
         if failure is not None:

@@ -190,7 +190,7 @@ class Sender:
         """What was never sent can be given up alone; what was sent and not answered leaves its number in doubt."""
         while box.waiting and now_s - box.waiting[0].born_s > self._delivery_timeout_s:
             batch = box.waiting[0]
-            error = TimedOutError(f"{box.partition}: not delivered within {self._delivery_timeout_s:g} s")
+            error = TimedOutError(f"{box.partition}: not delivered within {self._delivery_timeout_s:.3g} s")
             if self._idempotent and batch.attempts > 0:
                 self.fatal = self.fatal or error
             self._refuse(box, batch, error)

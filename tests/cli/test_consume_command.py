@@ -1,0 +1,156 @@
+"""`ixion consume`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import Producer
+
+from ixion.cli.consume_format import local_time, writer
+from ixion.clients.metadata import TopicPartition
+from ixion.records.batch import BatchView
+from ixion.records.builder import BatchBuilder
+from ixion.records.record import Record
+from tests.cli.harness import Ixion
+
+PLACE = TopicPartition("orders", 3)
+
+
+def numbered(ixion: Ixion, count: int) -> str:
+    """A topic with one partition and so many records, a second apart."""
+    name = ixion.topic()
+    lines = [f'{{"value": "{number}", "timestamp": {1_000_000 + 1000 * number}}}\n' for number in range(count)]
+    ixion("produce", name, "--json", stdin="".join(lines))
+    return name
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [("earliest", 0), ("7", 7), ("-3", 7), ("-99", 0), ("@1004500", 5), ("1970-01-01T00:16:45Z", 5), ("latest", 10)],
+)
+def test_where_it_begins(ixion: Ixion, start: str, first: int) -> None:
+    name = numbered(ixion, 10)
+    assert ixion("consume", name, "--from", start, "--exit-at-end").split() == [
+        str(number) for number in range(first, 10)
+    ]
+
+
+def test_so_many_and_no_more(ixion: Ixion) -> None:
+    name = numbered(ixion, 10)
+    assert ixion("consume", name, "--max", "3").split() == ["0", "1", "2"]
+    assert ixion("consume", name, "--max", "3", "--from", "8", "--exit-at-end").split() == ["8", "9"]
+
+
+def test_an_offset_that_is_not_there_becomes_the_nearest_and_is_said(ixion: Ixion) -> None:
+    name = numbered(ixion, 3)
+    assert ixion("consume", name, "--from", "50", "--exit-at-end") == ""
+    assert ixion.errors == f"ixion: {name}-0 has no offset 50; beginning at 3\n"
+
+
+def test_only_some_partitions(ixion: Ixion) -> None:
+    name = ixion.topic(3)
+    for number in range(3):
+        ixion("produce", name, "--partition", str(number), stdin=f"{number}\n")
+    assert sorted(ixion("consume", name, "-p", "0", "-p", "2", "-e").split()) == ["0", "2"]
+    assert ixion.refused("consume", name, "-p", "3") == f"ixion: topic '{name}' has partitions 0 to 2, not 3"
+
+
+def test_formats(ixion: Ixion) -> None:
+    name = ixion.topic()
+    ixion.raw("produce", name, "--json", stdin=b'{"key": "k", "value": "v", "headers": {"a": "1"}, "timestamp": 5000}')
+    ixion.raw("produce", name, "--json", stdin=b'{"key": "gone", "value": null, "timestamp": 5000}')
+    time = local_time(5000)
+    assert ixion("consume", name, "-e") == "v\nnull\n"
+    assert ixion("consume", name, "-e", "--null-marker", "-") == "v\n-\n"
+    assert ixion("consume", name, "-e", "-o", "text") == f"0:0\t{time}\tk\tv\ta=1\n0:1\t{time}\tgone\tnull\t\n"
+    form = r"{topic} {partition} {offset} {timestamp} {{{key}}}\0"
+    assert ixion("consume", name, "-e", "-o", form) == f"{name} 0 0 5000 {{k}}\0{name} 0 1 5000 {{gone}}\0"
+
+
+def test_what_was_aborted_is_left_out_on_request(ixion: Ixion) -> None:
+    name = ixion.topic()
+    producer = Producer({"bootstrap.servers": ixion.bootstrap, "transactional.id": f"{name}-txn"})
+    producer.init_transactions(20)
+    for value, end in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(name, value)
+        producer.flush(20)
+        end(20)
+    assert ixion("consume", name, "-e").split() == ["kept", "dropped"]
+    assert ixion("consume", name, "-e", "--read-committed").split() == ["kept"]
+
+
+def follow(ixion: Ixion, *words: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "ixion", "consume", *words]
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env={**os.environ})
+
+
+def test_it_follows_until_it_is_interrupted(ixion: Ixion) -> None:
+    name = numbered(ixion, 1)
+    with follow(ixion, name) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "0\n"
+        ixion("produce", name, stdin="later\n")
+        assert process.stdout.readline() == "later\n"
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=20)
+    assert (process.returncode, rest) == (0, ("", ""))
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback(ixion: Ixion) -> None:
+    name = ixion.topic()
+    ixion("produce", name, stdin="x" * 100 + "\n" + ("y" * 1000 + "\n") * 2000)
+    with follow(ixion, name, "--exit-at-end") as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == "x" * 100 + "\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
+    name = ixion.topic()
+    assert "possible are earliest" in ixion.refused("consume", name, "--from", "later", code=2)
+    assert "fields are topic, partition" in ixion.refused("consume", name, "--format", "{values}", code=2)
+    assert "--format is value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
+    assert f"did you mean '{name}'" in ixion.refused("consume", f"{name}x")
+
+
+def record(key: bytes | None, value: bytes | None, timestamp: int = 0) -> Record:
+    builder = BatchBuilder(base_offset=8)
+    builder.append(key, value, [("h", b"\xff"), ("n", None)], timestamp)
+    (found,) = BatchView(builder.build())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("value", b"v\n"),
+        ("{value}", b"v\n"),
+        (r"{value}\n", b"v\n"),
+        (r"{key}\t{value}", b"~\tv\n"),
+        ("{headers}", b"h=\xff,n=~\n"),
+        ("{topic}-{partition}@{offset}", b"orders-3@8\n"),
+        ("{{}}{timestamp}", b"{}0\n"),
+    ],
+)
+def test_a_format_by_itself(form: str, expected: bytes) -> None:
+    assert writer(form, "~")(PLACE, record(None, b"v")) == expected
+
+
+@pytest.mark.parametrize("form", ["{", "{value", "{value!r}", "{value:>9}", "{key.x}", "{0}", "{}"])
+def test_a_template_that_cannot_be_read(form: str) -> None:
+    with pytest.raises(ValueError, match="the template"):
+        writer(form, "~")
+
+
+@pytest.mark.parametrize(("timestamp", "shown"), [(-1, "-"), (2**62, str(2**62))])
+def test_times_that_are_none(timestamp: int, shown: str) -> None:
+    assert local_time(timestamp) == shown

@@ -1,0 +1,84 @@
+"""What goes wrong is said in one line, with an exit code."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ixion.cli.app import COMMANDS, build, execute
+from ixion.cli.options import unescape
+from ixion.cli.output import print_columns
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = execute(list(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    expected = (1, "", f"ixion: nobody listens on {address}; is the broker running?\n")
+    assert run(capsys, "topic", "list", "--bootstrap", address) == expected
+
+
+def test_a_broker_that_never_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        code, out, err = run(capsys, "consume", "orders", "-b", address, "--timeout", "0.05")
+    assert (code, out) == (1, "")
+    assert "gave no answer within 0.05 s" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["topic", "list", "-b", "host:x"], "'host:x' is no address: write host:port, for example 127.0.0.1:9092"),
+        (["topic", "list", "--timeout", "0"], "--timeout must be more than 0 seconds, not 0"),
+        (["topic", "frobnicate"], "No such command 'frobnicate'."),
+        (["frobnicate"], "No such command 'frobnicate'."),
+        (["topic", "create"], "Missing argument 'TOPIC...'."),
+        (["consume", "t", "--max", "x"], "'x' is not a valid int"),
+        (["consume", "t", "--colour"], "No such option: --colour"),
+    ],
+)
+def test_wrongly_called(capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert line in err
+    assert err.startswith("ixion")
+    assert err.endswith(" --help)\n")
+    assert err.count("\n") == 1
+
+
+def test_called_with_nothing_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys)
+    assert (code, err) == (2, "")
+    for name in COMMANDS:
+        assert f"\n  {name} " in out
+    assert run(capsys, "--help")[:2] == (0, out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, out, _ = run(capsys, name, "--help")
+    assert code == 0
+    assert f"Usage: ixion {name}" in out
+
+
+def test_only_the_command_that_is_called_is_built() -> None:
+    assert [group.name for group in build("topic").registered_groups] == ["topic"]
+    assert build("topic").registered_commands == []
+
+
+@pytest.mark.parametrize(("written", "meant"), [(r"\t", "\t"), (r"\n\0", "\n\0"), (r"\\t", r"\t"), ("::", "::")])
+def test_separators_as_a_shell_writes_them(written: str, meant: str) -> None:
+    assert unescape(written) == meant
+
+
+def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_columns(("name", "in sync", "n"), [["a", "1,2", "10"], ["longer", "-", "5"]], right=("n",))
+    assert capsys.readouterr().out == "NAME    IN-SYNC   N\na       1,2      10\nlonger  -         5\n"
