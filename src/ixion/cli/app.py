@@ -36,8 +36,11 @@ def execute(words: list[str]) -> int:
     """Run one command line; the exit code."""
     command = typer.main.get_command(build(words[0] if words else None))
     try:
-        code = command.main(args=words, prog_name="ixion", standalone_mode=False)
+        with command.make_context("ixion", words) as context:
+            command.invoke(context)
         sys.stdout.flush()
+    except typer.Exit as ended:
+        return ended.exit_code
     except BrokenPipeError:
         drop_output()
         return 0
@@ -53,7 +56,7 @@ def execute(words: list[str]) -> int:
         if explain is None:
             raise
         return refuse(error, explain())
-    return code if isinstance(code, int) else 0
+    return 0
 
 
 def refuse(error: Exception, message: str) -> int:

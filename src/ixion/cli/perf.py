@@ -37,11 +37,11 @@ def produce(
 
     if rate is not None and not rate > 0:
         raise typer.BadParameter(f"--rate must be more than 0 records per second, not {rate:g}")
-    codec = choose_codec(compression)
+    needed, codec = choose_acks(acks), choose_codec(compression)
     with connect(bootstrap, timeout) as cluster:
         producer = Producer(
             cluster,
-            acks=choose_acks(acks),
+            acks=needed,
             codec=codec,
             batch_bytes=batch,
             linger_ms=linger,
