@@ -18,19 +18,21 @@ from typing import Final
 
 from ixion.log.checkpoint import read_epochs, write_epochs
 from ixion.log.files import Files
+from ixion.log.handle import Handle
 
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 
 
 class EpochCache:
-    __slots__ = ("_dirty", "_entries", "_files", "_path", "latest")
+    __slots__ = ("_dirty", "_entries", "_files", "_path", "_unsynced", "latest")
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
         self._entries: list[tuple[int, int]] = []
         self._dirty = False
+        self._unsynced = False  # the file was written since it was last handed out to be synced
         self.latest = NO_EPOCH  # looked at by every append
 
     def load(self) -> None:
@@ -109,12 +111,17 @@ class EpochCache:
     def write(self, sync: bool) -> None:
         """Brings the file up to date; does nothing when it is."""
         if self._dirty:
+            write_epochs(self._files, self._path, self._entries, sync)
             self._dirty = False
-            try:
-                write_epochs(self._files, self._path, self._entries, sync)
-            except OSError:
-                self._dirty = True
-                raise
+            self._unsynced = not sync
+
+    def take_unsynced(self) -> Handle | None:
+        """The file, for the caller to sync, and its folder after it; None if both are on the disk."""
+        if not self._unsynced:
+            return None
+        handle = Handle(self._files, self._files.open_existing(self._path))
+        self._unsynced = False
+        return handle
 
     def _changed(self) -> None:
         self._dirty = True

@@ -6,8 +6,8 @@ the last segment, which is still growing, alone.
 
 1. Under the log's lock: index entries go to their files, and handles of all that must be synced are collected. A handle
    keeps its file, whatever becomes of its name and of the segment.
-2. Without the lock: sync. First the batches, then the indexes, which say nothing that the batches do not, then the
-   folder if it has new names.
+2. Without the lock: sync. First the batches, then the indexes and the leader epochs, which say nothing that the batches
+   do not, then the folder if it has new names.
 3. Under the lock: the recovery point moves. If a truncation came between, what was synced is not what is there now, and
    all begins again.
 
@@ -56,16 +56,19 @@ def _flush_once(log: Log, target: int) -> bool:
                 batches.append(segment.handle)
                 indexes += segment.take_unsynced_indexes()
                 covered = log.end_offset
-            log.epochs.write(True)
+            log.epochs.write(False)
+            epochs = log.epochs.take_unsynced()
         except OSError as error:
             raise log.home.fail(f"flushing {log.name}", error) from error
-        names = log.new_names
+        names = log.new_names or epochs is not None
         log.new_names = False
     try:
         for handle in batches:
             handle.sync()
         for handle in indexes:
             handle.sync()
+        if epochs is not None:
+            epochs.sync()
         if names:
             log.files.sync_dir(folder)
     except OSError as error:

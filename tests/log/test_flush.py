@@ -1,0 +1,182 @@
+"""Flushing: what is synced, what is not synced twice, and that nobody waits for it who need not."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ixion.log.config import LogConfig
+from ixion.log.flushing import flush_if_due
+from ixion.log.log import Log
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch
+
+
+class Watched(QuickFiles):
+    """Notes the name of every file that is synced; `during` runs in the midst of it."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+        self.during: Callable[[], object] = lambda: None
+
+    def sync(self, fd: int) -> None:
+        self.synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
+        self.during()
+
+    def sync_dir(self, path: str) -> None:
+        self.synced.append(os.path.basename(path))
+
+    def take(self) -> list[str]:
+        taken, self.synced = self.synced, []
+        return taken
+
+
+@pytest.fixture
+def files() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def log(box: Box, files: Watched) -> Log:
+    box.files = files
+    box.config = LogConfig(segment_bytes=400, index_interval_bytes=100, flush_messages=1)
+    return box.open()
+
+
+def append(log: Log, count: int = 1) -> int:
+    for _ in range(count):
+        log.append_as_leader(batch(b"x" * 40), 0)
+    return log.end_offset
+
+
+def log_files(names: list[str]) -> list[str]:
+    return [name for name in names if name.endswith(".log")]
+
+
+def test_every_record_on_the_disk_before_it_is_acknowledged(log: Log, files: Watched) -> None:
+    for number in range(20):
+        assert log.append_as_leader(batch(b"x"), 0).flush_due
+        log.flush(number + 1)
+        assert log.recovery_point == number + 1
+        assert log_files(files.take())
+
+
+def test_what_is_on_the_disk_is_not_synced_again(log: Log, files: Watched) -> None:
+    end = append(log, 3)
+    log.flush(2)
+    assert log.recovery_point == end, "the file was synced as a whole"
+    files.take()
+    log.flush(end)
+    log.flush()
+    assert files.take() == []
+
+
+def test_a_flush_that_is_covered_does_not_wait_for_one_that_runs(log: Log, files: Watched) -> None:
+    first = append(log)
+    log.flush()
+    append(log)
+    files.during = lambda: log.flush(first)  # would wait for itself
+    log.flush()
+    assert log.recovery_point == 2
+
+
+def test_indexes_and_names_are_synced_only_when_they_have_changed(log: Log, files: Watched) -> None:
+    log.config = replace(log.config, index_interval_bytes=300, segment_bytes=100_000)
+    zero = "0" * 20
+    append(log)
+    log.flush()
+    new = [f"{zero}.log", f"{zero}.index", f"{zero}.timeindex", "leader-epoch-checkpoint"]
+    assert files.take() == [*new, "orders-0"]
+    append(log)
+    log.flush()
+    assert files.take() == [f"{zero}.log"]
+    append(log, 3)  # more than index.interval.bytes
+    log.flush()
+    assert files.take() == new[:3]
+    log.append_as_leader(batch(b"x"), 1)
+    log.flush()
+    assert files.take() == [f"{zero}.log", "leader-epoch-checkpoint", "orders-0"]
+
+
+def test_a_flush_of_sealed_segments_leaves_the_active_one_alone(log: Log, files: Watched) -> None:
+    end = append(log, 10)
+    active = log.segments.active.base_offset
+    assert 0 < active < end
+    log.flush(active)
+    assert log.recovery_point == active
+    assert f"{active:020d}.log" not in files.take()
+    log.flush(active + 1)
+    assert log.recovery_point == end
+    assert log_files(files.take()) == [f"{active:020d}.log"]
+
+
+def test_appends_and_reads_go_on_while_a_flush_syncs(log: Log, files: Watched) -> None:
+    append(log)
+
+    def append_from_elsewhere() -> None:
+        files.during = lambda: None
+        thread = threading.Thread(target=append, args=(log, 8))
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+    files.during = append_from_elsewhere
+    log.flush()
+    assert log.end_offset == 9
+    assert log.recovery_point == 1
+    log.flush()
+    assert log.recovery_point == 9
+
+
+def test_queued_flushes_become_one(log: Log, files: Watched) -> None:
+    """Ten threads want a record each on the disk while a sync is running; one more sync serves them all."""
+    log.config = replace(log.config, segment_bytes=100_000)
+    running = threading.Event()
+    go_on = threading.Event()
+
+    def hold() -> None:
+        files.during = lambda: None
+        running.set()
+        assert go_on.wait(30)
+
+    append(log)
+    files.during = hold
+    first = threading.Thread(target=log.flush)
+    first.start()
+    assert running.wait(30)
+    threads = []
+    wanted = [append(log) for _ in range(10)]
+    reached: list[bool] = []
+
+    def flush(to: int) -> None:
+        log.flush(to)
+        reached.append(log.recovery_point >= to)
+
+    for to in wanted:
+        threads.append(threading.Thread(target=flush, args=(to,)))
+        threads[-1].start()
+    go_on.set()
+    for thread in [first, *threads]:
+        thread.join(30)
+    assert reached == [True] * 10
+    assert len(log_files(files.take())) == 2
+
+
+def test_flush_by_time(box: Box, files: Watched) -> None:
+    box.files = files
+    box.clock = Clock()
+    box.config = LogConfig(segment_bytes=400, flush_ms=1000)
+    log = box.open()
+    end = append(log, 10)
+    flush_if_due(log, NOW + 999)
+    assert log.recovery_point == log.segments.active.base_offset
+    flush_if_due(log, NOW + 1000)
+    assert log.recovery_point == end
+    files.take()
+    flush_if_due(log, NOW + 5000)
+    assert files.take() == []
+    log.close()
+    flush_if_due(log, NOW + 5000)
