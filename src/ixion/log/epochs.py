@@ -103,6 +103,12 @@ class EpochCache:
             self._entries = [(entries[gone - 1][0], start), *entries[gone:]]
             self._changed()
 
+    def replace(self, entries: list[tuple[int, int]]) -> None:
+        """Takes over what another replica knows."""
+        if entries != self._entries:
+            self._entries = list(entries)
+            self._changed()
+
     def clear(self) -> None:
         if self._entries:
             self._entries = []

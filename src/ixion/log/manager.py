@@ -24,7 +24,7 @@ from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
 from ixion.log.loader import open_log
 from ixion.log.log import Log
-from ixion.log.names import DELETE, FUTURE, PartitionFolder, folder_name, marked_folder_name
+from ixion.log.names import DELETE, FUTURE, STRAY, PartitionFolder, folder_name, marked_folder_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
@@ -113,10 +113,25 @@ class LogManager:
             return  # the directory is offline now; it has said why
         with self._lock:
             logs = self.future_logs if parsed.mark == FUTURE else self.logs
-            if key in logs:
-                logger.error("%s-%d is in two directories; %s is left alone", parsed.topic, parsed.partition, path)
-                return
+            other = logs.get(key)
+            if other is not None and _progress(other) >= _progress(log):
+                log, other = other, log
             logs[key] = log
+        if other is not None:
+            self._set_aside(other, log)
+
+    def _set_aside(self, log: Log, better: Log) -> None:
+        """A partition was found twice. A move between directories that was cut short leaves two, of which the one that
+        was put in place has all that the other has."""
+        old = log.folder
+        log.abandon()
+        try:
+            log.move(os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, STRAY)))
+        except KafkaError:
+            return  # the directory is offline now; it has said why
+        logger.error(
+            "%s is in two directories; %s is further on, %s becomes %s", log.name, better.folder, old, log.folder
+        )
 
     # One log.
 
@@ -179,17 +194,41 @@ class LogManager:
 
     def promote_future(self, topic: str, partition: int) -> Log:
         """The future log has caught up: it takes the place of the current one, which is deleted."""
-        with self._lock:
-            log = self.future_logs.pop((topic, partition))
         current = self.get(topic, partition)
-        self.delete(topic, partition)
-        folder = os.path.join(log.home.path, folder_name(topic, partition))
-        log.move(folder)
-        with self._lock:
-            self.logs[topic, partition] = log
+        log = self.put_in_place(topic, partition)
+        if current is not None:
+            self.retire(current)
+        return log
+
+    def put_in_place(self, topic: str, partition: int) -> Log:
+        """Gives the future log its proper name and makes it the one in use; the one before is the caller's to retire.
+
+        In this order a crash leaves the partition twice, both complete, and never not at all.
+        """
+        key = (topic, partition)
+        log = self.future_logs[key]
+        current = self.get(topic, partition)
         if current is not None and current.topic_id is not None:
             self._set_topic_id(log, current.topic_id)
+        log.move(os.path.join(log.home.path, folder_name(topic, partition)))
+        with self._lock:
+            self.future_logs.pop(key, None)
+            self.logs[key] = log
         return log
+
+    def drop_future(self, topic: str, partition: int) -> None:
+        """Gives up a future log; nothing of it stays. Blocks."""
+        with self._lock:
+            log = self.future_logs.pop((topic, partition), None)
+        if log is None:
+            return
+        log.abandon()
+        if not log.home.offline:
+            log.move(os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE)))
+            try:
+                self.files.remove_tree(log.folder)
+            except OSError as error:
+                raise log.home.fail(f"deleting {log.folder}", error) from error
 
     def _set_topic_id(self, log: Log, topic_id: bytes) -> None:
         if log.topic_id is None:
@@ -218,10 +257,13 @@ class LogManager:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
         with self._lock:
             log = self.logs.pop((topic, partition), None)
-        if log is None:
-            return
+        if log is not None:
+            self.retire(log)
+
+    def retire(self, log: Log) -> None:
+        """Closes a log that is not in use any more; its folder goes as that of a deleted one does."""
         log.abandon()
-        doomed = os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE))
+        doomed = os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, DELETE))
         log.move(doomed)
         with self._lock:
             self._doomed_folders.append((self.clock_ms() + log.config.file_delete_delay_ms, doomed))
@@ -277,8 +319,14 @@ class LogManager:
         """Only starts that the file names do not tell."""
         self._checkpoint(checkpoint.LOG_STARTS, _untold_start)
 
+    def checkpoint_all(self) -> None:
+        self.checkpoint_recovery_points()
+        self.checkpoint_high_watermarks()
+        self.checkpoint_log_starts()
+
     def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
-        logs = list(self.logs.values())
+        with self._lock:
+            logs = [*self.future_logs.values(), *self.logs.values()]
         for directory in self.directories:
             offsets: Offsets = {}
             for log in logs:
@@ -308,9 +356,7 @@ class LogManager:
                 log.close()
             except KafkaError as error:
                 logger.error("closing %s: %s", log.name, error)
-        self.checkpoint_recovery_points()
-        self.checkpoint_high_watermarks()
-        self.checkpoint_log_starts()
+        self.checkpoint_all()
         for directory in self.directories:
             try:
                 directory.end(broker_epoch)
@@ -324,6 +370,11 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.release()
+
+
+def _progress(log: Log) -> tuple[int, int]:
+    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on."""
+    return (log.epochs.latest, log.end_offset)
 
 
 def _untold_start(log: Log) -> int:

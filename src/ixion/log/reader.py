@@ -77,20 +77,27 @@ def read(
     log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
 ) -> FetchData:
     with log.lock:
-        try:
-            plan = _plan(log, offset, max_bytes, isolation, min_one)
-            if plan is None:
-                data = FetchData(offset, -1, -1, b"")
-            else:
-                records = plan.segment.handle.read(plan.size, plan.position)
-                data = FetchData(offset, plan.segment.base_offset, plan.position, records)
-            if isolation == Isolation.COMMITTED:
-                data.aborted = _aborted(log, offset, plan)
-            return data
-        except CorruptFileError as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-        except OSError as error:
-            raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+        return read_held(log, offset, max_bytes, isolation, min_one)
+
+
+def read_held(
+    log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
+) -> FetchData:
+    """The same for a caller that holds the lock of the log."""
+    try:
+        plan = _plan(log, offset, max_bytes, isolation, min_one)
+        if plan is None:
+            data = FetchData(offset, -1, -1, b"")
+        else:
+            records = plan.segment.handle.read(plan.size, plan.position)
+            data = FetchData(offset, plan.segment.base_offset, plan.position, records)
+        if isolation == Isolation.COMMITTED:
+            data.aborted = _aborted(log, offset, plan)
+        return data
+    except CorruptFileError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except OSError as error:
+        raise log.home.fail(f"reading {log.name} at {offset}", error) from error
 
 
 def read_slice(

@@ -1,0 +1,179 @@
+"""Moves a partition to another log directory of the same node while it is being written and read.
+
+    current log   orders-0 in /disk1       0 ........................ 900 | 901 902 <- appends
+    future log    orders-0.…-future        0 ............ 512 ->
+                  in /disk2
+
+1. The future log gets batch by batch what the current one has, as a follower would: at the same offsets, with the same
+   epochs. Nobody waits for that. If the current log is truncated meanwhile, or retention deletes what was about to be
+   copied, the future log begins anew.
+2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, and
+   what came meanwhile copied too.
+3. Under the lock of the current log, which holds appends up for a moment: the last batches, then what batches do not
+   tell (high watermark, log start, epochs that wrote nothing, producers whose batches are gone), then the future log's
+   folder gets its proper name and the manager the new log. From here on the current log is closed; whoever waited for
+   its lock is told so (KAFKA_STORAGE_ERROR, which clients retry) and finds the new one with the manager.
+4. The old folder is deleted as a deleted topic's would be.
+
+Power may fail at any moment. Before the rename of step 3 the current log is all there is, and after it both are
+complete, so whichever the next start finds further on is kept (see `LogManager.load`). What was on the disk for
+certain, or is promised to be before it is acknowledged (flush.messages), is on the new disk before the rename.
+
+Runs on a worker thread. Lock order: the current log's `lock`, the future log's, the manager's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from ixion.log.directory import LogDirectory
+from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.log.reader import read, read_held
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.batch import BatchView
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 1 << 20
+# Caught up: what is left can be copied while appends wait.
+LITTLE = 64 << 10
+
+
+class MoveCancelledError(Exception):
+    """The move was given up on request; the partition is where it was."""
+
+
+class Mover:
+    """One move of one partition. For each partition at most one may be under way."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        topic: str,
+        partition: int,
+        directory: LogDirectory,
+        on_moved: Callable[[Log], None] | None = None,
+    ) -> None:
+        """`on_moved` gets the new log while appends still wait; it must not block, nor use either log."""
+        self._manager = manager
+        self._key = (topic, partition)
+        self._directory = directory
+        self._on_moved = on_moved
+        self._cancelled = threading.Event()
+        self._truncations = 0  # of the current log when copying began
+
+    def cancel(self) -> None:
+        """Gives up, unless it is done. May be called from any thread; `run` raises MoveCancelledError."""
+        self._cancelled.set()
+
+    def run(self) -> Log:
+        """Moves the partition and gives its new log. If it fails, the partition stays as it was and nothing is left."""
+        current = self._manager.get(*self._key)
+        if current is None:
+            name = f"{self._key[0]}-{self._key[1]}"
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"there is no log of {name} to move")
+        if current.home is self._directory.home:
+            return current
+        leftover = self._manager.future_logs.get(self._key)
+        if leftover is not None and leftover.home is not self._directory.home:
+            self._manager.drop_future(*self._key)
+        future = self._manager.create_future(*self._key, self._directory)
+        try:
+            self._begin_anew(current, future)
+            moved = False
+            while not moved:
+                self._catch_up(current, future)
+                future.flush()
+                _follow_start(future, current.log_start)
+                self._manager.checkpoint_log_starts()
+                self._catch_up(current, future)
+                moved = self._finish(current, future)
+        except BaseException:
+            self._manager.drop_future(*self._key)
+            raise
+        try:
+            self._manager.retire(current)
+        except KafkaError as error:
+            logger.error("what %s left behind in %s is not deleted: %s", current.name, current.home.path, error)
+        self._manager.checkpoint_all()
+        return future
+
+    def _begin_anew(self, current: Log, future: Log) -> None:
+        with current.lock:
+            self._truncations = current.truncations
+            start = current.log_start
+        future.truncate_fully(start)
+
+    def _catch_up(self, current: Log, future: Log) -> None:
+        size = min(CHUNK, current.config.segment_bytes)
+        while True:
+            if self._cancelled.is_set():
+                raise MoveCancelledError(f"the move of {current.name} to {self._directory.path} was cancelled")
+            if current.truncations != self._truncations:
+                self._begin_anew(current, future)
+            end = current.end_offset
+            try:
+                records = read(current, future.end_offset, size).records
+            except KafkaError as error:
+                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
+                self._begin_anew(current, future)
+                continue
+            _append(future, records)
+            if future.end_offset >= end and len(records) < LITTLE:
+                return
+
+    def _finish(self, current: Log, future: Log) -> bool:
+        """False if the current log was truncated, or its start overtook the copy: there is more to do."""
+        with current.lock:
+            current.check_open()
+            if not future.log_start <= current.log_start <= future.end_offset:
+                self._truncations = -1
+            if current.truncations != self._truncations:
+                return False
+            size = min(CHUNK, current.config.segment_bytes)
+            while future.end_offset < current.end_offset:
+                _append(future, read_held(current, future.end_offset, size).records)
+            _follow_start(future, current.log_start)
+            _inherit(future, current)
+            unflushed = future.end_offset - future.recovery_point
+            if current.recovery_point > future.recovery_point or unflushed >= current.config.flush_messages:
+                future.flush()
+            self._manager.put_in_place(*self._key)
+            current.closed = True
+            if self._on_moved is not None:
+                self._on_moved(future)
+            return True
+
+
+def _append(future: Log, records: bytes) -> None:
+    if not records:
+        return
+    base = int(BatchView(records, 0).base_offset)
+    if base < future.end_offset:
+        # The current log starts within a batch, which is copied whole; the start follows at the end.
+        future.truncate_fully(base)
+    future.append_as_follower(records)
+
+
+def _follow_start(future: Log, start: int) -> None:
+    with future.lock:
+        if future.log_start < start <= future.end_offset:
+            future.move_log_start(start)
+
+
+def _inherit(future: Log, current: Log) -> None:
+    """Takes over what the batches do not tell. The caller holds the current log's lock."""
+    with future.lock:
+        try:
+            future.producers = current.producers
+            future.snapshots.drop_above(future.end_offset - 1)
+            future.snapshots.take(future.producers, False)
+            future.high_watermark = current.high_watermark
+            future.epochs.replace(current.epochs.entries())
+            future.epochs.write(False)
+        except OSError as error:
+            raise future.home.fail(f"moving {future.name}", error) from error
