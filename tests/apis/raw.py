@@ -13,6 +13,7 @@ from ixion.wire.client import ClientConnection
 
 class Raw:
     def __init__(self, bootstrap: str, client_id: str = "raw") -> None:
+        self.bootstrap = bootstrap
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=20)
         self._connection = ClientConnection(client_id)

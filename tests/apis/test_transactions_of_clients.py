@@ -9,9 +9,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
 from aiokafka.errors import ProducerFenced
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from ixion.testing import Broker
+from tests.apis.reading import read_all
 
 # Six rounds of ten records into "in", every second one aborted; then a copy to "out", in rounds of seven.
 EXPECTED = [b"%d.%d" % (number, record) for number in (0, 2, 4) for record in range(10)]
@@ -23,27 +24,6 @@ def fresh() -> Iterator[Broker]:
         running.create_topic("in")
         running.create_topic("out")
         yield running
-
-
-def read_all(bootstrap: str, topic: str) -> list[bytes]:
-    """All of a topic's committed records, by a client that took no part."""
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "reader",
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-    }
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    seen: list[bytes] = []
-    while True:
-        message = consumer.poll(10)
-        assert message is not None, "neither a record nor the end"
-        if message.error() is not None:
-            assert "_PARTITION_EOF" in repr(message.error())
-            consumer.close()
-            return seen
-        seen.append(message.value() or b"")
 
 
 def use_confluent(bootstrap: str) -> str:

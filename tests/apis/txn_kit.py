@@ -65,11 +65,19 @@ def end(raw: Raw, name: str, producer_id: int, epoch: int, commit: bool, version
     return ErrorCode(answer.error_code).name, answer.producer_id, answer.producer_epoch
 
 
-def batch(producer_id: int, epoch: int, sequence: int = 0, *, transactional: bool = True, value: bytes = b"v") -> bytes:
+def batch(
+    producer_id: int,
+    epoch: int,
+    sequence: int = 0,
+    *,
+    transactional: bool = True,
+    key: bytes | None = None,
+    value: bytes = b"v",
+) -> bytes:
     builder = BatchBuilder(
         producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=transactional
     )
-    builder.append(None, value, timestamp=1_700_000_000_000)
+    builder.append(key, value, timestamp=1_700_000_000_000)
     return builder.build()
 
 
