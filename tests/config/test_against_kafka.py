@@ -16,7 +16,13 @@ from ixion.config.topic import BEHIND, TOPIC_SETTINGS
 
 SOURCE = Path(__file__).parent / "java" / "SettingsOracle.java"
 
-DIFFERENT_ON_PURPOSE = {"queued.max.request.bytes", "listeners", "log.dir"}
+DIFFERENT_ON_PURPOSE = {
+    "queued.max.request.bytes",
+    "listeners",
+    "log.dir",
+    "group.coordinator.rebalance.protocols",
+    "group.consumer.migration.policy",
+}
 
 ODD_FILE = (
     "# comment \\\n! another\n\n   \n"

@@ -39,6 +39,7 @@ from ixion.config.topic import TopicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.topics import read_config
 from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.coordinators.group.topics import ImageTopics
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
@@ -322,7 +323,11 @@ async def admin_manager(parts: Parts) -> None:
 async def group_coordinator(parts: Parts) -> None:
     """19. Groups, wherever their part of __consumer_offsets is led here, and the look for old offsets."""
     groups = parts.groups = GroupCoordinator(
-        parts.internal_topics[GROUP_OFFSETS], timer=parts.timer, clock_ms=parts.clock_ms, config=parts.config
+        parts.internal_topics[GROUP_OFFSETS],
+        timer=parts.timer,
+        clock_ms=parts.clock_ms,
+        config=parts.config,
+        topics=ImageTopics(parts.image),
     )
 
     def follow(topic: str, partition: int, leader_epoch: int) -> None:

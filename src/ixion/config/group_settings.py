@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import INT_MAX, Kind, integer, long, words
+from ixion.config.setting import INT_MAX, Kind, integer, long, string, words
 
 GROUP_MIN_SESSION_TIMEOUT_MS: Final = integer(
     "group.min.session.timeout.ms", 6_000, doc="the shortest session timeout that a member may ask for"
@@ -18,7 +18,7 @@ GROUP_INITIAL_REBALANCE_DELAY_MS: Final = integer(
 GROUP_MAX_SIZE: Final = integer("group.max.size", INT_MAX, least=1, doc="members of a group")
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Final = words(
     "group.coordinator.rebalance.protocols",
-    ("classic",),
+    ("classic", "consumer"),  # as Kafka 4 has it; 3.9 offered the second one only when asked
     choices=("consumer", "classic", "share", "unknown"),
     doc="rebalance protocols that are offered",
 )
@@ -42,6 +42,12 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = integer(
 )
 GROUP_CONSUMER_MAX_SIZE: Final = integer(
     "group.consumer.max.size", INT_MAX, least=1, doc="members of a group of the consumer protocol"
+)
+GROUP_CONSUMER_MIGRATION_POLICY: Final = string(
+    "group.consumer.migration.policy",
+    "bidirectional",  # as Kafka 4 has it; "disabled" in 3.9
+    choices=("disabled", "upgrade", "downgrade", "bidirectional"),
+    doc="how a group with members may change between the classic and the consumer protocol",
 )
 OFFSET_METADATA_MAX_BYTES: Final = integer(
     "offset.metadata.max.bytes", 4_096, doc="bytes of text that may be kept with a committed offset"

@@ -10,6 +10,7 @@ from typing import Any, cast
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.coordinator import GroupCoordinator
+from ixion.coordinators.group.topics import Topic
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
@@ -94,10 +95,39 @@ class MemoryLog:
             tell()
 
 
+class MemoryTopics:
+    """A TopicLookup. The id of a topic is its name, padded."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.version = 0
+        self._topics = {name: Topic(name, topic_id(name), count) for name, count in partitions.items()}
+
+    def put(self, name: str, partitions: int) -> None:
+        self._topics[name] = Topic(name, topic_id(name), partitions)
+        self.version += 1
+
+    def remove(self, name: str) -> None:
+        del self._topics[name]
+        self.version += 1
+
+    def by_name(self, name: str) -> Topic | None:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return next((each for each in self._topics.values() if each.topic_id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self._topics)
+
+
+def topic_id(name: str) -> bytes:
+    return name.encode().ljust(16, b"_")
+
+
 class World:
     """A coordinator and its surroundings. Member ids are drawn as <client>-1, <client>-2 ..."""
 
-    def __init__(self, log: MemoryLog | None = None, **settings: object) -> None:
+    def __init__(self, log: MemoryLog | None = None, topics: MemoryTopics | None = None, **settings: object) -> None:
         self.loop = ManualLoop()
         self.clock = ManualClock(1_000_000)
         self.timer = LoopTimer(loop=cast(Any, self.loop), clock=self.clock)
@@ -105,12 +135,14 @@ class World:
         given = {"group.initial.rebalance.delay.ms": "1"} | {
             name.replace("_", "."): str(value) for name, value in settings.items()
         }
+        self.topics = topics or MemoryTopics()
         ids = itertools.count(1)
         self.groups = GroupCoordinator(
             self.log,
             timer=self.timer,
             clock_ms=lambda: self.clock.now_ms,
             config=DynamicConfig(given),
+            topics=self.topics,
             new_id=lambda prefix: f"{prefix}-{next(ids)}",
         )
         self.groups.on_elected(0, 0)
@@ -131,7 +163,7 @@ class World:
     def restart(self, **settings: object) -> World:
         self.groups.stop()
         self.run()
-        return World(self.log, **settings)
+        return World(self.log, self.topics, **settings)
 
     @property
     def group(self) -> Any:

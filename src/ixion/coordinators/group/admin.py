@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, STABLE
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.states import ConsumerGroupState
+from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import StoredOffsets
 from ixion.model.errors import ErrorCode
@@ -14,6 +17,7 @@ from ixion.protocol.messages.k15_describe_groups import DescribedGroup, Describe
 from ixion.protocol.messages.k16_list_groups import ListedGroup
 
 CLASSIC_TYPE = "classic"
+CONSUMER_TYPE = "consumer"
 
 
 class Admin:
@@ -40,8 +44,9 @@ class Admin:
         if isinstance(shard, ErrorCode):
             return _nothing(group_id, "", shard)
         group = shard.groups.get(group_id)
-        if group is None:
-            return _nothing(group_id, DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not isinstance(group, ClassicGroup):
+            what = "not found" if group is None else "is not a classic group"
+            return _nothing(group_id, DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
         return described(group)
 
     def delete(self, group_id: str, done: Callable[[ErrorCode], None]) -> None:
@@ -50,21 +55,32 @@ class Admin:
             done(shard)
             return
         group = shard.groups.get(group_id)
-        if group is None or group.state is DEAD:
+        if group is None or group.state in (DEAD, ConsumerGroupState.DEAD):
             done(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif group.state is not EMPTY:
+        elif group.state not in (EMPTY, ConsumerGroupState.EMPTY):
             done(ErrorCode.NON_EMPTY_GROUP)
         else:
 
             def deleted(code: ErrorCode) -> None:
-                if code is ErrorCode.NONE and group.state is not DEAD:
+                if code is not ErrorCode.NONE:
+                    pass
+                elif isinstance(group, ConsumerGroup):
+                    group.dead = True
+                elif group.state is not DEAD:
                     self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 done(code)
 
             self._offsets.forget_group(shard, group, deleted)
 
 
-def listed(group: ClassicGroup) -> ListedGroup:
+def listed(group: Group) -> ListedGroup:
+    if isinstance(group, ConsumerGroup):
+        return ListedGroup(
+            group_id=group.group_id,
+            protocol_type=CONSUMER,
+            group_state=group.state.value,
+            group_type=CONSUMER_TYPE,
+        )
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",

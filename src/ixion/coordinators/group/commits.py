@@ -11,6 +11,8 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.rules import check_commit
 from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, EMPTY
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.rules import check_offset_use
 from ixion.coordinators.group.journal import COMMIT_CODES, Journal
 from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, TopicPartition
 from ixion.coordinators.group.records import offset_record
@@ -82,6 +84,15 @@ class Commits:
             # Somebody who assigns partitions by hand and only stores offsets here.
             shard.groups[committer.group_id] = ClassicGroup(committer.group_id, self._clock_ms())
             return ErrorCode.NONE
+        if isinstance(group, ConsumerGroup):
+            if committer.generation < 0 and not group.members:
+                return ErrorCode.NONE
+            if committer.is_transactional and committer.generation < 0 and not committer.member_id:
+                return ErrorCode.NONE
+            code = check_offset_use(group, committer.member_id, committer.generation)
+            if committer.is_transactional and code is ErrorCode.STALE_MEMBER_EPOCH:
+                return ErrorCode.ILLEGAL_GENERATION  # the older of the two, which producers know
+            return code
         code = check_commit(
             group, committer.member_id, committer.instance_id, committer.generation, committer.is_transactional
         )

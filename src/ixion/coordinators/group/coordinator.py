@@ -1,6 +1,7 @@
 """The group coordinator: puts its parts together, and looks after them through the life of the broker.
 
     members    join, sync, heartbeat, leave            the classic protocol
+    consumers  heartbeat, describe                     the consumer protocol (KIP-848)
     commits    commit                                  offsets into the log
     offsets    fetch, delete                           offsets out of it
     admin      list, describe, delete                  groups as seen from outside
@@ -19,15 +20,18 @@ from ixion.coordinators.group.admin import Admin
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.join import Joining, random_id
 from ixion.coordinators.group.classic.rebalance import Rebalance
-from ixion.coordinators.group.classic.states import EMPTY
 from ixion.coordinators.group.commits import Answered, Commits, Committer, Wanted
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import GroupConfig
+from ixion.coordinators.group.consumers import Consumers
 from ixion.coordinators.group.expiry import expired
 from ixion.coordinators.group.journal import GROUP_CODES, Journal
 from ixion.coordinators.group.members import Members
 from ixion.coordinators.group.records import group_record
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import StoredOffsets
+from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.loop_timer import LoopTimer
@@ -46,6 +50,8 @@ class GroupCoordinator:
         timer: LoopTimer,
         clock_ms: Callable[[], int],
         config: DynamicConfig,
+        topics: TopicLookup,
+        group_config: GroupConfig = lambda _: {},
         new_id: Callable[[str], str] = random_id,
     ) -> None:
         self._timer = timer
@@ -62,7 +68,20 @@ class GroupCoordinator:
             on_unloaded=self._on_unloaded,
         )
         joining = Joining(self.rebalance, config, new_id)
-        self.members = Members(self.shards, self.rebalance, joining, clock_ms=clock_ms, call_soon=call_soon)
+        self.consumers = Consumers(
+            self.shards,
+            self._journal,
+            self.rebalance,
+            topics,
+            config,
+            timer=timer,
+            clock_ms=clock_ms,
+            group_config=group_config,
+            new_id=new_id,
+        )
+        self.members = Members(
+            self.shards, self.rebalance, joining, self.consumers, clock_ms=clock_ms, call_soon=call_soon
+        )
         self.commits = Commits(self.shards, self._journal, self.rebalance, config, clock_ms)
         self.offsets = StoredOffsets(self.shards, self._journal)
         self.admin = Admin(self.shards, self.rebalance, self.offsets)
@@ -79,6 +98,7 @@ class GroupCoordinator:
             self._cleanup = None
         for shard in self.shards:
             self.shards.resign(shard.partition)
+        self.consumers.stop()
         self.rebalance.heartbeat_purgatory.shutdown()
         self.rebalance.rebalance_purgatory.shutdown()
 
@@ -120,11 +140,12 @@ class GroupCoordinator:
                 for group in list(shard.groups.values()):
                     self._expire(shard, group, now_ms, retention_ms)
 
-    def _expire(self, shard: Shard, group: ClassicGroup, now_ms: int, retention_ms: int) -> None:
+    def _expire(self, shard: Shard, group: Group, now_ms: int, retention_ms: int) -> None:
         offsets = shard.offsets.get(group.group_id)
         old = [] if offsets is None else expired(group, offsets, now_ms, retention_ms)
         nothing_left = offsets is None or (len(old) == len(offsets.committed) and not offsets.pending)
-        if nothing_left and group.state is EMPTY and not group.pending_members:
+        is_empty = not group.members and not (isinstance(group, ClassicGroup) and group.is_awaited)
+        if nothing_left and is_empty:
             self.admin.delete(group.group_id, _log_failure)
         elif old:
             self.offsets.forget(shard, group.group_id, old, _log_failure)
@@ -141,11 +162,17 @@ class GroupCoordinator:
 
     def _on_loaded(self, shard: Shard) -> None:
         for group in shard.groups.values():
-            self.rebalance.resume(group)
+            if isinstance(group, ConsumerGroup):
+                self.consumers.resume(group)
+            else:
+                self.rebalance.resume(group)
 
     def _on_unloaded(self, shard: Shard) -> None:
         for group in shard.groups.values():
-            self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
+            if isinstance(group, ConsumerGroup):
+                self.consumers.unload(group)
+            else:
+                self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
 
 
 def _log_failure(code: ErrorCode) -> None:

@@ -5,7 +5,7 @@ The clock of an offset starts when nobody needs it any more:
 | group                                   | an offset is old when … have passed since                       |
 |-----------------------------------------|------------------------------------------------------------------|
 | empty                                   | the group became empty, or the commit if that was later          |
-| consumers, stable                       | the commit, and only for topics that nobody reads any more       |
+| consumers, stable; consumer group       | the commit, and only for topics that nobody reads any more       |
 | never had members                       | the commit                                                       |
 | anything else                           | never                                                            |
 
@@ -17,12 +17,22 @@ An old client may have given an offset a retention of its own; that then counts 
 
 from __future__ import annotations
 
-from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
+from ixion.coordinators.group.classic.group import CONSUMER
 from ixion.coordinators.group.classic.states import EMPTY, STABLE
+from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, GroupOffsets, TopicPartition
+from ixion.coordinators.group.shard import Group
 
 
-def expired(group: ClassicGroup, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    if isinstance(group, ConsumerGroup):
+        return [
+            partition
+            for partition, committed in offsets.committed.items()
+            if not group.reads(partition[0])
+            and _is_old(committed, -1, now_ms, retention_ms)
+            and not offsets.is_pending(partition)
+        ]
     if group.state is not EMPTY and (group.state is not STABLE or group.protocol_type != CONSUMER):
         return []
     empty_since_ms = group.state_since_ms if group.protocol_type is not None and group.state is EMPTY else -1

@@ -12,6 +12,9 @@ from ixion.coordinators.group.classic.member import RespondJoin, RespondSync
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import DEAD
 from ixion.coordinators.group.classic.sync import heartbeat, leave, sync
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumers import Consumers
+from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k11_join_group import JoinGroupRequest
@@ -26,6 +29,7 @@ class Members:
         shards: Shards,
         rebalance: Rebalance,
         joining: Joining,
+        consumers: Consumers,
         *,
         clock_ms: Callable[[], int],
         call_soon: Callable[..., object],
@@ -33,6 +37,7 @@ class Members:
         self._shards = shards
         self._rebalance = rebalance
         self._joining = joining
+        self._consumers = consumers
         self._clock_ms = clock_ms
         self._call_soon = call_soon
 
@@ -59,6 +64,11 @@ class Members:
                     respond(join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
                     return
                 group = shard.groups[request.group_id] = ClassicGroup(request.group_id, self._clock_ms())
+            if isinstance(group, ConsumerGroup):
+                if group.members:
+                    self._consumers.classic_join(shard, group, request, caller, respond)
+                    return
+                group = self._consumers.replace_empty(shard, group)
             self._joining.join(group, request, caller, later)
 
     def sync(self, request: SyncGroupRequest, respond: RespondSync) -> None:
@@ -71,6 +81,8 @@ class Members:
             respond(sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         elif isinstance(found, ErrorCode):
             respond(sync_error(found))
+        elif isinstance(found, ConsumerGroup):
+            self._consumers.classic_sync(found, request, respond)
         else:
             sync(self._rebalance, found, request, later)
 
@@ -80,6 +92,8 @@ class Members:
             return ErrorCode.NONE  # nobody's session can end before the group is loaded
         if isinstance(found, ErrorCode):
             return found
+        if isinstance(found, ConsumerGroup):
+            return self._consumers.classic_heartbeat(found, request)
         return heartbeat(self._rebalance, found, request)
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> ErrorCode | list[ErrorCode]:
@@ -89,11 +103,13 @@ class Members:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
         if isinstance(found, ErrorCode):
             return found
+        if isinstance(found, ConsumerGroup):
+            return self._consumers.classic_leave(found, leaving)
         if found.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return [leave(self._rebalance, found, each) for each in leaving]
 
-    def _find(self, group_id: str) -> ClassicGroup | ErrorCode:
+    def _find(self, group_id: str) -> Group | ErrorCode:
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         shard = self._shards.find(group_id)

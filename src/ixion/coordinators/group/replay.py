@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.member import ClassicMember
 from ixion.coordinators.group.classic.states import EMPTY, STABLE
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.replay import CONSUMER_RECORDS
 from ixion.coordinators.group.offsets import Committed
 from ixion.coordinators.group.shard import Shard
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
@@ -53,9 +56,12 @@ def replay_batch(shard: Shard, batch: BatchView) -> None:
         if key is None:
             continue
         try:
-            apply = APPLY.get(record_type(key))
+            number = record_type(key)
+            apply = APPLY.get(number)
             if apply is not None:
                 apply(shard, key, record.value, Place(int(record.offset), producer_id))
+            elif number in CONSUMER_RECORDS:
+                CONSUMER_RECORDS[number](partial(_consumer_group, shard), key, record.value)
         except (DecodeError, UnsupportedVersionError) as error:
             logger.warning("record %d of partition %d is passed over: %s", record.offset, shard.partition, error)
 
@@ -84,9 +90,20 @@ def _offset(shard: Shard, key: bytes, value: bytes | None, place: Place) -> None
 def _classic_group(shard: Shard, key: bytes, value: bytes | None, _: Place) -> None:
     group_id = decode_key(GroupMetadataKey, key).group
     if value is None:
-        shard.groups.pop(group_id, None)
+        if isinstance(shard.groups.get(group_id), ClassicGroup):
+            del shard.groups[group_id]
         return
     shard.groups[group_id] = classic_group(group_id, decode(GroupMetadataValue, value))
+
+
+def _consumer_group(shard: Shard, group_id: str, make: bool) -> ConsumerGroup | None:
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup) and not group.dead:
+        return group
+    if not make:
+        return None
+    made = shard.groups[group_id] = ConsumerGroup(group_id)
+    return made
 
 
 def classic_group(group_id: str, stored: GroupMetadataValue) -> ClassicGroup:

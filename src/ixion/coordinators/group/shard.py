@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.offsets import Committed, GroupOffsets, TopicPartition
 
-Group = ClassicGroup
+Group = ClassicGroup | ConsumerGroup
 
 
 class Shard:

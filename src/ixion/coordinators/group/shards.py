@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Final
 
 from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.replay import replay_batch
 from ixion.coordinators.group.shard import Shard
 from ixion.model.errors import ErrorCode, KafkaError
@@ -75,6 +76,12 @@ class Shards:
         if shard is not None and not shard.loading:
             self._on_unloaded(shard)
 
+    def reload(self, shard: Shard) -> None:
+        """What is in memory is not what is in the log: begin again from there."""
+        if self._shards.get(shard.partition) is shard:
+            self.resign(shard.partition)
+            self.elect(shard.partition, shard.leader_epoch)
+
     def _load(self, shard: Shard, batches: Iterator[BatchView]) -> None:
         if self._shards.get(shard.partition) is not shard:
             return  # resigned meanwhile
@@ -93,6 +100,9 @@ class Shards:
         if count == SLICE:
             self._call_soon(self._load, shard, batches)
             return
+        deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup) and each.dead]
+        for group in deleted:
+            del shard.groups[group.group_id]
         for group_id in shard.offsets.keys() - shard.groups.keys():
             shard.groups[group_id] = ClassicGroup(group_id, self._clock_ms())
         shard.loading = False

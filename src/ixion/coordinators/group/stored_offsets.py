@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
 from ixion.coordinators.group.classic.states import DEAD, EMPTY
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.records import group_tombstones
+from ixion.coordinators.group.consumer.rules import check_offset_use
+from ixion.coordinators.group.consumer.states import ConsumerGroupState
 from ixion.coordinators.group.journal import GROUP_CODES, Journal
 from ixion.coordinators.group.offsets import Committed, GroupOffsets, TopicPartition
 from ixion.coordinators.group.records import group_tombstone, offset_tombstone
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
 
@@ -38,6 +42,11 @@ class StoredOffsets:
         shard = self._shards.find(reader.group_id)
         if isinstance(shard, ErrorCode):
             return shard
+        group = shard.groups.get(reader.group_id)
+        if isinstance(group, ConsumerGroup) and (reader.member_id is not None or reader.member_epoch >= 0):
+            code = check_offset_use(group, reader.member_id or "", reader.member_epoch)
+            if code is not ErrorCode.NONE:
+                return code
         offsets = shard.offsets.get(reader.group_id)
         if offsets is None:
             return [(partition, None, ErrorCode.NONE) for partition in partitions or ()]
@@ -65,15 +74,13 @@ class StoredOffsets:
             done(shard, [])
         else:
             group = shard.groups.get(group_id)
-            if group is None or group.state is DEAD:
+            if group is None or group.state in (DEAD, ConsumerGroupState.DEAD):
                 done(ErrorCode.GROUP_ID_NOT_FOUND, [])
-            elif group.state is not EMPTY and group.protocol_type != CONSUMER:
+            elif isinstance(group, ClassicGroup) and group.state is not EMPTY and group.protocol_type != CONSUMER:
                 done(ErrorCode.NON_EMPTY_GROUP, [])
             else:
                 codes = [
-                    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-                    if group.state is not EMPTY and group.reads(topic)
-                    else ErrorCode.NONE
+                    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.members and group.reads(topic) else ErrorCode.NONE
                     for topic, _ in partitions
                 ]
                 free = [each for each, code in zip(partitions, codes, strict=True) if code is ErrorCode.NONE]
@@ -96,13 +103,15 @@ class StoredOffsets:
             shard.partition, [offset_tombstone(group_id, partition) for partition in known], written
         )
 
-    def forget_group(self, shard: Shard, group: ClassicGroup, done: Callable[[ErrorCode], None]) -> None:
+    def forget_group(self, shard: Shard, group: Group, done: Callable[[ErrorCode], None]) -> None:
         """The group and all of its offsets."""
         group_id = group.group_id
         offsets = shard.offsets.get(group_id)
         known = [] if offsets is None else list(offsets.partitions())
         records = [offset_tombstone(group_id, partition) for partition in known]
-        if group.protocol_type is not None:
+        if isinstance(group, ConsumerGroup):
+            records.extend(group_tombstones(group))
+        elif group.protocol_type is not None:
             records.append(group_tombstone(group_id))
 
         def written(code: ErrorCode) -> None:

@@ -47,12 +47,14 @@ class ClassicGroup:
         self.subscribed: frozenset[str] | None = None  # None: not known
         self._support: Counter[str] = Counter()  # members by protocol
 
-    def is_in(self, *states: GroupState) -> bool:
-        return self.state in states
-
     @property
     def can_rebalance(self) -> bool:
         return self.state in BEFORE[PREPARING_REBALANCE]
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody has been given an id, or a rebalance gathers members that are not there yet."""
+        return bool(self.pending_members) or self.state is not EMPTY
 
     @property
     def has_all_members_joined(self) -> bool:

@@ -1,0 +1,37 @@
+"""ConsumerGroupDescribe (69), versions 0 and 1: the state and the members of consumer groups (KIP-848).
+
+Version 1 says which members speak the classic protocol (KIP-1099). A classic group is GROUP_ID_NOT_FOUND here.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.operations import ON_GROUP
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k69_consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+def make(services: Services) -> Handle:
+    consumers = services.groups.consumers
+
+    def describe(group_id: str, with_operations: bool) -> DescribedGroup:
+        found = consumers.describe(group_id)
+        if with_operations and found.error_code == ErrorCode.NONE:
+            return found.replace(authorized_operations=ON_GROUP)
+        return found
+
+    def handle(call: Call) -> ConsumerGroupDescribeResponse:
+        request = cast(ConsumerGroupDescribeRequest, call.body)
+        return ConsumerGroupDescribeResponse(
+            throttle_time_ms=0,
+            groups=tuple(describe(each, request.include_authorized_operations) for each in request.group_ids),
+        )
+
+    return handle

@@ -1,0 +1,1 @@
+"""Groups whose partitions the broker assigns, one heartbeat at a time (KIP-848)."""

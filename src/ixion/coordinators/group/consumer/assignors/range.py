@@ -1,0 +1,24 @@
+"""Range: of every topic each member gets a run of neighbouring partitions.
+
+Topics with as many partitions and the same members are cut alike, so the same keys of two topics meet at one member.
+Seven partitions, three members: 0-2, 3-4, 5-6.
+"""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.consumer.assignment import Assignment
+from ixion.coordinators.group.consumer.assignors.spec import Spec
+
+
+def assign_range(spec: Spec) -> dict[str, Assignment]:
+    shares: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.readers}
+    order = spec.in_order()
+    for topic_id, count in spec.partitions.items():
+        readers = [member_id for member_id in order if topic_id in spec.readers[member_id].topics]
+        start = 0
+        for place, member_id in enumerate(readers):
+            size = count // len(readers) + (place < count % len(readers))
+            if size:
+                shares[member_id][topic_id] = frozenset(range(start, start + size))
+            start += size
+    return dict(shares)

@@ -1,0 +1,219 @@
+"""Members that speak the classic protocol in a consumer group: how a group is migrated one client at a time.
+
+To such a member a generation is its member epoch, and a rebalance is what it is told to do when its target changed:
+the heartbeat says REBALANCE_IN_PROGRESS, JoinGroup brings its subscription and what it has, SyncGroup gives it its
+partitions. Nobody waits for anybody; the other members are not concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.classic.group import CONSUMER
+from ixion.coordinators.group.classic.join import ID_REQUIRED_FROM
+from ixion.coordinators.group.consumer.assignment import Assignment, pairs
+from ixion.coordinators.group.consumer.change import Change
+from ixion.coordinators.group.consumer.deadlines import Deadlines
+from ixion.coordinators.group.consumer.engine import Engine
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
+from ixion.coordinators.group.consumer.rules import find_member
+from ixion.coordinators.group.consumer.states import MemberState
+from ixion.coordinators.group.topics import TopicLookup
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
+from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+from ixion.protocol.storage import decode, encode, prefix
+from ixion.protocol.stored.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
+
+NEWEST_VERSION = 3  # of what consumers tell each other
+
+
+class ClassicMembers:
+    def __init__(
+        self,
+        engine: Engine,
+        deadlines: Deadlines,
+        limits: Limits,
+        topics: TopicLookup,
+        *,
+        remove: Callable[[ConsumerGroup, ConsumerMember, str], None],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._engine = engine
+        self._deadlines = deadlines
+        self._limits = limits
+        self._topics = topics
+        self._remove = remove
+        self._new_id = new_id
+
+    def join(self, change: Change, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
+        """KafkaError, and nothing changed, if it may not."""
+        group = change.group
+        if request.protocol_type != CONSUMER or not request.protocols:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "only consumers can join a consumer group")
+        protocols = tuple((each.name, each.metadata) for each in request.protocols)
+        subscription = read_subscription(protocols[0][1])
+        if not request.member_id and request.group_instance_id is None and caller.version >= ID_REQUIRED_FROM:
+            raise MemberIdRequired(self._new_id())
+        member = self._member(change, request)
+        known = member.subscription
+        wanted = Subscription(
+            instance_id=request.group_instance_id,
+            rack_id=known.rack_id if subscription.rack_id is None else subscription.rack_id,
+            client_id=caller.client_id,
+            client_host=caller.host,
+            topics=frozenset(subscription.topics),
+            rebalance_timeout_ms=request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms,
+            classic=ClassicSide(session_timeout_ms=request.session_timeout_ms, protocols=protocols),
+        )
+        self._engine.update(change, member, wanted, self._owned(subscription))
+        key = (group.group_id, member.member_id)
+        self._deadlines.cancel((*key, "join"))
+        self._watch(group, member)
+        self._deadlines.set(
+            (*key, "sync"),
+            wanted.rebalance_timeout_ms,
+            lambda: self._expire(group, member, "it did not ask for its assignment in time"),
+        )
+        return JoinGroupResponse(
+            error_code=ErrorCode.NONE,
+            generation_id=member.epoch,
+            protocol_type=CONSUMER,
+            protocol_name=protocols[0][0],
+            leader="",  # nobody assigns
+            member_id=member.member_id,
+            members=(),
+        )
+
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
+        member = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
+        classic = member.subscription.classic
+        assert classic is not None
+        name, metadata = classic.protocols[0]
+        if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if self._is_to_rejoin(group, member):
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._deadlines.cancel((group.group_id, member.member_id, "sync"))
+        self._watch(group, member)
+        version = min(max(prefix("subscription", metadata), 0), NEWEST_VERSION)
+        return SyncGroupResponse(
+            error_code=ErrorCode.NONE,
+            protocol_type=CONSUMER,
+            protocol_name=name,
+            assignment=encode(to_classic_assignment(member.current.assigned, self._topics), version),
+        )
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> ErrorCode:
+        member = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
+        self._watch(group, member)
+        if not self._is_to_rejoin(group, member):
+            return ErrorCode.NONE
+        self._deadlines.set_if_absent(
+            (group.group_id, member.member_id, "join"),
+            member.subscription.rebalance_timeout_ms,
+            lambda: self._expire(group, member, "it did not join again in time"),
+        )
+        return ErrorCode.REBALANCE_IN_PROGRESS
+
+    def leave(self, group: ConsumerGroup, leaving: Sequence[MemberIdentity]) -> list[ErrorCode]:
+        codes = []
+        for each in leaving:
+            try:
+                member_id = each.member_id
+                if not member_id and each.group_instance_id is not None:
+                    member_id = group.static_members.get(each.group_instance_id, "")
+                member = find_member(group, member_id, each.group_instance_id)
+                if not member.is_classic and each.member_id:
+                    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+                self._remove(group, member, each.reason or "it leaves")
+                codes.append(ErrorCode.NONE)
+            except KafkaError as error:
+                codes.append(error.code)
+        return codes
+
+    def _member(self, change: Change, request: JoinGroupRequest) -> ConsumerMember:
+        group, instance_id = change.group, request.group_instance_id
+        static = None if instance_id is None else group.static_member(instance_id)
+        member_id = request.member_id or self._new_id()
+        if static is not None and not request.member_id:
+            return change.replace(static, member_id)
+        if instance_id is not None and request.member_id:
+            return find_member(group, request.member_id, instance_id)
+        known = group.members.get(member_id)
+        if known is None and len(group.members) >= self._limits.max_size:
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        return known or ConsumerMember(member_id=member_id)
+
+    def _find(self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+        member = find_member(group, member_id, instance_id)
+        if not member.is_classic:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if generation != member.epoch:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        return member
+
+    def _is_to_rejoin(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
+        """Its target is another, or it has partitions to give back, or those it waits for are free by now."""
+        state = member.current.state
+        if member.epoch < group.epoch or state is MemberState.UNREVOKED_PARTITIONS:
+            return True
+        if state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        target = group.target(member.member_id)
+        return any(group.is_free(topic_id, number) for topic_id, numbers in target.items() for number in numbers)
+
+    def _owned(self, subscription: ConsumerProtocolSubscription) -> Assignment:
+        """Eager consumers give everything back before they join, and say so by naming nothing."""
+        found: dict[bytes, frozenset[int]] = {}
+        for each in subscription.owned_partitions:
+            topic = self._topics.by_name(each.topic)
+            if topic is not None and each.partitions:
+                found[topic.topic_id] = frozenset(each.partitions)
+        return found
+
+    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        classic = member.subscription.classic
+        assert classic is not None
+        key = (group.group_id, member.member_id, "session")
+        self._deadlines.set(key, classic.session_timeout_ms, lambda: self._expire(group, member, "its session ended"))
+
+    def _expire(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
+        if not group.dead and group.members.get(member.member_id) is member:
+            self._remove(group, member, reason)
+
+
+class MemberIdRequired(KafkaError):  # noqa: N818 (it is an answer more than an error)
+    """The member is to come back with the id that it is given."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(ErrorCode.MEMBER_ID_REQUIRED)
+        self.member_id = member_id
+
+
+def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+    """KafkaError if it cannot be read. A version of the future is read as the newest one that is known."""
+    try:
+        version = min(prefix("subscription", metadata), NEWEST_VERSION)
+        return decode(ConsumerProtocolSubscription, version.to_bytes(2, signed=True) + metadata[2:])
+    except (DecodeError, UnsupportedVersionError) as error:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a subscription cannot be read: {error}") from None
+
+
+def to_classic_assignment(assignment: Assignment, topics: TopicLookup) -> ConsumerProtocolAssignment:
+    named = [
+        TopicPartition(topic=topic.name, partitions=numbers)
+        for topic_id, numbers in pairs(assignment)
+        if (topic := topics.by_id(topic_id)) is not None
+    ]
+    return ConsumerProtocolAssignment(assigned_partitions=tuple(named))

@@ -1,0 +1,64 @@
+"""A consumer group as ConsumerGroupDescribe shows it."""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.consumer.assignment import Assignment, pairs
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.topics import TopicLookup
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k69_consumer_group_describe import Assignment as ToldAssignment
+from ixion.protocol.messages.k69_consumer_group_describe import DescribedGroup, Member, TopicPartitions
+
+CLASSIC_MEMBER = 0
+CONSUMER_MEMBER = 1
+
+
+def described(group: ConsumerGroup, topics: TopicLookup, default_assignor: str) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor(default_assignor),
+        members=tuple(
+            Member(
+                member_id=member.member_id,
+                instance_id=member.subscription.instance_id,
+                rack_id=member.subscription.rack_id,
+                member_epoch=member.epoch,
+                client_id=member.subscription.client_id,
+                client_host=member.subscription.client_host,
+                subscribed_topic_names=tuple(sorted(member.subscription.topics)),
+                subscribed_topic_regex=member.subscription.regex,
+                assignment=_named(member.current.assigned, topics),
+                target_assignment=_named(group.target(member.member_id), topics),
+                member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+            )
+            for member in group.members.values()
+        ),
+    )
+
+
+def not_described(group_id: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=(),
+    )
+
+
+def _named(assignment: Assignment, topics: TopicLookup) -> ToldAssignment:
+    """Topics that are gone have no name any more, and are left out."""
+    return ToldAssignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
+            for topic_id, numbers in pairs(assignment)
+            if (topic := topics.by_id(topic_id)) is not None
+        )
+    )

@@ -1,0 +1,110 @@
+"""A consumer group: members, their targets, and who has which partition. No I/O, no clock.
+
+Three numbers tell where it stands. The *group epoch* grows with every change that may ask for another assignment: a
+member comes, goes or subscribes to something else, a topic grows. The *assignment epoch* is the group epoch for which
+the targets were computed. A member's *epoch* is the assignment epoch that it has reached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
+from ixion.coordinators.group.consumer.member import ConsumerMember
+from ixion.coordinators.group.consumer.reconcile import Current
+from ixion.coordinators.group.consumer.states import ConsumerGroupState
+
+
+class ConsumerGroup:
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.assignment_epoch = 0
+        self.metadata_hash = 0  # of the topics that the targets are about
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_members: dict[str, str] = {}  # instance id -> member id
+        self.targets: dict[str, Assignment] = {}
+        self.regexes: dict[str, frozenset[str]] = {}  # the topics that match
+        self.seen_version = -1  # of the cluster's topics, at the last look
+        self.dead = False
+        self._owners: dict[tuple[bytes, int], str] = {}
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if self.dead:
+            return ConsumerGroupState.DEAD
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.current.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def put(self, member: ConsumerMember) -> None:
+        """Add the member, or note that its instance is it."""
+        self.members[member.member_id] = member
+        instance_id = member.subscription.instance_id
+        if instance_id is not None:
+            self.static_members[instance_id] = member.member_id
+        self._claim(member)
+
+    def remove(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        self.targets.pop(member_id, None)
+        if member is not None:
+            self._release(member)
+            instance_id = member.subscription.instance_id
+            if instance_id is not None and self.static_members.get(instance_id) == member_id:
+                del self.static_members[instance_id]
+
+    def move(self, member: ConsumerMember, current: Current) -> None:
+        """The member stands somewhere else now; who has which partition follows."""
+        self._release(member)
+        member.current = current
+        self._claim(member)
+
+    def is_free(self, topic_id: bytes, partition: int) -> bool:
+        return (topic_id, partition) not in self._owners
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        return self._owners.get((topic_id, partition))
+
+    def target(self, member_id: str) -> Assignment:
+        return self.targets.get(member_id, NOTHING)
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """What the member has subscribed to, by name and by pattern."""
+        regex = member.subscription.regex
+        names = member.subscription.topics
+        return names if not regex else names | self.regexes.get(regex, frozenset())
+
+    def subscribed(self) -> frozenset[str]:
+        return frozenset(topic for member in self.members.values() for topic in self.topics_of(member))
+
+    def reads(self, topic: str) -> bool:
+        return any(topic in self.topics_of(member) for member in self.members.values())
+
+    def preferred_assignor(self, default: str) -> str:
+        """The one that most members name."""
+        named = Counter(
+            member.subscription.assignor for member in self.members.values() if member.subscription.assignor
+        )
+        return named.most_common(1)[0][0] or default if named else default
+
+    def _claim(self, member: ConsumerMember) -> None:
+        for part in (member.current.assigned, member.current.revoking):
+            for topic_id, partitions in part.items():
+                for partition in partitions:
+                    self._owners[topic_id, partition] = member.member_id
+
+    def _release(self, member: ConsumerMember) -> None:
+        for part in (member.current.assigned, member.current.revoking):
+            for topic_id, partitions in part.items():
+                for partition in partitions:
+                    if self._owners.get((topic_id, partition)) == member.member_id:
+                        del self._owners[topic_id, partition]

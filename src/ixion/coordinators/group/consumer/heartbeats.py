@@ -1,0 +1,210 @@
+"""ConsumerGroupHeartbeat: everything that a member of a consumer group says, and is told.
+
+A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other is a sign of
+life, and may bring a new subscription or the partitions that the member has. The answer brings the member's epoch, and
+its partitions when they changed or when the member told everything about itself.
+
+A member is removed when it is silent for the session timeout, or when it does not let go of partitions within its
+rebalance timeout.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.consumer.assignment import Assignment, assignment_of, pairs
+from ixion.coordinators.group.consumer.change import Change
+from ixion.coordinators.group.consumer.deadlines import Deadlines
+from ixion.coordinators.group.consumer.engine import Engine
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
+from ixion.coordinators.group.consumer.pattern_syntax import PatternError
+from ixion.coordinators.group.consumer.reconcile import Current
+from ixion.coordinators.group.consumer.rules import (
+    JOIN,
+    LEAVE_FOR_A_WHILE,
+    check_epoch,
+    find_member,
+)
+from ixion.coordinators.group.consumer.states import MemberState
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+    Assignment as ToldAssignment,
+)
+from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class ConsumerHeartbeats:
+    def __init__(
+        self,
+        engine: Engine,
+        deadlines: Deadlines,
+        limits: Limits,
+        *,
+        clock_ms: Callable[[], int],
+        save: Callable[[Change], None],
+        remove: Callable[[ConsumerGroup, ConsumerMember, str], None],
+        new_id: Callable[[], str],
+    ) -> None:
+        """`save` writes a change that no request waits for; `remove` takes a member out, with all that follows."""
+        self._engine = engine
+        self._deadlines = deadlines
+        self._limits = limits
+        self._clock_ms = clock_ms
+        self._save = save
+        self._remove = remove
+        self._new_id = new_id
+
+    def beat(
+        self, change: Change, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> ConsumerGroupHeartbeatResponse:
+        """A member joins or goes on. KafkaError, and nothing changed, if it may not."""
+        group = change.group
+        owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
+        if request.subscribed_topic_regex:
+            try:
+                self._engine.check_pattern(request.subscribed_topic_regex)
+            except PatternError as error:
+                raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+        member = self._member(change, request, owned)
+        before = member.current.assigned
+        self._engine.update(change, member, _updated(member.subscription, request, caller), owned)
+        self._watch(group, member)
+        tells_all = request.member_epoch == JOIN or (
+            request.rebalance_timeout_ms != -1
+            and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+            and owned is not None
+        )
+        assigned = member.current.assigned
+        return ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._limits.heartbeat_interval_ms(group.group_id),
+            assignment=_told(assigned) if tells_all or assigned != before else None,
+        )
+
+    def leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        """A member goes. KafkaError if it is not one."""
+        member = find_member(group, request.member_id, request.instance_id)
+        if request.member_epoch == LEAVE_FOR_A_WHILE:
+            change = Change(group, self._clock_ms())
+            change.move(member, replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={}))
+            self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
+            self._save(change)
+        else:
+            self._remove(group, member, "it leaves")
+        return ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=0,
+        )
+
+    def resume(self, group: ConsumerGroup) -> None:
+        """The group was read from the log: its members have a session timeout to show up."""
+        for member in group.members.values():
+            self._watch(group, member)
+
+    def forget(self, group: ConsumerGroup, member_id: str) -> None:
+        """Nothing is expected of this member any more."""
+        for kind in ("session", "revoke", "join", "sync"):
+            self._deadlines.cancel((group.group_id, member_id, kind))
+
+    def _member(
+        self, change: Change, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None
+    ) -> ConsumerMember:
+        group, epoch, instance_id = change.group, request.member_epoch, request.instance_id
+        if epoch != JOIN:
+            member = find_member(group, request.member_id, instance_id)
+            check_epoch(member, epoch, owned)
+            if member.current.state is MemberState.UNKNOWN and (owned is None or owned):
+                raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in a state that is not known here.")
+            return member
+        member_id = request.member_id or self._new_id()
+        known = group.members.get(member_id)
+        static = None if instance_id is None else group.static_member(instance_id)
+        if known is None and static is None and len(group.members) >= self._limits.max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {self._limits.max_size} members.",
+            )
+        if static is not None and static is not known:
+            if not static.is_classic and static.epoch != LEAVE_FOR_A_WHILE:
+                raise KafkaError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
+                    f"instance id is owned by {static.member_id} member.",
+                )
+            self.forget(group, static.member_id)
+            return change.replace(static, member_id)
+        if known is None:
+            return ConsumerMember(member_id=member_id)
+        if known.current.previous_epoch != JOIN:
+            # It has been a member and starts anew: by joining it says that it has nothing. (Kafka keeps such a member
+            # out until its session ends.) Had our answer to its first join been lost, it would be given it again.
+            change.move(known, Current())
+        return known
+
+    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        group_id, member_id = group.group_id, member.member_id
+        timeout_ms = self._limits.session_timeout_ms(group_id)
+        if member.subscription.classic is not None:
+            timeout_ms = member.subscription.classic.session_timeout_ms
+        self._deadlines.set(
+            (group_id, member_id, "session"), timeout_ms, lambda: self._expire(group, member, "its session ended")
+        )
+        key = (group_id, member_id, "revoke")
+        if member.current.state is not MemberState.UNREVOKED_PARTITIONS or member.is_classic:
+            self._deadlines.cancel(key)
+            return
+        epoch = member.epoch
+        revoke_ms = member.subscription.rebalance_timeout_ms
+
+        def late() -> None:
+            if member.epoch == epoch:
+                self._expire(group, member, "it did not let go of its partitions in time")
+
+        self._deadlines.set_if_absent(key, revoke_ms, late)
+
+    def _expire(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
+        if not group.dead and group.members.get(member.member_id) is member:
+            logger.info("member %s of group %s is removed: %s", member.member_id, group.group_id, reason)
+            self._remove(group, member, reason)
+
+
+def _updated(known: Subscription, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Subscription:
+    """What the member does not mention stays as it was."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    return Subscription(
+        instance_id=known.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=known.rack_id if request.rack_id is None else request.rack_id,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        topics=known.topics if names is None else frozenset(names),
+        regex=known.regex if regex is None else regex or None,
+        rebalance_timeout_ms=(
+            known.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+        ),
+        assignor=known.assignor if request.server_assignor is None else request.server_assignor,
+    )
+
+
+def _told(assignment: Assignment) -> ToldAssignment:
+    return ToldAssignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=numbers) for topic_id, numbers in pairs(assignment)
+        )
+    )

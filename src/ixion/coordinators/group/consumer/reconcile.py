@@ -1,0 +1,81 @@
+"""One step of a member towards its target. No I/O, no clock, nothing is changed.
+
+Three rules keep a partition from having two readers:
+
+1. What a member has and should not have is asked back first, and until it says (by the partitions it reports) that it
+   has let go, it stays at its old epoch and the partitions stay its own.
+2. A partition is given to a member only when nobody has it.
+3. What it may keep it keeps, all the way.
+
+Member at epoch 5 with {0, 1, 2}, target of epoch 6 {1, 3}, partition 3 still with another member:
+
+    heartbeat 1              epoch 5  has {1}      is to let go of {0, 2}   UNREVOKED_PARTITIONS
+    heartbeat 2, owns {1}    epoch 6  has {1}      3 is not free            UNRELEASED_PARTITIONS
+    heartbeat 3, 3 is free   epoch 6  has {1, 3}                            STABLE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ixion.coordinators.group.consumer.assignment import (
+    NOTHING,
+    Assignment,
+    overlap,
+    together,
+    without,
+)
+from ixion.coordinators.group.consumer.states import MemberState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """Where a member stands."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = field(default_factory=dict)
+    revoking: Assignment = field(default_factory=dict)  # to be let go of; still the member's own
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def moved(self, epoch: int, state: MemberState, assigned: Assignment, revoking: Assignment = NOTHING) -> Current:
+        previous = self.previous_epoch if epoch == self.epoch else self.epoch
+        return Current(epoch=epoch, previous_epoch=previous, state=state, assigned=assigned, revoking=revoking)
+
+
+def reconcile(
+    current: Current,
+    target: Assignment,
+    target_epoch: int,
+    owned: Assignment | None,
+    is_free: Callable[[bytes, int], bool],
+) -> Current:
+    """`owned` is what the member says it has; None if it did not say, which is taken as all it ever had."""
+    if current.is_reconciled_to(target_epoch):
+        return current
+    epoch = current.epoch
+    if current.state is MemberState.UNREVOKED_PARTITIONS:
+        if _still_has(owned, current.revoking):
+            return current
+        epoch += 1  # what it was asked for it has given; the rest of the way is measured from there
+    keeps = overlap(current.assigned, target)
+    revoking = without(current.assigned, keeps)
+    if revoking and _still_has(owned, revoking):
+        return current.moved(epoch, MemberState.UNREVOKED_PARTITIONS, keeps, revoking)
+    wants = without(target, keeps)
+    ready = {
+        topic: free
+        for topic, partitions in wants.items()
+        if (free := frozenset(number for number in partitions if is_free(topic, number)))
+    }
+    waits = ready != wants
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return current.moved(target_epoch, state, together(keeps, ready))
+
+
+def _still_has(owned: Assignment | None, asked: Assignment) -> bool:
+    return owned is None or bool(overlap(asked, owned))

@@ -1,0 +1,93 @@
+"""What a member of a consumer group may say and do. Raises KafkaError, whose message goes to the client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.coordinators.group.consumer.assignment import Assignment, contains
+from ixion.coordinators.group.consumer.assignors import ASSIGNORS
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.member import ConsumerMember
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+JOIN: Final = 0  # member epochs that say what the member does
+LEAVE: Final = -1
+LEAVE_FOR_A_WHILE: Final = -2  # a static member that means to come back: its partitions are kept for it
+
+MEMBER_NAMES_ITSELF_FROM: Final = 1  # version of the request
+
+
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    """What can be said of a request without knowing the group."""
+
+    def need(holds: bool, message: str) -> None:
+        if not holds:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+    epoch = request.member_epoch
+    need(bool(request.group_id), "GroupId can't be empty.")
+    need(request.instance_id != "", "InstanceId can't be empty.")
+    need(request.rack_id != "", "RackId can't be empty.")
+    need(epoch >= LEAVE_FOR_A_WHILE, f"MemberEpoch is invalid: {epoch}.")
+    if epoch != JOIN or version >= MEMBER_NAMES_ITSELF_FROM:
+        need(bool(request.member_id), "MemberId can't be empty.")
+    if epoch == JOIN:
+        need(request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request.")
+        need(request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining.")
+        subscribed = request.subscribed_topic_names is not None or bool(request.subscribed_topic_regex)
+        need(subscribed, "Either SubscribedTopicNames or SubscribedTopicRegex must be set in first request.")
+    if epoch == LEAVE_FOR_A_WHILE:
+        need(request.instance_id is not None, "InstanceId can't be null.")
+    assignor = request.server_assignor
+    if assignor is not None and assignor not in ASSIGNORS:
+        supported = ", ".join(ASSIGNORS)
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
+        )
+
+
+def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) -> None:
+    """The member stands where we believe it does; or one step behind, because our last answer was lost."""
+    known = member.epoch
+    if epoch == known:
+        return
+    if epoch == member.current.previous_epoch and owned is not None and contains(member.current.assigned, owned):
+        return
+    than = "greater" if epoch > known else "smaller"
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {than} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({known}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """The member, by instance if it names one."""
+    if instance_id is None:
+        member = group.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
+            )
+        return member
+    member = group.static_member(instance_id)
+    if member is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+        )
+    return member
+
+
+def check_offset_use(group: ConsumerGroup, member_id: str, epoch: int) -> ErrorCode:
+    """For a commit or a fetch of offsets in a member's name."""
+    member = group.members.get(member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if epoch != member.epoch:
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+    return ErrorCode.NONE

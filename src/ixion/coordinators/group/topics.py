@@ -1,0 +1,50 @@
+"""What a group coordinator needs to know of the cluster's topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from ixion.metadata.image import ClusterImage
+from ixion.replica.internal_topic import INTERNAL
+
+
+class Topic(NamedTuple):
+    name: str
+    topic_id: bytes
+    partitions: int
+
+
+class TopicLookup(Protocol):
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+
+    def by_name(self, name: str) -> Topic | None: ...
+
+    def by_id(self, topic_id: bytes) -> Topic | None: ...
+
+    def names(self) -> Iterable[str]:
+        """All that patterns may match: the topics of users, not those of brokers."""
+
+
+class ImageTopics:
+    """The topics of a ClusterImage."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+
+    @property
+    def version(self) -> int:
+        return self._image.version
+
+    def by_name(self, name: str) -> Topic | None:
+        found = self._image.topics.get(name)
+        return None if found is None else Topic(found.name, found.topic_id, len(found.partitions))
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        found = self._image.ids.get(topic_id)
+        return None if found is None else Topic(found.name, found.topic_id, len(found.partitions))
+
+    def names(self) -> Iterable[str]:
+        return [name for name in self._image.topics if name not in INTERNAL]
