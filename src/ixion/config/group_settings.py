@@ -46,7 +46,7 @@ GROUP_CONSUMER_MAX_SIZE: Final = integer(
 GROUP_CONSUMER_MIGRATION_POLICY: Final = string(
     "group.consumer.migration.policy",
     "bidirectional",  # as Kafka 4 has it; "disabled" in 3.9
-    choices=("disabled", "upgrade", "downgrade", "bidirectional"),
+    choices=("disabled", "downgrade", "upgrade", "bidirectional"),
     doc="how a group with members may change between the classic and the consumer protocol",
 )
 OFFSET_METADATA_MAX_BYTES: Final = integer(
