@@ -33,6 +33,13 @@ SETS: dict[str, tuple[str, ...]] = {
     "kafka-4.3.0": _KAFKA_4,
     "clients-3.9.1": ("org.apache.kafka:kafka-clients:3.9.1", _NOP),
     "clients-4.3.0": ("org.apache.kafka:kafka-clients:4.3.0", _NOP),
+    # What Spark needs beside pyspark itself for pipelines with every table format.
+    "spark-4.0.0": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-avro_2.13:4.0.0",
+        "io.delta:delta-spark_2.13:4.0.0",
+        "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1",
+    ),
     "streams-4.3.0-test": (
         "org.apache.kafka:kafka-streams:4.3.0",
         "org.apache.kafka:kafka-streams:4.3.0:test",

@@ -1,0 +1,68 @@
+"""One Spark and one broker for all tests of pipelines; each test has topics and folders of its own."""
+
+from __future__ import annotations
+
+import gc
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devtools.parts import need
+from ixion.testing import Broker
+from tests.pipelines.support import JARS, Lab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Python's side of Spark leaves its sockets to the garbage collector, which then warns."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
+
+
+@pytest.fixture(scope="package")
+def spark_parts() -> None:
+    """Java, the jars, and pyspark; and only in one of the two ways the tests run, since nothing here is compiled."""
+    if os.environ.get("IXION_EXPECT") == "interpreted":
+        pytest.skip("the same in both runs; done in the compiled one")
+    need(JARS)
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        if os.environ.get("CI") == "true":
+            pytest.fail("needs pyspark, which is not installed", pytrace=False)
+        pytest.skip("needs pyspark, which is not installed")
+
+
+@pytest.fixture(scope="package")
+def spark(spark_parts: None) -> Iterator[SparkSession]:
+    from ixion.pipelines import open_session
+    from tests.pipelines.support import SMALL, spark_jars
+
+    session = open_session("tests", formats=("avro", "delta", "iceberg"), conf=SMALL, jars=spark_jars())
+    yield session
+    session.stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()  # what Spark leaves open must not be found while another package is tested
+
+
+@pytest.fixture(scope="package")
+def broker(spark_parts: None) -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def lab(spark: SparkSession, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
+    """A topic named after the test, and a folder."""
+    topic = request.node.name.replace("[", "-").replace("]", "").replace("_", "-")
+    broker.create_topic(topic, partitions=2)
+    return Lab(spark=spark, bootstrap=broker.bootstrap, folder=tmp_path, topic=topic)

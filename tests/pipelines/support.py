@@ -1,0 +1,89 @@
+"""What the tests of pipelines share: sending records, writing pipeline files, reading tables without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Producer
+
+from devtools import jars
+from ixion.pipelines.spec import read_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ixion.pipelines.figures import RunFigures
+    from ixion.pipelines.pipeline import Pipeline
+
+JARS = "spark-4.0.0"
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they start much faster so
+    "spark.python.worker.faulthandler.enabled": "false",
+}
+Value = str | bytes | dict[str, Any] | None
+
+
+def spark_jars() -> tuple[str, ...]:
+    """As `--jars` takes them, without those that pyspark brings in other versions."""
+    folder = Path(jars.classpath(JARS).partition(":")[0])
+    ours = ("spark-", "kafka-clients", "commons-pool2", "delta-", "iceberg-")
+    return tuple(str(path) for path in sorted(folder.glob("*.jar")) if path.name.startswith(ours))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    spark: SparkSession
+    bootstrap: str
+    folder: Path
+    topic: str
+
+    def send(self, *values: Value, topic: str | None = None, key: str | None = None, partition: int = 0) -> None:
+        send(self.bootstrap, topic or self.topic, values, key=key, partition=partition)
+
+    def pipeline(self, text: str, name: str = "p", source: str = "") -> Pipeline:
+        """A pipeline over this topic; TEXT is the file without its [source], SOURCE what to add to that."""
+        from ixion.pipelines import Pipeline
+
+        head = f'name = "{name}"\n'
+        rest = f'[source]\nbootstrap = "{self.bootstrap}"\n'
+        if "topics =" not in source and "pattern =" not in source:
+            rest += f'topics = ["{self.topic}"]\n'
+        return Pipeline(read_spec(f"{head}{rest}{source}\n{text}", file=f"{name}.toml", folder=self.folder))
+
+    def run(self, text: str, name: str = "p", source: str = "") -> RunFigures:
+        return self.pipeline(text, name, source).run(self.spark)
+
+    def rows(self, path: str = "out") -> list[dict[str, Any]]:
+        return parquet_rows(self.folder / path)
+
+
+def send(
+    bootstrap: str, topic: str, values: Iterable[Value], *, key: str | None = None, partition: int = 0, **more: Any
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **more})
+    for value in values:
+        data = json.dumps(value) if isinstance(value, dict) else value
+        producer.produce(topic, data, key, partition)
+    assert producer.flush(30) == 0, "the broker did not take all records"
+
+
+def parquet_rows(folder: Path) -> list[dict[str, Any]]:
+    """As a reader sees them that knows nothing of Spark."""
+    import pyarrow.dataset
+
+    if not folder.is_dir():
+        return []
+    found: list[dict[str, Any]] = pyarrow.dataset.dataset(folder, partitioning="hive").to_table().to_pylist()
+    return found
+
+
+def column(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """Sorted, nulls first."""
+    return sorted((row[name] for row in rows), key=lambda value: (value is not None, value))

@@ -1,0 +1,145 @@
+"""From bytes to columns: every format, what is wrong with a record, what drifts, what else a record carries."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError
+from tests.pipelines.support import Lab, Value, column
+
+OUT = '[[sinks]]\ntype = "parquet"\npath = "out"\n'
+AVRO = '{"type":"record","name":"o","fields":[{"name":"id","type":"string"},{"name":"n","type":"int"}]}'
+
+
+def avro(name: str, n: int) -> bytes:
+    """A string is its length and its bytes, numbers are zigzag varints; these are small."""
+    return bytes([len(name) * 2]) + name.encode() + bytes([n * 2])
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "rows", "bad"),
+    [
+        (
+            'type = "json"\nschema = "id STRING, n INT"',
+            [{"id": "a", "n": 1}, {"id": "b", "n": 2}, "garbage", "[1]", "", '{"id": "c", "n": "many"}'],
+            [{"id": "a", "n": 1}, {"id": "b", "n": 2}],
+            ["not a JSON object"] * 3 + ["not of the type in the schema: n"],
+        ),
+        (
+            'type = "csv"\nschema = "id STRING, n INT"\noptions = { sep = ";" }',
+            ["a;1", "b;2", "c;many"],
+            [{"id": "a", "n": 1}, {"id": "b", "n": 2}],
+            ["not a line of the schema"],
+        ),
+        (
+            f"type = \"avro\"\nschema = '''{AVRO}'''",
+            [avro("a", 1), avro("b", 2), b"\xff"],
+            [{"id": "a", "n": 1}, {"id": "b", "n": 2}],
+            ["not a record of the Avro schema"],
+        ),
+        ('type = "text"', ["a", "ü", None], [{"value": "a"}, {"value": "ü"}, {"value": None}], []),
+        ('type = "bytes"', [b"\x00\xff", None], [{"value": b"\x00\xff"}, {"value": None}], []),
+    ],
+    ids=["json", "csv", "avro", "text", "bytes"],
+)
+def test_a_format(lab: Lab, declared: str, sent: list[Value], rows: list[dict[str, Any]], bad: list[str]) -> None:
+    lab.send(*sent)
+    figures = lab.run(f"[format]\n{declared}\n{OUT}")
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (len(sent), len(rows), len(bad))
+    assert sorted(lab.rows(), key=str) == sorted(rows, key=str)
+    quarantine = lab.rows("out_quarantine")
+    assert sorted(row["reason"] for row in quarantine) == bad
+    sent_bytes = [json.dumps(value) if isinstance(value, dict) else value for value in sent]
+    for row in quarantine:
+        assert (row["topic"], row["partition"]) == (lab.topic, 0)
+        original = sent_bytes[row["offset"]]
+        assert row["value"] == (original.encode() if isinstance(original, str) else original)
+
+
+def test_a_schema_is_inferred_once_and_then_kept(lab: Lab) -> None:
+    lab.send(*({"id": f"{number}", "price": number + 0.5} for number in range(20)), {"id": "odd", "price": "free"})
+    text = f'[format]\ntype = "json"\n{OUT}'
+    plan = lab.pipeline(text).check(lab.spark)
+    assert plan.schema == "`id` string, `price` double"
+    lab.run(text)
+    lab.send({"id": "new", "price": 1.0, "colour": "red"})
+    lab.run(text)
+    assert lab.pipeline(text).check(lab.spark).schema == plan.schema
+    assert set(lab.rows()[0]) == {"id", "price"}
+    assert len(lab.rows()) == 21
+    assert [row["reason"] for row in lab.rows("out_quarantine")] == ["not of the type in the schema: price"]
+
+
+def test_nothing_to_infer_from_is_said(lab: Lab) -> None:
+    with pytest.raises(PipelineError, match="no json record yet to infer a schema from") as caught:
+        lab.run(f'[format]\ntype = "json"\n{OUT}')
+    assert caught.value.retry
+
+
+DRIFT = 'type = "json"\nschema = "id STRING, n INT"\n[format.drift]\n'
+SENT: list[Value] = [
+    {"id": "same", "n": 1},
+    {"id": "new", "n": 2, "x": {"y": 3}},
+    {"id": "missing"},
+    {"id": "retyped", "n": "a"},
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "accepted", "reasons"),
+    [
+        ('new = "quarantine"', ["missing", "same"], ["new fields: x", "not of the type in the schema: n"]),
+        ('missing = "quarantine"\nretyped = "null"', ["new", "retyped", "same"], ["missing fields: n"]),
+    ],
+    ids=["new", "missing"],
+)
+def test_drift_has_a_policy(lab: Lab, policy: str, accepted: list[str], reasons: list[str]) -> None:
+    lab.send(*SENT)
+    lab.run(f"[format]\n{DRIFT}{policy}\n{OUT}")
+    assert column(lab.rows(), "id") == accepted
+    assert column(lab.rows("out_quarantine"), "reason") == reasons
+
+
+def test_new_fields_can_be_kept(lab: Lab) -> None:
+    lab.send(*SENT[:2])
+    lab.run(f'[format]\n{DRIFT}new = "keep"\n{OUT}')
+    extra = {row["id"]: row["_extra"] for row in lab.rows()}
+    assert extra["same"] is None
+    assert json.loads(extra["new"]) == {"x": '{"y":3}'}
+
+
+def test_drift_that_must_not_be_stops_before_anything_is_written(lab: Lab) -> None:
+    lab.send(*SENT)
+    with pytest.raises(PipelineError, match=f"new fields: x at {lab.topic}-0 offset 1"):
+        lab.run(f'[format]\n{DRIFT}new = "fail"\n{OUT}')
+    assert lab.rows() == []
+
+
+def test_a_row_carries_what_its_record_had(lab: Lab) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": lab.bootstrap})
+    producer.produce(lab.topic, '{"n": 1}', "k", 1, timestamp=1_769_846_400_123, headers=[("h", b"1"), ("h", None)])
+    producer.produce(lab.topic, '{"n": 2}', None, 1)  # no key
+    producer.produce(lab.topic, None, "k", 1)  # a tombstone
+    producer.flush()
+    include = 'include = ["topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers"]'
+    lab.run(f'[format]\ntype = "json"\nschema = "n INT"\n{OUT}', source=include)
+    first, second, third = sorted(lab.rows(), key=lambda row: row["_offset"])
+    assert (first["n"], first["_topic"], first["_partition"], first["_offset"]) == (1, lab.topic, 1, 0)
+    assert first["_timestamp"].timestamp() * 1000 == 1_769_846_400_123
+    assert (first["_key"], first["_key_bytes"]) == ("k", b"k")
+    assert first["_headers"] == [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]
+    assert (second["n"], second["_key"]) == (2, None)
+    assert (third["n"], third["_key"]) == (None, "k")
+
+
+@pytest.mark.parametrize(("policy", "kept", "quarantined"), [("drop", 1, 0), ("quarantine", 1, 1)])
+def test_tombstones_have_a_policy(lab: Lab, policy: str, kept: int, quarantined: int) -> None:
+    lab.send({"n": 1}, None, key="k")
+    figures = lab.run(f'[format]\ntype = "json"\nschema = "n INT"\ntombstones = "{policy}"\n{OUT}')
+    assert (len(lab.rows()), len(lab.rows("out_quarantine"))) == (kept, quarantined)
+    assert figures.dropped + figures.quarantined == 1
