@@ -7,7 +7,6 @@ marker removed, no log recovered for nothing.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 import stat
@@ -53,8 +52,10 @@ def log_dirs(config: BrokerConfig) -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    if host == "localhost":
+    if host in ("localhost", "127.0.0.1", "::1"):
         return True
+    import ipaddress  # 4 ms that the usual start can do without
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

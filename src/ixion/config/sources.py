@@ -9,9 +9,9 @@ setting only if it is one, or nearly: others have variables, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from ixion.config.broker import BrokerConfig, listener_of
@@ -32,7 +32,7 @@ class Loaded:
 
 
 def load(
-    *, file: Path | None = None, environment: Mapping[str, str] | None = None, assignments: Sequence[str] = ()
+    *, file: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None, assignments: Sequence[str] = ()
 ) -> Loaded:
     given: dict[str, str] = {}
     warnings: list[str] = []
@@ -54,11 +54,12 @@ def load(
     return Loaded(given=given, config=config, warnings=tuple(warnings))
 
 
-def _from_file(file: Path | None) -> Iterable[tuple[str, str]]:
+def _from_file(file: str | os.PathLike[str] | None) -> Iterable[tuple[str, str]]:
     if file is None:
         return ()
     try:
-        return parse_properties(file.read_text(encoding="utf-8")).items()
+        with open(file, encoding="utf-8") as opened:
+            return parse_properties(opened.read()).items()
     except (OSError, ValueError) as error:
         raise InvalidSettingError("the settings file", str(file), f"a readable properties file ({error})") from None
 

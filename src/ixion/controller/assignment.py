@@ -9,7 +9,7 @@ each round, so that the followers of one leader are spread as well. Five brokers
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Sequence
 
 from ixion.model.errors import ErrorCode, KafkaError
@@ -26,9 +26,9 @@ def assign(
         )
     count = len(brokers)
     if start < 0:
-        start = random.randrange(count)
+        start = drawn(count)
     if shift < 0:
-        shift = random.randrange(count)
+        shift = drawn(count)
     placed = []
     for partition in range(first, first + partitions):
         if partition > 0 and partition % count == 0:
@@ -62,3 +62,8 @@ def check_assignment(given: dict[int, tuple[int, ...]], brokers: Sequence[int], 
         unknown = [broker for broker in replicas if broker not in brokers]
         if unknown:
             raise refuse(f"partition {number} names brokers that are not there: {unknown}")
+
+
+def drawn(count: int) -> int:
+    """One of 0 … count - 1, by chance; `random` would be 3 ms of every start."""
+    return int.from_bytes(os.urandom(4), "big") % count

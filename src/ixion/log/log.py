@@ -19,7 +19,6 @@ An error of the disk (OSError) takes the log's whole directory offline; see `hom
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
 from typing import Final
 
@@ -274,7 +273,11 @@ class Log:
         self.segments.add(segment)
         self.new_names = True
         jitter = self.config.segment_jitter_ms
-        self._jitter_ms = random.randrange(min(jitter, self.config.segment_ms)) if jitter else 0
+        self._jitter_ms = 0
+        if jitter:
+            from random import randrange  # most logs have none
+
+            self._jitter_ms = randrange(min(jitter, self.config.segment_ms))
 
     # Offsets.
 
