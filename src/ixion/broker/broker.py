@@ -13,10 +13,12 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Callable
 from typing import Final
 
 from ixion.broker import preflight
 from ixion.broker.errors import StartupError
+from ixion.broker.pages import bind_pages
 from ixion.broker.parts import Options, Parts
 from ixion.broker.startup import run_steps
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
@@ -56,6 +58,10 @@ class Broker:
         parts.config = DynamicConfig(self._loaded.given)
         parts.paths = preflight.log_dirs(config)
         parts.on_fatal = self.failed.set
+        if parts.options.pages is not None:
+            parts.web = bind_pages(parts.options.pages, parts.options.allow_remote)
+            if parts.web is not None:
+                parts.undo.append(("pages", parts.web.close))
         try:
             self._open_metadata()
             await run_steps(parts)
@@ -96,6 +102,13 @@ class Broker:
             parts.replicas.wake_all(partition.key)
         await self._take_down(drain_ms)
         logger.info("stopped in %.0f ms", (time.perf_counter() - begun) * 1e3)
+
+    async def abandon(self) -> None:
+        """End as a process that is killed: nothing more is answered or written. For tests of what comes after."""
+        parts = self.parts
+        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, "metadata": parts.store.abandon}
+        parts.undo[:] = [(name, instead.get(name, action)) for name, action in parts.undo]
+        await self._take_down(0)
 
     async def _take_down(self, drain_ms: int) -> None:
         parts = self.parts

@@ -6,9 +6,11 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
+from ixion.broker.pages import PagesAt
 from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
@@ -24,6 +26,9 @@ from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.loop_timer import LoopTimer
 
+if TYPE_CHECKING:
+    from ixion.web.server import WebServer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -32,6 +37,7 @@ class Options:
     allow_remote: bool = False  # listen on other addresses than the loopback
     metadata_in_memory: bool = False  # for tests: the tree is gone when the broker is
     owns_process: bool = False  # the broker may tune what belongs to the whole process
+    pages: PagesAt | None = None  # metrics and health over HTTP
 
 
 class Parts:
@@ -61,6 +67,7 @@ class Parts:
     transactions: TransactionCoordinator
     services: Services
     dispatch: Dispatch
+    web: WebServer | None
     undo: list[tuple[str, Callable[[], object]]]
 
     background: set[asyncio.Task[None]]  # kept, or they could be collected while they run
@@ -68,6 +75,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.undo = []
+        self.web = None
         self.background = set()
         self.on_fatal = lambda: None
 

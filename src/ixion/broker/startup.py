@@ -26,6 +26,7 @@ from ixion.broker.errors import (
 )
 from ixion.broker.internal_topics import make_internal_topics
 from ixion.broker.limits import follow_limits, limits_of, listeners_of
+from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
 from ixion.broker.scheduler import Scheduler
 from ixion.broker.upkeep import keep_session, schedule
@@ -410,7 +411,9 @@ async def processors(parts: Parts) -> None:
 
 
 async def started(parts: Parts) -> None:
-    """27. All that was made for the start is left alone by the garbage collector from here on."""
+    """27. Metrics are shown; all that was made for the start is left alone by the garbage collector from here on."""
+    if parts.web is not None:
+        await show_pages(parts, parts.web)
     if parts.options.owns_process:
         relax_collector()
     logger.info("broker %d of cluster %s has started", parts.node_id, parts.cluster_id)

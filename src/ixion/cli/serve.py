@@ -18,12 +18,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ixion import __version__
 from ixion.broker.logs import FORMATS, LEVELS, configure_logs
-from ixion.broker.process import age_seconds, raise_file_limit
+from ixion.broker.pages import PagesAt
+from ixion.broker.process import age_seconds, loop_factory, raise_file_limit
 from ixion.config.errors import InvalidSettingError
 from ixion.config.sources import Loaded, load
 
@@ -72,6 +73,13 @@ def parse(words: list[str]) -> argparse.Namespace:
         help="short for --set listeners=PLAINTEXT://127.0.0.1:N (default: 9092; 0: any)",
     )
     parser.add_argument("--allow-remote", action="store_true", help="listeners may be open to other machines")
+    parser.add_argument(
+        "--metrics-port",
+        type=pages_at,
+        default=PagesAt(),
+        metavar="[HOST:]N|off",
+        help="/metrics and /healthz over HTTP (default: 127.0.0.1:9644, and none if that is taken; 0: any)",
+    )
     parser.add_argument("--log-format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--log-level", choices=LEVELS, default="warning", help="default: warning")
     parser.add_argument("--quiet", action="store_true", help="do not say when it is ready")
@@ -80,6 +88,14 @@ def parse(words: list[str]) -> argparse.Namespace:
         if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
             parser.error(f"--{option} is short for --set {name}=…; give one of the two")
     return chosen
+
+
+def pages_at(text: str) -> PagesAt | None:
+    """ValueError, which argparse reports, if it is not an address."""
+    if text == "off":
+        return None
+    host, _, port = text.rpartition(":")
+    return PagesAt(host.strip("[]") or "127.0.0.1", int(port), required=True)
 
 
 def assignments(chosen: argparse.Namespace) -> list[str]:
@@ -96,7 +112,7 @@ async def serve(loaded: Loaded, chosen: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number, stop)
-    broker = Broker(loaded, Options(allow_remote=chosen.allow_remote, owns_process=True))
+    broker = Broker(loaded, Options(allow_remote=chosen.allow_remote, owns_process=True, pages=chosen.metrics_port))
     try:
         if not await start_unless(stop, broker.start()):
             return 0
@@ -138,7 +154,9 @@ def announce(broker: Broker, quiet: bool) -> None:
     addresses = ", ".join(f"{endpoint.host or '*'}:{endpoint.port}" for endpoint in broker.endpoints)
     data = ", ".join(short_path(path) for path in broker.parts.paths)
     age_ms = age_seconds() * 1e3
-    logger.info("ready", extra={"addresses": addresses, "data": data, "after_ms": round(age_ms)})
+    web = broker.parts.web
+    pages = web.url if web is not None else "off"
+    logger.info("ready", extra={"addresses": addresses, "data": data, "pages": pages, "after_ms": round(age_ms)})
     if not quiet:
         try:
             print(f"ixion {__version__} ready on {addresses} in {age_ms:.0f} ms, data in {data}", flush=True)
@@ -170,11 +188,3 @@ def leave_now(why: str, code: int) -> NoReturn:
 def refuse(error: Exception | str) -> int:
     print(f"ixion serve: {error}", file=sys.stderr, flush=True)
     return 1
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop  # where there is none, asyncio's own serves
-    return uvloop.new_event_loop

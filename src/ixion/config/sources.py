@@ -32,7 +32,10 @@ class Loaded:
 
 
 def load(
-    *, file: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None, assignments: Sequence[str] = ()
+    *,
+    file: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    assignments: Sequence[str] = (),
 ) -> Loaded:
     given: dict[str, str] = {}
     warnings: list[str] = []

@@ -99,6 +99,13 @@ class EmbeddedStore:
                 self._closed = True
                 self._connection.close()
 
+    def abandon(self) -> None:
+        """Lets go of the file and writes nothing, as a crash would: sessions are left to expire."""
+        with self._locked():
+            if not self._closed:
+                self._closed = True
+                self._connection.close()
+
     # For the sessions.
 
     @contextmanager

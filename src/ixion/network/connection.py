@@ -59,6 +59,7 @@ class Connection:
         self._clock = shared.clock
         self._pool = shared.pool
         self._counters = shared.counters
+        self._times = shared.times
         self._wire = ServerConnection(shared.limits.request_max_bytes, shared.limits.first_request_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
@@ -277,8 +278,11 @@ class Connection:
         self._channel.send_request(request)
 
     def _sent(self) -> None:
+        request = self._in_flight
         self._in_flight = None
         self.last_active_ns = self._clock()
+        if request is not None:
+            self._times.note(request.frame.api_key, self.last_active_ns - request.received_ns)
         self._wire.answered()
         if self._ended and self._reason == "shutdown":
             self.close("shutdown")

@@ -11,6 +11,7 @@ from ixion.network.counters import Counters
 from ixion.network.limits import NetworkLimits
 from ixion.network.memory_pool import MemoryPool
 from ixion.network.request_channel import RequestChannel
+from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
 from ixion.network.strangers import Strangers
 from ixion.timer.clock import Clock
@@ -40,6 +41,7 @@ class Shared:
         self.pool = MemoryPool(limits.queued_max_request_bytes)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()
+        self.times = RequestTimes()
         self.strangers = Strangers()
 
 

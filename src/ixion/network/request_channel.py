@@ -145,6 +145,7 @@ class RequestChannel:
         """A handler answers what it can; whoever raises leaves the connection without an answer, so it ends."""
         request.release()
         connection = request.connection
+        connection.processor.plane.shared.times.note_failed(request.frame.api_key)
         if isinstance(error, (DecodeError, UnsupportedVersionError)):
             connection.refuse("bad_request", str(error))
             return

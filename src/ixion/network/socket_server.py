@@ -26,6 +26,7 @@ from ixion.network.processor import Processor
 from ixion.network.quotas import ConnectionQuotas
 from ixion.network.request import Handler
 from ixion.network.request_channel import RequestChannel
+from ixion.network.request_times import RequestTimes
 from ixion.network.snapshot import ChannelSnapshot, NetworkSnapshot
 from ixion.timer.clock import Clock, system_clock
 from ixion.timer.timer import Timer
@@ -71,6 +72,10 @@ class SocketServer:
     @property
     def limits(self) -> NetworkLimits:
         return self._shared.limits
+
+    @property
+    def times(self) -> RequestTimes:
+        return self._shared.times
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -1,18 +1,33 @@
-"""The broker on a thread of its own, for whoever is not on an event loop."""
+"""The broker on a thread of its own, for whoever tests against it.
+
+    with Broker() as broker:                              # or start() and stop()
+        broker.create_topic("orders", partitions=3)
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+    async with Broker() as broker: ...                    # the same for those on an event loop of their own
+
+Where the data is: in a temporary directory that is gone with the broker; with `memory=True` in a file system in memory,
+where there is one with room; with `data=…` in a directory that stays, so that a later broker finds it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.pages import PagesAt
 from ixion.broker.parts import Options
-from ixion.config.sources import load
+from ixion.broker.process import loop_factory
+from ixion.config.sources import Loaded, load
 from ixion.controller.topics import NewTopic
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -29,70 +44,79 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "16777216",
 }
+MEMORY: Final = "/dev/shm"  # noqa: S108 - the data goes into a fresh directory there, which only this user can read
+MEMORY_MIN: Final = 512 << 20  # bytes that must be free there; containers often have next to nothing
+DRAIN_MS: Final = 1_000
 
 
 class Broker:
-    """`settings` are the broker's, by Kafka's names: `Broker({"auto.create.topics.enable": "false"})`.
+    """`settings` are the broker's, by Kafka's names: `Broker({"auto.create.topics.enable": False})`."""
 
-    With `data` given the data stays there, and a later broker finds it; else it is in a temporary directory, and gone
-    with the broker.
-    """
-
-    def __init__(self, settings: Mapping[str, Any] | None = None, *, data: str | None = None) -> None:
-        self._data = data
+    def __init__(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        memory: bool = False,
+        metrics: bool = False,
+    ) -> None:
+        if data is not None and memory:
+            raise ValueError("data is kept in a directory or in memory; give one of data and memory")
+        self._data = None if data is None else os.fspath(data)
+        self._memory = memory
+        self._metrics = metrics
         self._temporary: str | None = None
         self._settings = {**DEFAULTS, **{name: _text(value) for name, value in (settings or {}).items()}}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: RealBroker | None = None
-        self.bootstrap = ""  # host:port, once it is started
+        self._end: asyncio.Future[bool] | None = None  # True: cleanly
+        self._bootstrap = ""
+
+    @property
+    def running(self) -> bool:
+        return self._broker is not None
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port, for `bootstrap.servers`."""
+        self._running()
+        return self._bootstrap
+
+    @property
+    def metrics_url(self) -> str:
+        web = self._running()[1].parts.web
+        if web is None:
+            raise RuntimeError("this broker shows no metrics; make it with Broker(metrics=True)")
+        return f"{web.url}/metrics"
 
     def start(self) -> Self:
+        """Returns when the broker is ready. What keeps it from starting is raised, and nothing is left of it."""
         if self._thread is not None:
-            raise RuntimeError("the broker has been started already")
-        data = self._data
-        if data is None:
-            data = self._temporary = tempfile.mkdtemp(prefix="ixion-")
-        assignments = [f"{name}={value}" for name, value in {"log.dirs": data, **self._settings}.items()]
-        broker_options = Options(allow_remote=True, metadata_in_memory=self._data is None)
-        ready = threading.Event()
-        failure: list[BaseException] = []
-
-        async def run() -> None:
-            broker = RealBroker(load(assignments=assignments), broker_options)
-            try:
-                await broker.start()
-            except BaseException as error:
-                failure.append(error)
-                ready.set()
-                return
-            self._loop = asyncio.get_running_loop()
-            self._broker = broker
-            self._stopping = asyncio.Event()
-            endpoint = broker.endpoints[0]
-            self.bootstrap = f"{endpoint.host}:{endpoint.port}"
-            ready.set()
-            await self._stopping.wait()
-            await broker.stop(drain_ms=1000)
-
-        self._thread = threading.Thread(target=_run_loop, args=(run,), name="ixion-broker", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if failure:
-            self._thread.join()
-            self._thread = None
-            self._remove()
-            raise failure[0]
+            raise RuntimeError("the broker is running already; stop() it first")
+        ready: Future[None] = Future()
+        try:
+            loaded = self._load()
+            self._thread = threading.Thread(target=self._live, args=(loaded, ready), name="ixion-broker", daemon=True)
+            self._thread.start()
+            ready.result()
+        except BaseException:
+            if self._thread is not None:
+                self._thread.join()
+            self._forget()
+            raise
+        atexit.register(self.stop)
         return self
 
     def stop(self) -> None:
         """Stop as a broker should; what was written stays if `data` was given. Doing it twice is harmless."""
-        thread, loop = self._thread, self._loop
-        if thread is not None and loop is not None:
-            loop.call_soon_threadsafe(self._stopping.set)
-            thread.join()
-        self._thread = self._loop = self._broker = None
-        self._remove()
+        self._leave(cleanly=True)
+
+    def kill(self) -> None:
+        """End as a process that is killed: nothing more is answered or written, no log is closed. With `data` given,
+        the next start finds what a crash leaves."""
+        self._running()
+        self._leave(cleanly=False)
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> None:
         """Settings by their names with underscores for dots: `create_topic("t", 3, cleanup_policy="compact")`."""
@@ -104,9 +128,9 @@ class Broker:
 
     def call(self, work: Callable[[RealBroker], Awaitable[T]]) -> T:
         """Do something on the broker's own loop, and wait for it."""
-        loop, broker = self._loop, self._broker
-        if loop is None or broker is None:
-            raise RuntimeError("the broker is not running")
+        loop, broker = self._running()
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("this is the broker's own thread; await the work instead")
 
         async def run() -> T:
             return await work(broker)
@@ -121,23 +145,93 @@ class Broker:
     ) -> None:
         self.stop()
 
-    def _remove(self) -> None:
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    # On the caller's thread.
+
+    def _running(self) -> tuple[asyncio.AbstractEventLoop, RealBroker]:
+        if self._loop is None or self._broker is None:
+            raise RuntimeError("the broker is not running; use it within `with Broker() as broker:`, or start() it")
+        return self._loop, self._broker
+
+    def _load(self) -> Loaded:
+        data = self._data
+        if data is None:
+            data = self._temporary = tempfile.mkdtemp(prefix="ixion-", dir=_memory() if self._memory else None)
+        settings = {"log.dirs": data, **self._settings}
+        loaded = load(assignments=[f"{name}={value}" for name, value in settings.items()])
+        if loaded.warnings:
+            raise ValueError(
+                "; ".join(loaded.warnings).replace(" in --set", "")
+            )  # a typo, and a test that tests nothing
+        return loaded
+
+    def _leave(self, *, cleanly: bool) -> None:
+        thread, loop, end = self._thread, self._loop, self._end
+        if thread is not None and loop is not None and end is not None:
+
+            def tell() -> None:
+                if not end.done():
+                    end.set_result(cleanly)
+
+            try:
+                loop.call_soon_threadsafe(tell)
+            except RuntimeError:
+                pass  # its loop is closed: it has ended meanwhile
+            thread.join()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._thread = self._loop = self._broker = self._end = None
+        atexit.unregister(self.stop)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
 
+    # On the broker's thread.
 
-def _run_loop(run: Callable[[], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await run()
+    def _live(self, loaded: Loaded, ready: Future[None]) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve(loaded, ready))
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
 
+    async def _serve(self, loaded: Loaded, ready: Future[None]) -> None:
+        options = Options(
+            allow_remote=True,
+            metadata_in_memory=self._data is None,
+            pages=PagesAt(port=0, required=True) if self._metrics else None,
+        )
+        broker = RealBroker(loaded, options)
+        await broker.start()
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.create_future()
+        self._broker = broker
+        endpoint = broker.endpoints[0]
+        self._bootstrap = f"{endpoint.host}:{endpoint.port}"
+        ready.set_result(None)
+        if await self._end:
+            await broker.stop(DRAIN_MS)
+        else:
+            await broker.abandon()
+
+
+def _memory() -> str | None:
+    """A file system in memory with room for tests; None: there is none, the usual place has to do."""
     try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main())
-    else:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(main())
+        status = os.statvfs(MEMORY)
+    except OSError:
+        return None
+    return MEMORY if status.f_bavail * status.f_frsize >= MEMORY_MIN and os.access(MEMORY, os.W_OK) else None
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,71 @@
+"""The broker's pages over HTTP: on which port, and what they are read off. The same rule holds as for listeners: only
+this machine sees them, unless somebody has said otherwise."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from ixion.broker.errors import StartupError
+from ixion.broker.preflight import is_loopback
+
+if TYPE_CHECKING:
+    from ixion.broker.parts import Parts
+    from ixion.web.families import Sources
+    from ixion.web.server import WebServer
+
+logger = logging.getLogger(__name__)
+
+
+class PagesAt(NamedTuple):
+    host: str = "127.0.0.1"
+    port: int = 9644
+    required: bool = False  # whether the broker is not to start without them
+
+
+def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | None:
+    """None if the port is taken and nobody insists."""
+    from ixion.web.server import WebServer
+
+    if not is_loopback(at.host) and not allow_remote:
+        raise StartupError(
+            f"metrics on {at.host}:{at.port} could be read from other machines: take 127.0.0.1,"
+            " or start with --allow-remote if that is what you want"
+        )
+    try:
+        return WebServer(at.host, at.port)
+    except OSError as error:
+        said = f"{at.host}:{at.port} cannot be had for metrics: {error.strerror or error}"
+        if at.required:
+            raise StartupError(
+                f"{said}; choose another with --metrics-port, or none with --metrics-port off"
+            ) from error
+        logger.warning("%s; there are none", said)
+        return None
+
+
+async def show_pages(parts: Parts, web: WebServer) -> None:
+    from ixion import __version__
+    from ixion.web.pages import pages
+
+    title = f"ixion {__version__}, broker {parts.node_id} of cluster {parts.cluster_id}"
+    await web.start(pages(title, parts.logs, lambda: sources(parts)))
+
+
+def sources(parts: Parts) -> Sources:
+    from ixion import __version__
+    from ixion.network.request_times import BOUNDS_NS
+    from ixion.web.families import Sources
+
+    replicas = parts.replicas
+    return Sources(
+        info={"version": __version__, "cluster_id": parts.cluster_id, "node_id": str(parts.node_id)},
+        network=parts.server.snapshot,
+        times=parts.server.times,
+        bounds_ns=BOUNDS_NS,
+        timer=parts.timer,
+        replicas=replicas,
+        logs=parts.logs,
+        image=parts.image,
+        purgatories=(replicas.produce, replicas.fetch, replicas.delete_records, replicas.elect_leader),
+    )

@@ -1,0 +1,202 @@
+"""What is measured, family by family, read off the parts of the broker when somebody asks.
+
+Nothing here is on the way of a request. A broker with very many partitions writes a long page; the loop gets its turn
+between portions of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ixion.protocol.registry import ApiKey
+from ixion.web.exposition import Exposition, Labels
+from ixion.web.process import process
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+    from ixion.log.manager import LogManager
+    from ixion.metadata.image import ClusterImage
+    from ixion.network import NetworkSnapshot
+    from ixion.network.request_times import RequestTimes
+    from ixion.purgatory.purgatory import DelayedOperationPurgatory
+    from ixion.replica.manager import ReplicaManager
+    from ixion.timer.timer import Timer
+
+PORTION: Final = 200  # partitions written before the loop gets its turn; some 2 ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    info: Mapping[str, str]
+    network: Callable[[], NetworkSnapshot]
+    times: RequestTimes
+    bounds_ns: Iterable[int]
+    timer: Timer
+    replicas: ReplicaManager
+    logs: LogManager
+    image: ClusterImage
+    purgatories: tuple[DelayedOperationPurgatory, ...]
+
+
+async def metrics(sources: Sources) -> str:
+    page = Exposition()
+    page.gauge("ixion_info", "What runs here.", [(sources.info, 1)])
+    requests(page, sources)
+    network(page, sources.network())
+    waiting(page, sources)
+    replicas(page, sources.replicas, sources.image)
+    await logs(page, sources.logs)
+    process(page)
+    return page.text()
+
+
+def requests(page: Exposition, sources: Sources) -> None:
+    by_api = [({"api": api_name(key)}, times) for key, times in sources.times.by_key().items()]
+    page.histogram(
+        "ixion_request_seconds",
+        "From a request read whole to its answer sent, waiting included.",
+        [bound / 1e9 for bound in sources.bounds_ns],
+        [(labels, times.buckets, int(times.sum_ns) / 1e9) for labels, times in by_api],
+    )
+    page.counter(
+        "ixion_requests_failed_total",
+        "Requests that were not understood or whose handler failed; their connections were closed.",
+        [(labels, times.failed) for labels, times in by_api],
+    )
+
+
+def network(page: Exposition, now: NetworkSnapshot) -> None:
+    page.gauge("ixion_connections", "Open connections.", of("listener", now.connections))
+    page.gauge("ixion_connection_addresses", "Addresses that have one.", now.addresses)
+    page.counter("ixion_connections_accepted_total", "Connections accepted.", now.accepted)
+    page.counter("ixion_connections_closed_total", "Connections closed, by reason.", of("reason", now.closed))
+    page.counter("ixion_requests_total", "Requests read.", now.requests)
+    page.counter("ixion_responses_total", "Answers sent.", now.responses)
+    bytes_moved = {"in": now.bytes_in, "out": now.bytes_out}
+    page.counter("ixion_network_bytes_total", "Bytes over all listeners.", of("direction", bytes_moved))
+    channels = now.channels
+    page.gauge(
+        "ixion_request_queue_size",
+        "Requests that wait for a handler.",
+        of("plane", {each.name: each.queued for each in channels}),
+    )
+    page.gauge(
+        "ixion_request_queue_waiting_connections",
+        "Connections that wait for room in the queue.",
+        of("plane", {each.name: each.waiting for each in channels}),
+    )
+    page.gauge(
+        "ixion_busy_handlers",
+        "Handlers that wait for a thread.",
+        of("plane", {each.name: each.busy for each in channels}),
+    )
+    page.gauge("ixion_response_queue_size", "Answers that wait to be sent.", now.queued_responses)
+    page.gauge("ixion_memory_pool_bytes", "Memory for requests; negative: no limit.", now.pool_size)
+    page.gauge("ixion_memory_pool_used_bytes", "Of it, in use.", now.pool_used)
+    page.gauge("ixion_memory_pool_waiting_connections", "Connections that wait for memory.", now.pool_waiting)
+    page.gauge("ixion_slow_readers", "Connections with an answer that has not left.", now.slow_readers)
+    page.gauge("ixion_unsent_bytes", "Bytes of such answers.", now.unsent_bytes)
+
+
+def waiting(page: Exposition, sources: Sources) -> None:
+    purgatories = [({"purgatory": each.name}, each.snapshot()) for each in sources.purgatories]
+    page.gauge("ixion_purgatory_delayed", "Operations that wait.", [(name, now.delayed) for name, now in purgatories])
+    page.gauge("ixion_purgatory_watched", "Entries in watch lists.", [(name, now.watched) for name, now in purgatories])
+    page.gauge("ixion_purgatory_keys", "Keys that are watched.", [(name, now.keys) for name, now in purgatories])
+    page.counter(
+        "ixion_purgatory_completed_total",
+        "Operations completed, before they had to wait or by an event; the rest timed out.",
+        [
+            sample
+            for name, now in purgatories
+            for sample in (
+                ({**name, "by": "first_try"}, now.completed_at_once),
+                ({**name, "by": "event"}, now.completed_by_check),
+            )
+        ],
+    )
+    timer = sources.timer.snapshot()
+    page.gauge("ixion_timer_tasks", "Tasks that wait in the wheel.", timer.size)
+    page.gauge("ixion_timer_queued_buckets", "Buckets of the wheel that hold some.", timer.queued_buckets)
+    moves = {"added": timer.added, "expired": timer.expired, "cancelled": timer.cancelled}
+    page.counter("ixion_timer_tasks_total", "What became of tasks.", of("what", moves))
+    page.counter("ixion_timer_falls_total", "Moves from a level of the wheel to a finer one.", timer.fell)
+    page.counter("ixion_timer_failures_total", "Tasks that raised.", timer.failed)
+
+
+def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> None:
+    counters = here.counters
+    page.counter("ixion_messages_in_total", "Records appended for producers.", counters.messages_in)
+    page.counter("ixion_bytes_in_total", "Their bytes, as stored.", counters.bytes_in)
+    page.counter("ixion_bytes_out_total", "Bytes of records fetched.", counters.bytes_out)
+    page.counter("ixion_fetches_total", "Fetches answered.", counters.fetches)
+    page.counter(
+        "ixion_failed_produces_total", "Partitions of produces answered with an error.", counters.failed_produces
+    )
+    page.counter("ixion_failed_fetches_total", "Partitions of fetches answered with an error.", counters.failed_fetches)
+    partitions = list(here.partitions.values())
+    led = [partition for partition in partitions if partition.leads]
+    page.gauge("ixion_topics", "Topics of the cluster.", len(image.topics))
+    page.gauge("ixion_partitions", "Replicas on this broker.", len(partitions))
+    page.gauge("ixion_leaders", "Partitions that this broker leads.", len(led))
+    page.gauge(
+        "ixion_under_replicated_partitions",
+        "Of these, those with fewer replicas in sync than there are.",
+        sum(len(partition.isr) < len(partition.replicas) for partition in led),
+    )
+    page.gauge(
+        "ixion_under_min_isr_partitions",
+        "Of these, those with too few for acks=all.",
+        sum(len(partition.isr) < partition.min_isr for partition in led),
+    )
+    page.gauge(
+        "ixion_offline_partitions",
+        "Partitions of the cluster that have no leader.",
+        sum(partition.leader < 0 for topic in image.topics.values() for partition in topic.partitions),
+    )
+    page.gauge("ixion_offline_replicas", "Replicas on this broker whose disk has failed.", len(here.offline))
+
+
+async def logs(page: Exposition, manager: LogManager) -> None:
+    homes = [directory.home for directory in manager.directories]
+    page.gauge(
+        "ixion_log_directory_offline", "Failed.", [({"directory": home.path}, int(home.offline)) for home in homes]
+    )
+    page.gauge(
+        "ixion_log_directory_full", "Takes reads only.", [({"directory": home.path}, int(home.full)) for home in homes]
+    )
+    page.gauge("ixion_unreadable_partitions", "Folders that could not be understood.", len(manager.unreadable))
+    every: list[Log] = sorted(manager.logs.values(), key=lambda log: (log.topic, log.partition))
+    labels: list[Labels] = [{"topic": log.topic, "partition": log.partition} for log in every]
+    families: tuple[tuple[str, str, Callable[[Log], int]], ...] = (
+        ("ixion_log_size_bytes", "Bytes of a partition's segments.", lambda log: log.size),
+        ("ixion_log_segments", "Segments of a partition.", lambda log: len(log.segments)),
+        ("ixion_log_start_offset", "First offset that can be read.", lambda log: log.log_start),
+        ("ixion_log_end_offset", "Offset of the next record.", lambda log: log.end_offset),
+        ("ixion_high_watermark", "First offset that consumers do not see yet.", lambda log: log.high_watermark),
+    )
+    for name, meaning, value in families:
+        samples: list[tuple[Labels, int]] = []
+        for portion in portions(len(every)):
+            samples += [(labels[index], value(every[index])) for index in portion if not every[index].closed]
+            await asyncio.sleep(0)
+        page.gauge(name, meaning, samples)
+
+
+def portions(count: int) -> Iterator[range]:
+    for start in range(0, count, PORTION):
+        yield range(start, min(start + PORTION, count))
+
+
+def of(label: str, values: Mapping[str, int]) -> list[tuple[Labels, int]]:
+    return [({label: name}, value) for name, value in values.items()]
+
+
+def api_name(key: int) -> str:
+    try:
+        return ApiKey(key).title
+    except ValueError:
+        return str(key)

@@ -1,0 +1,40 @@
+"""The port on which pages are shown. Bound before the broker starts, so that a port in use is known in time."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from ixion.web.response import Pages
+
+if TYPE_CHECKING:
+    from ixion.web.http import HttpConnection
+
+
+class WebServer:
+    def __init__(self, host: str, port: int) -> None:
+        """OSError if the port cannot be had."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=64)
+        self._server: asyncio.Server | None = None
+        self._connections: set[HttpConnection] = set()
+        self.host = host
+        self.port = int(self._socket.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    async def start(self, pages: Pages) -> None:
+        from ixion.web.http import HttpConnection
+
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: HttpConnection(pages, self._connections), sock=self._socket)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+        for connection in list(self._connections):
+            connection.abort()

@@ -1,0 +1,180 @@
+"""`ixion.testing.Broker`: its life, its data, and what it says to those who use it wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.errors import StartupError
+from ixion.config.errors import InvalidSettingError
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.testing import Broker
+from ixion.testing import broker as module
+
+
+def produce(broker: Broker, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "linger.ms": 0})
+    failed: list[object] = []
+    for value in values:
+        producer.produce("t", value, on_delivery=lambda error, _message: failed.append(error) if error else None)
+    assert producer.flush(30) == 0
+    assert failed == []
+
+
+def read(broker: Broker, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(30)
+        assert message is not None, f"only {len(found)} of {count} came"
+        assert message.error() is None
+        found.append(bytes(message.value() or b""))
+    consumer.close()
+    return found
+
+
+def log_dir(broker: Broker) -> str:
+    async def paths(real: RealBroker) -> list[str]:
+        return real.parts.paths
+
+    return broker.call(paths)[0]
+
+
+def test_records_go_in_and_come_out() -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        produce(broker, b"one", b"two")
+        assert read(broker, 2) == [b"one", b"two"]
+
+
+def test_the_temporary_directory_is_gone_with_the_broker() -> None:
+    with Broker() as broker:
+        path = log_dir(broker)
+        assert os.path.isdir(path)
+    assert not os.path.exists(path)
+
+
+def test_in_memory_where_there_is_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "MEMORY", str(tmp_path))
+    with Broker(memory=True) as broker:
+        assert Path(log_dir(broker)).parent == tmp_path
+    monkeypatch.setattr(module, "MEMORY_MIN", 1 << 62)
+    with Broker(memory=True) as broker:
+        assert Path(log_dir(broker)).parent != tmp_path
+
+
+def test_data_that_stays_is_found_by_the_next(tmp_path: Path) -> None:
+    broker = Broker(data=tmp_path / "data")
+    with broker:
+        produce(broker, b"one")
+    with broker:  # the same object may start again
+        produce(broker, b"two")
+    with Broker(data=str(tmp_path / "data")) as another:
+        assert read(another, 2) == [b"one", b"two"]
+
+
+def test_a_killed_broker_leaves_what_a_crash_leaves(tmp_path: Path) -> None:
+    broker = Broker(data=tmp_path)
+    broker.start()
+    produce(broker, b"one", b"two")
+    broker.kill()
+    assert not broker.running
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    with broker:
+        produce(broker, b"three")
+        assert read(broker, 3) == [b"one", b"two", b"three"]
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_stopping_twice_is_harmless() -> None:
+    broker = Broker().start()
+    broker.stop()
+    broker.stop()
+    assert not broker.running
+
+
+def test_starting_twice_is_an_error() -> None:
+    with Broker() as broker, pytest.raises(RuntimeError, match="running already"):
+        broker.start()
+
+
+def test_who_uses_it_before_it_runs_is_told_how() -> None:
+    broker = Broker()
+    for use in (lambda: broker.bootstrap, lambda: broker.create_topic("t"), broker.kill, lambda: broker.metrics_url):
+        with pytest.raises(RuntimeError, match="with Broker\\(\\) as broker"):
+            use()
+
+
+def test_a_wrong_setting_is_raised_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(InvalidSettingError, match=r"num\.partitions is 'x'"):
+        Broker({"num.partitions": "x"}).start()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"num\.partitoins is no setting .* num\.partitions"):
+        Broker({"num.partitoins": 3}).start()
+
+
+def test_a_failed_start_is_raised_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        broker = Broker({"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+        with pytest.raises(StartupError, match="is in use"):
+            broker.start()
+    assert list(tmp_path.iterdir()) == []
+    with broker:
+        assert broker.bootstrap == f"127.0.0.1:{port}"
+
+
+def test_one_directory_one_broker(tmp_path: Path) -> None:
+    with Broker(data=tmp_path), pytest.raises(StartupError):
+        Broker(data=tmp_path).start()
+
+
+def test_data_and_memory_contradict_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one of data and memory"):
+        Broker(data=tmp_path, memory=True)
+
+
+def test_topics_get_their_settings_and_refuse_wrong_ones() -> None:
+    with Broker({"auto.create.topics.enable": False}) as broker:
+        broker.create_topic("compacted", 3, cleanup_policy="compact", **{"segment.bytes": 1 << 20})
+        with pytest.raises(KafkaError) as caught:
+            broker.create_topic("compacted")
+        assert caught.value.code == ErrorCode.TOPIC_ALREADY_EXISTS
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        assert len(admin.list_topics("compacted", timeout=30).topics["compacted"].partitions) == 3
+        with pytest.raises(KafkaException):
+            Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"}).get_watermark_offsets(
+                TopicPartition("missing", 0), timeout=30
+            )
+
+
+def test_for_those_on_a_loop_of_their_own() -> None:
+    async def use() -> str:
+        async with Broker() as broker:
+            broker.create_topic("t")
+            return broker.bootstrap
+
+    assert asyncio.run(use()).startswith("127.0.0.1:")
+
+
+def test_the_brokers_own_thread_must_not_wait_for_itself() -> None:
+    with Broker() as broker:
+
+        async def wait_for_itself(_real: RealBroker) -> None:
+            broker.create_topic("t")
+
+        with pytest.raises(RuntimeError, match="own thread"):
+            broker.call(wait_for_itself)
