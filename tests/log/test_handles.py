@@ -37,6 +37,7 @@ class Meddler(QuickFiles):
         self.on_open: Callable[[str], None] = lambda _: None
         self.on_read: Callable[[], None] = lambda: None
         self.on_sync: Callable[[], None] = lambda: None
+        self.on_remove: Callable[[], None] = lambda: None
         self.on_close: Callable[[int], None] = lambda _: None
 
     def open_existing(self, path: str) -> int:
@@ -50,6 +51,10 @@ class Meddler(QuickFiles):
     def sync(self, fd: int) -> None:
         self.on_sync()
         os.fstat(fd)  # what a sync of a closed file would say
+
+    def remove(self, path: str) -> None:
+        self.on_remove()
+        super().remove(path)
 
     def close(self, fd: int) -> None:
         super().close(fd)
@@ -187,6 +192,19 @@ def test_a_log_is_truncated_between_the_choice_and_the_compaction(stage: Stage) 
     assert stage.cleaner.clean_dirtiest(NOW) is None
     stage.log.append_as_leader(batch(b"new"), 0)
     assert [offset for offset, _ in stored(stage.log)] == list(range(21))
+
+
+def test_a_log_has_an_active_segment_at_every_moment(stage: Stage) -> None:
+    """Some look at it without the lock, and deleting files lets other threads run."""
+    found: list[int] = []
+    stage.files.on_remove = lambda: found.append(len(stage.log.segments))
+    stage.log.truncate_fully(100)
+    assert [segment.base_offset for segment in stage.log.segments] == [100]
+    far = 100 + (1 << 31)  # beyond the reach of the segment, which is empty
+    stage.log.append_as_follower(batch(b"x", base_offset=far))
+    assert [segment.base_offset for segment in stage.log.segments] == [far]
+    assert len(found) > 8
+    assert min(found) > 0
 
 
 def test_a_deleted_log_takes_and_gives_nothing_more(stage: Stage) -> None:

@@ -256,14 +256,14 @@ class Log:
         """The same at a given offset. The caller holds the lock."""
         active = self.segments.active
         if active.size == 0:
-            if active.base_offset == base_offset:
-                return
-            self.segments.remove(active)
-            active.delete()
-        else:
-            active.seal()
-            self.producers.end_offset = base_offset
-            self.snapshots.take(self.producers, False)
+            if active.base_offset != base_offset:
+                self.start_segment(base_offset, now_ms)
+                self.segments.remove(active)
+                active.delete()
+            return
+        active.seal()
+        self.producers.end_offset = base_offset
+        self.snapshots.take(self.producers, False)
         self.start_segment(base_offset, now_ms)
 
     def start_segment(self, base_offset: int, now_ms: int) -> None:

@@ -40,11 +40,12 @@ def cut_end(log: Log, offset: int) -> None:
 def restart_at(log: Log, offset: int) -> None:
     """Drops everything; the log goes on at `offset`."""
     log.truncations += 1
-    while len(log.segments):
-        last = log.segments.active
-        log.segments.remove(last)
-        last.delete()
+    old = list(log.segments)
+    for segment in reversed(old):
+        segment.delete()
+    # There is an active segment at every moment: some look at it without the lock.
     log.start_segment(offset, log.clock_ms())
+    log.segments.replace(old, [])
     log.epochs.clear()
     log.epochs.write(False)
     log.producers.clear(offset)
