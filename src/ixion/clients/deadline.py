@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from typing import Final
 
@@ -34,14 +34,15 @@ class Deadline:
 class Pauses:
     """Pauses that double: 20, 40, 80 ms … up to a second, each by up to a fifth longer or shorter.
 
-    The fifth keeps many clients that lost the same broker from coming back at the same moment.
+    The fifth keeps many clients that lost the same broker from coming back at the same moment. (`random` would cost
+    several milliseconds of every start.)
     """
 
     def __init__(self) -> None:
         self._next_s = FIRST_PAUSE_S
 
     def next_s(self) -> float:
-        pause = self._next_s * random.uniform(0.8, 1.2)
+        pause = self._next_s * (0.8 + 0.4 * os.urandom(1)[0] / 255)
         self._next_s = min(self._next_s * 2, LONGEST_PAUSE_S)
         return pause
 

@@ -8,7 +8,7 @@ fill and the load still spreads.
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,5 +46,5 @@ class Sticky:
     def choose(self, candidates: Sequence[int]) -> int:
         """Move on to another of the partitions that have a leader."""
         others = [index for index in candidates if index != self.current]
-        self.current = random.choice(others) if others else candidates[0]
+        self.current = others[int.from_bytes(os.urandom(4)) % len(others)] if others else candidates[0]
         return self.current

@@ -70,7 +70,8 @@ class Producer:
             delivery_timeout_s=delivery_timeout_s,
         )
         self._identity: ProducerIdentity | None = None
-        self._boxes: dict[TopicPartition, Outbox] = {}
+        self._by_topic: dict[str, dict[int, Outbox]] = {}  # cheaper to look into than a dict by topic and partition
+        self._boxes: list[Outbox] = []  # the same, all of them
         self._stickies: dict[str, Sticky] = {}
         self._due_s = NEVER  # when the first open batch has lingered
 
@@ -124,7 +125,7 @@ class Producer:
     def flush(self, timeout_s: float | None = None) -> None:
         """Return when every record is settled. Raises the first failure since the last flush."""
         end_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
-        while busy := [box for box in self._boxes.values() if not box.is_idle]:
+        while busy := [box for box in self._boxes if not box.is_idle]:
             for box in busy:
                 box.seal()
             self._sender.step(busy, LONG_S)
@@ -147,11 +148,11 @@ class Producer:
     @property
     def buffered_bytes(self) -> int:
         """Sealed and not settled."""
-        return sum(box.size_in_bytes for box in self._boxes.values())
+        return sum(box.size_in_bytes for box in self._boxes)
 
     def _pump(self, now_s: float, wait_s: float) -> None:
         due_s = NEVER
-        for box in self._boxes.values():
+        for box in self._boxes:
             if box.builder is None:
                 continue
             ripe_s = box.born_s + self._linger_s
@@ -162,7 +163,7 @@ class Producer:
             else:
                 box.seal()
         self._due_s = due_s
-        self._sender.step(self._boxes.values(), min(wait_s, max(due_s - now_s, 0)))
+        self._sender.step(self._boxes, min(wait_s, max(due_s - now_s, 0)))
         self._give_up_if_fatal()
 
     def _wait_for_room(self) -> None:
@@ -172,19 +173,19 @@ class Producer:
 
     def _nap(self) -> None:
         """When no answer is due, only the pause before a retry is being waited for."""
-        if not self._sender.busy and any(box.waiting for box in self._boxes.values()):
+        if not self._sender.busy and any(box.waiting for box in self._boxes):
             time.sleep(SOON_S)
 
     def _give_up_if_fatal(self) -> None:
         if self._sender.fatal is not None:
             self._sender.refused = self._sender.fatal
-            for box in self._boxes.values():
+            for box in self._boxes:
                 box.abandon(self._sender.fatal)
             self._sender.close()  # what is still answered interests nobody any more
 
     def _box(self, topic: str, partition: int) -> Outbox:
-        place = TopicPartition(topic, partition)
-        box = self._boxes.get(place)
+        boxes = self._by_topic.setdefault(topic, {})
+        box = boxes.get(partition)
         if box is None:
             count = len(self._cluster.topic(topic, create=self._create_topics).partitions)
             if not 0 <= partition < count:
@@ -192,8 +193,9 @@ class Producer:
                 raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
             if self._identity is None:
                 self._identity = new_identity(self._cluster) if self._idempotent else NOBODY
-            box = Outbox(place, self._identity, self._batch_bytes, self._codec, self._level)
-            self._boxes[place] = box
+            place = TopicPartition(topic, partition)
+            box = boxes[partition] = Outbox(place, self._identity, self._batch_bytes, self._codec, self._level)
+            self._boxes.append(box)
         return box
 
     def _keyed(self, topic: str, key: bytes) -> int:
