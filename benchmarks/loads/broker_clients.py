@@ -108,7 +108,7 @@ def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     seen = size = 0
     while seen < count:
-        messages = consumer.consume(10_000, timeout=30)
+        messages = consumer.consume(min(10_000, count - seen), timeout=30)  # it waits for that many
         if not messages:
             raise RuntimeError(f"only {seen} of {count} records came")
         for message in messages:
