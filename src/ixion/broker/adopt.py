@@ -2,14 +2,18 @@
 
 So a directory that Apache Kafka wrote can be served, and one whose metadata was lost is not lost itself. Partitions
 that are missing in between are made, empty; settings of topics are not in the logs and are those of the broker.
+A broker that crashed after this and before it had a controller comes here again, and finds its topics known.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
-from ixion.controller.topics import new_partitions, operations_to_create
+from ixion.controller.topics import FIRST_EPOCH, new_partitions, operations_to_create
+from ixion.log.log import Log
 from ixion.log.manager import LogManager
+from ixion.metadata import paths
 from ixion.metadata.image import TopicImage
 from ixion.metadata.node import Operation
 from ixion.metadata.session import MetadataSession
@@ -17,6 +21,11 @@ from ixion.model.ids import new_id
 from ixion.replica.internal_topic import INTERNAL
 
 logger = logging.getLogger(__name__)
+
+
+def epoch_after(log: Log | None) -> int:
+    """A leader must be newer than all that wrote to its log, or readers take it for an old one."""
+    return FIRST_EPOCH if log is None else max(FIRST_EPOCH, log.epochs.latest + 1)
 
 
 def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> None:
@@ -27,8 +36,14 @@ def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> No
         if log.topic_id is not None:
             ids.setdefault(topic, log.topic_id)
     operations: list[Operation] = []
+    known = session.children(paths.TOPICS)
     for topic, count in sorted(counts.items()):
-        partitions = new_partitions([(broker_id,)] * count, [broker_id])
+        if topic in known:
+            continue
+        partitions = [
+            replace(partition, leader_epoch=epoch_after(logs.get(topic, partition.number)))
+            for partition in new_partitions([(broker_id,)] * count, [broker_id])
+        ]
         config = {"cleanup.policy": "compact"} if topic in INTERNAL else {}
         image = TopicImage(name=topic, topic_id=ids.get(topic) or new_id(), partitions=partitions, config=config)
         operations += operations_to_create(image, 0)

@@ -69,8 +69,9 @@ Step = Callable[[Parts], Awaitable[None]]
 
 async def base_nodes(parts: Parts) -> None:
     """1. The tree has the nodes that everything else hangs on."""
-    parts.fresh = parts.session.exists(paths.TOPICS) is None
-    if parts.fresh or any(parts.session.exists(path) is None for path in paths.BASE):
+    # Until there was a controller nothing can have been made but what is found on disk; see `adopt`.
+    parts.fresh = parts.session.exists(paths.CONTROLLER_EPOCH) is None
+    if any(parts.session.exists(path) is None for path in paths.BASE):
         ensure(parts.session, paths.BASE)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -141,7 +141,10 @@ class Controller:
             for number, partition in enumerate(topic.partitions):
                 if partition.leader in live and not unclean:
                     continue
-                wished = elect_leader(partition, live) or partition
+                wished = elect_leader(partition, live)
+                if wished is None:  # nobody can lead it: it waits, without a leader
+                    gone = tuple(broker for broker in partition.replicas if broker not in live)
+                    wished = partition if partition.leader < 0 else without_leader(partition, gone)
                 topic.partitions[number] = wished
                 if number in missing:
                     operations += operations_to_add(name, wished, elected.epoch)
@@ -150,12 +153,20 @@ class Controller:
             topics.append(topic)
         if operations:
             session.multi(operations)
-        known = {topic.name: len(topic.partitions) for topic in topics}
-        for topic_name, number in list(self._logs.logs):
-            if number >= known.get(topic_name, 0):
-                logger.warning("%s-%d belongs to no topic; it is deleted", topic_name, number)
-                self._logs.delete(topic_name, number)
+        self._set_strays_aside(topics)
         return elected, topics, len(operations)
+
+    def _set_strays_aside(self, topics: list[TopicImage]) -> None:
+        """Logs of no topic, or of an earlier topic of that name. They are somebody's data: nothing is deleted."""
+        known = {topic.name: topic for topic in topics}
+        for (name, number), log in list(self._logs.logs.items()):
+            topic = known.get(name)
+            if topic is not None and number < len(topic.partitions) and log.topic_id in (None, topic.topic_id):
+                continue
+            try:
+                logger.warning("%s belongs to no topic; it is kept as %s", log.name, self._logs.set_aside(name, number))
+            except KafkaError as error:
+                logger.error("%s belongs to no topic, and cannot be set aside: %s", log.name, error)
 
     def _bring_online(self, topic: TopicImage, partition: PartitionImage) -> None:
         if partition.leader != self._node_id:
@@ -184,7 +195,7 @@ class Controller:
                 outcome = TopicOutcome(name=wish.name)
                 outcomes.append(outcome)
                 try:
-                    outcome.topic = self._plan(wish)
+                    outcome.topic = self._plan(wish, {*self._image.topics, *(topic.name for topic in made)})
                     made.append(outcome.topic)
                 except KafkaError as error:
                     outcome.code = error.code
@@ -197,8 +208,8 @@ class Controller:
                         self._bring_online(topic, partition)
             return outcomes
 
-    def _plan(self, wish: NewTopic) -> TopicImage:
-        check_new_name(wish.name, self._image.topics)
+    def _plan(self, wish: NewTopic, taken: Collection[str]) -> TopicImage:
+        check_new_name(wish.name, taken)
         settings = self._config.current
         brokers = sorted(self._image.brokers)
         if wish.assignment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,7 +38,7 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_new_name(name: str, topics: Mapping[str, TopicImage]) -> None:
+def check_new_name(name: str, topics: Collection[str]) -> None:
     """A name that is allowed, free, and not the same as another one to the eyes of a metrics system."""
     check_topic_name(name)
     if name in topics:

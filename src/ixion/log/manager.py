@@ -255,18 +255,30 @@ class LogManager:
 
     def delete(self, topic: str, partition: int) -> None:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
-        with self._lock:
-            log = self.logs.pop((topic, partition), None)
+        log = self._take_out(topic, partition)
         if log is not None:
             self.retire(log)
 
     def retire(self, log: Log) -> None:
         """Closes a log that is not in use any more; its folder goes as that of a deleted one does."""
-        log.abandon()
-        doomed = os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, DELETE))
-        log.move(doomed)
+        doomed = self._rename(log, DELETE)
         with self._lock:
             self._doomed_folders.append((self.clock_ms() + log.config.file_delete_delay_ms, doomed))
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Takes out a log that belongs to no topic. Its folder is renamed and kept, for whoever misses it."""
+        log = self._take_out(topic, partition)
+        return "" if log is None else self._rename(log, STRAY)
+
+    def _take_out(self, topic: str, partition: int) -> Log | None:
+        with self._lock:
+            return self.logs.pop((topic, partition), None)
+
+    def _rename(self, log: Log, mark: str) -> str:
+        log.abandon()
+        folder = os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, mark))
+        log.move(folder)
+        return folder
 
     def reconfigure(self, topic: str) -> None:
         """The settings of a topic have changed."""

@@ -1,0 +1,60 @@
+"""A controller over a tree and logs that outlive it, as they outlive a crash."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.controller.controller import Controller
+from ixion.metadata import paths
+from ixion.metadata.embedded import EmbeddedStore
+from ixion.metadata.ensure import ensure
+from ixion.metadata.image import BrokerImage, ClusterImage
+from tests.replica.world import SELF, World
+
+T = TypeVar("T")
+
+
+class Realm:
+    def __init__(self, path: Path, settings: Mapping[str, str] | None = None, brokers: tuple[int, ...] = (SELF,)) -> None:
+        self.path = path
+        self._settings = settings or {}
+        self._brokers = brokers
+        self._open()
+
+    def _open(self) -> None:
+        self.world = World(self.path)
+        self.store = EmbeddedStore(str(self.path / "metadata.sqlite"))
+        self.session = self.store.open_session(60_000)
+        ensure(self.session, paths.BASE)
+        self.image = ClusterImage(cluster_id="c")
+        for number in self._brokers:
+            self.image.brokers[number] = BrokerImage(broker_id=number, epoch=1, endpoints={"PLAINTEXT": ("h", 1)})
+        config = DynamicConfig(self._settings)
+        self.controller = Controller(
+            SELF, self.session, self.image, self.world.replicas, self.world.logs, config, self.world.now_ms
+        )
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.world.loop.run_until_complete(asyncio.wait_for(work, 20))
+
+    def start(self, unclean: bool = False) -> None:
+        self.run(self.controller.start(unclean))
+
+    def crash(self) -> None:
+        """All that was in memory is gone; what is on disk is found again, but not used yet."""
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        self.controller.stop()
+        self.world.close()
+        self.store.close()
+
+    def folders(self) -> list[str]:
+        """Of the logs, without the marks that make them unique."""
+        names = [entry.name for path in self.world.paths for entry in Path(path).iterdir() if entry.is_dir()]
+        return sorted(name.partition(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)

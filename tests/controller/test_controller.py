@@ -1,0 +1,348 @@
+"""Topics come and go; a crash at any point leaves something that the next start can go on from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.controller.controller import MAX_PARTITIONS, TopicOutcome
+from ixion.controller.topics import NewTopic, operations_to_create
+from ixion.metadata import paths
+from ixion.metadata.ensure import ensure
+from ixion.metadata.image import PartitionImage, TopicImage
+from ixion.metadata.node import Delete
+from ixion.metadata.topic_node import decode_partition_state
+from ixion.model.errors import ErrorCode, KafkaError
+from tests.controller.realm import Realm
+from tests.replica.world import codes
+
+
+def create(realm: Realm, *wishes: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:
+    return realm.run(realm.controller.create_topics(wishes, validate_only))
+
+
+def delete(realm: Realm, *names: str) -> list[ErrorCode]:
+    return [outcome.code for outcome in realm.run(realm.controller.delete_topics(names))]
+
+
+def state(realm: Realm, name: str = "t", number: int = 0) -> tuple[int, int]:
+    """(leader, leader epoch) as the tree has them."""
+    found = decode_partition_state(name, number, realm.session.get(paths.partition_state(name, number)).data)
+    return found.leader, found.leader_epoch
+
+
+def test_a_topic_can_be_used_as_soon_as_it_is_made(realm: Realm) -> None:
+    realm.start()
+    (outcome,) = create(realm, NewTopic(name="t", partitions=2, config={"retention.ms": "1000"}))
+    assert outcome.code == ErrorCode.NONE
+    topic = realm.image.topics["t"]
+    assert realm.image.ids[topic.topic_id] is topic
+    assert [(each.leader, each.leader_epoch, each.isr) for each in topic.partitions] == [(1, 0, (1,))] * 2
+    assert codes(realm.world.produce(number=1)) == [ErrorCode.NONE]
+    assert realm.folders() == ["t-0", "t-1"]
+    assert topic.config == {"retention.ms": "1000"}
+
+
+def test_nothing_is_made_when_it_is_only_to_be_checked(realm: Realm) -> None:
+    realm.start()
+    (outcome,) = create(realm, NewTopic(name="t", partitions=2), validate_only=True)
+    assert outcome.code == ErrorCode.NONE
+    assert outcome.topic is not None
+    assert (realm.image.topics, realm.folders(), realm.session.children(paths.TOPICS)) == ({}, [], [])
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        (NewTopic(name=""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name=".."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name="a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name="ü"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name="x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name="old"), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (NewTopic(name="dot_ted"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(name="t", partitions=0), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic(name="t", partitions=-2), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic(name="t", partitions=MAX_PARTITIONS + 1), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic(name="t", replication=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic(name="t", replication=2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic(name="t", config={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
+        (NewTopic(name="t", config={"retentoin.ms": "1"}), ErrorCode.INVALID_CONFIG),
+        (NewTopic(name="t", assignment={0: (2,)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic(name="t", assignment={1: (1,)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic(name="t", assignment={0: ()}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic(name="t", assignment={0: (1, 1)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic(name="t", assignment={0: (1,)}, partitions=1), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_made_does_not_hold_up_the_others(realm: Realm, wish: NewTopic, code: ErrorCode) -> None:
+    realm.start()
+    create(realm, NewTopic(name="old"), NewTopic(name="dot.ted"))
+    refused, made = create(realm, wish, NewTopic(name="good"))
+    assert (refused.code, made.code) == (code, ErrorCode.NONE)
+    assert refused.message
+    assert set(realm.image.topics) == {"old", "dot.ted", "good"}
+
+
+def test_the_same_name_twice_in_one_request_is_made_once(realm: Realm) -> None:
+    realm.start()
+    outcomes = create(realm, NewTopic(name="t"), NewTopic(name="t"), NewTopic(name="a.b"), NewTopic(name="a_b"))
+    assert [outcome.code for outcome in outcomes] == [
+        ErrorCode.NONE,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+
+
+def test_two_at_once_who_want_the_same_topic(realm: Realm) -> None:
+    realm.start()
+
+    async def both() -> list[list[TopicOutcome]]:
+        return await asyncio.gather(*(realm.controller.create_topics([NewTopic(name="t")]) for _ in range(2)))
+
+    assert [outcomes[0].code for outcomes in realm.run(both())] == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+def test_a_deleted_topic_is_gone_everywhere_and_its_name_is_free(realm: Realm) -> None:
+    realm.start()
+    told: list[list[str]] = []
+    realm.controller.on_topics_deleted.append(told.append)
+    create(realm, NewTopic(name="t", partitions=2), NewTopic(name="other"))
+    before = realm.image.topics["t"].topic_id
+    realm.world.produce()
+    waiting = realm.world.fetch(1)
+    assert delete(realm, "t", "t", "none") == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [result.code for result in waiting] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert told == [["t"]]
+    assert realm.session.children(paths.TOPICS) == ["other"]
+    assert realm.session.children(paths.DELETE_TOPICS) == []
+    assert before not in realm.image.ids
+    assert codes(realm.world.produce()) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    create(realm, NewTopic(name="t"))
+    assert realm.image.topics["t"].topic_id != before
+    (result,) = realm.world.produce()
+    assert (result.code, result.first_offset) == (ErrorCode.NONE, 0)
+
+
+def test_deletion_can_be_forbidden(tmp_path: Path) -> None:
+    realm = Realm(tmp_path, {"delete.topic.enable": "false"})
+    try:
+        realm.start()
+        create(realm, NewTopic(name="t"))
+        assert delete(realm, "t") == [ErrorCode.TOPIC_DELETION_DISABLED]
+        assert "t" in realm.image.topics
+    finally:
+        realm.close()
+
+
+def test_partitions_are_added_at_the_end(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t", partitions=2))
+    realm.world.produce(number=1)
+    realm.run(realm.controller.create_partitions("t", 4, None))
+    assert [each.number for each in realm.image.topics["t"].partitions] == [0, 1, 2, 3]
+    assert codes(realm.world.produce(number=3)) == [ErrorCode.NONE]
+    realm.crash()
+    realm.start()
+    assert len(realm.image.topics["t"].partitions) == 4
+    (result,) = realm.world.fetch(number=1)
+    assert len(result.records) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "assignment", "code"),
+    [
+        ("none", 3, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 2, None, ErrorCode.INVALID_PARTITIONS),
+        ("t", 1, None, ErrorCode.INVALID_PARTITIONS),
+        ("t", -1, None, ErrorCode.INVALID_PARTITIONS),
+        ("t", MAX_PARTITIONS + 1, None, ErrorCode.INVALID_PARTITIONS),
+        ("t", 3, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 3, [(1,), (1,)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 3, [(7,)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 3, [()], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_partitions_that_cannot_be_added(realm: Realm, name: str, count: int, assignment: Any, code: ErrorCode) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t", partitions=2))
+    with pytest.raises(KafkaError) as refused:
+        realm.run(realm.controller.create_partitions(name, count, assignment))
+    assert refused.value.code == code
+    assert len(realm.image.topics["t"].partitions) == 2
+
+
+def test_a_clean_restart_keeps_the_epochs_and_an_unclean_one_raises_them(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    topic_id = realm.image.topics["t"].topic_id
+    realm.world.produce(b"a", b"b")
+    assert (realm.controller.epoch, state(realm)) == (1, (1, 0))
+    realm.crash()
+    realm.start(unclean=False)
+    assert (realm.controller.epoch, state(realm)) == (2, (1, 0))
+    realm.crash()
+    realm.start(unclean=True)
+    assert (realm.controller.epoch, state(realm)) == (3, (1, 1))
+    partition = realm.world.replicas.partition("t", 0)
+    assert partition is not None
+    assert (partition.leader_epoch, partition.log.end_offset, partition.log.high_watermark) == (1, 2, 2)
+    assert realm.image.topics["t"].topic_id == topic_id
+    (result,) = realm.world.fetch(epoch=0)
+    assert result.code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_crash_after_the_tree_and_before_the_logs(realm: Realm) -> None:
+    """The tree has the topic, so the next start makes what is missing."""
+    realm.start()
+    topic = TopicImage(
+        name="t",
+        topic_id=b"i" * 16,
+        partitions=[PartitionImage(number=0, leader=1, leader_epoch=0, isr=(1,), replicas=(1,))],
+        config={"retention.ms": "77"},
+    )
+    realm.session.multi(operations_to_create(topic, 1))
+    realm.crash()
+    realm.start(unclean=True)
+    assert realm.image.topics["t"].config == {"retention.ms": "77"}
+    assert codes(realm.world.produce()) == [ErrorCode.NONE]
+
+
+def test_a_crash_after_the_topic_and_before_its_partition_states(realm: Realm) -> None:
+    """As Kafka's own controller may leave it: assignment written, leaders not yet chosen."""
+    realm.start()
+    create(realm, NewTopic(name="t", partitions=2))
+    where = paths.partition_state("t", 1)
+    realm.session.multi([Delete(where), Delete(paths.partition("t", 1))])
+    realm.crash()
+    realm.start()
+    assert codes(realm.world.produce(number=1)) == [ErrorCode.NONE]
+    assert state(realm, "t", 1) == (1, 0)
+
+
+@pytest.mark.parametrize("logs_gone", [False, True])
+def test_a_crash_in_the_middle_of_a_deletion(realm: Realm, logs_gone: bool) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t", partitions=2), NewTopic(name="kept"))
+    realm.world.produce(topic="kept")
+    ensure(realm.session, [paths.delete_topic("t")])
+    if logs_gone:
+        for number in (0, 1):
+            realm.world.logs.delete("t", number)
+    realm.crash()
+    realm.start(unclean=True)
+    assert list(realm.image.topics) == ["kept"]
+    assert realm.session.children(paths.TOPICS) == ["kept"]
+    assert realm.session.children(paths.DELETE_TOPICS) == []
+    assert realm.session.exists(paths.config("topics", "t")) is None
+    assert realm.folders() == ["kept-0", "t-0-delete", "t-1-delete"]
+    assert len(realm.world.fetch(topic="kept")[0].records) > 0
+
+
+def test_logs_of_no_topic_are_set_aside_and_kept(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    realm.world.logs.create("lost", 3)
+    realm.world.logs.create("t", 7)
+    realm.crash()
+    realm.start()
+    assert realm.folders() == ["lost-3-stray", "t-0", "t-7-stray"]
+    realm.crash()
+    realm.start()
+    assert realm.folders() == ["lost-3-stray", "t-0", "t-7-stray"]
+
+
+def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    realm.world.produce()
+    realm.session.multi([*_forget(realm, "t")])
+    realm.session.multi(
+        operations_to_create(
+            TopicImage(
+                name="t",
+                topic_id=b"n" * 16,
+                partitions=[PartitionImage(number=0, leader=1, leader_epoch=0, isr=(1,), replicas=(1,))],
+                config={},
+            ),
+            1,
+        )
+    )
+    realm.crash()
+    realm.start()
+    assert realm.folders() == ["t-0", "t-0-stray"]
+    (result,) = realm.world.produce()
+    assert (result.code, result.first_offset) == (ErrorCode.NONE, 0)
+
+
+def _forget(realm: Realm, name: str) -> list[Any]:
+    from ixion.controller.topics import operations_to_delete
+
+    return operations_to_delete(realm.session, name)
+
+
+def test_a_partition_whose_brokers_are_all_gone_has_no_leader(realm: Realm) -> None:
+    realm.start()
+    partition = PartitionImage(number=0, leader=2, leader_epoch=6, isr=(2,), replicas=(2, 3))
+    topic = TopicImage(name="t", topic_id=b"i" * 16, partitions=[partition], config={})
+    realm.session.multi(operations_to_create(topic, 1))
+    realm.crash()
+    realm.start()
+    found = realm.image.topics["t"].partitions[0]
+    assert (found.leader, found.leader_epoch, found.isr, found.offline) == (-1, 7, (2,), (2, 3))
+    assert codes(realm.world.produce()) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_elections(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    keys = [("t", 0), ("none", 0)]
+    for unclean in (False, True):
+        assert realm.run(realm.controller.elect_leaders(keys, unclean)) == {
+            ("t", 0): ErrorCode.ELECTION_NOT_NEEDED,
+            ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+
+
+def test_a_failed_directory_leaves_its_partitions_without_a_leader(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    waiting = realm.world.fetch()
+    partition = realm.world.replicas.partition("t", 0)
+    assert partition is not None
+    partition.log.home.fail("reading", OSError(5, "Input/output error"))
+    realm.run(realm.controller.directory_failed(partition.log.home.path))
+    found = realm.image.topics["t"].partitions[0]
+    assert (found.leader, found.leader_epoch, found.offline) == (-1, 1, (1,))
+    assert state(realm) == (-1, 1)
+    assert [result.code for result in waiting] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert codes(realm.world.produce()) == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+def test_in_sync_replicas_are_written_down_before_they_count(tmp_path: Path) -> None:
+    realm = Realm(tmp_path, brokers=(1, 2))
+    try:
+        realm.start()
+        create(realm, NewTopic(name="t", assignment={0: (1, 2)}))
+        partition = realm.world.replicas.partition("t", 0)
+        assert partition is not None
+
+        async def later(work: Callable[[], object]) -> None:
+            work()
+            while partition._isr_wanted is not None:
+                await asyncio.sleep(0)
+
+        realm.world.clock.advance(10_001)
+        over = realm.world.produce(timeout_ms=100_000)
+        realm.run(later(realm.world.replicas.shrink_isr))
+        assert partition.isr == realm.image.topics["t"].partitions[0].isr == (1,)
+        assert codes(over) == [ErrorCode.NONE]
+        realm.run(later(lambda: realm.world.follower_fetches(2, 1)))
+        assert partition.isr == realm.image.topics["t"].partitions[0].isr == (1, 2)
+    finally:
+        realm.close()
