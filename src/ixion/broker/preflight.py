@@ -13,6 +13,7 @@ import stat
 
 from ixion.broker.errors import StartupError
 from ixion.config.broker import BrokerConfig
+from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
 from ixion.config.listeners import Endpoint, listeners
 from ixion.config.log_settings import LOG_DIRS
 from ixion.log.lock import FILE_NAME as LOCK_FILE
@@ -37,9 +38,17 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
                 )
             warnings.append(f"listener {endpoint} is open to everybody who can reach it: there is no authentication")
         check_port(endpoint)
+    check_authorizer(config)
     for path in log_dirs(config):
         check_directory(path)
     return warnings
+
+
+def check_authorizer(config: BrokerConfig) -> None:
+    """Everybody may do everything, and whoever configured it otherwise must not be left in that belief."""
+    name = config[AUTHORIZER_CLASS_NAME]
+    if name:
+        raise StartupError(f"authorizer.class.name is {name!r}, but authorisation is not supported yet; remove it")
 
 
 def log_dirs(config: BrokerConfig) -> list[str]:

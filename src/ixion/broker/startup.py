@@ -28,6 +28,7 @@ from ixion.broker.internal_topics import make_internal_topics
 from ixion.broker.limits import follow_limits, limits_of, listeners_of
 from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
+from ixion.broker.preflight import check_authorizer
 from ixion.broker.scheduler import Scheduler
 from ixion.broker.upkeep import keep_session, schedule
 from ixion.config import cluster_settings as cluster
@@ -364,10 +365,8 @@ async def transaction_coordinator(parts: Parts) -> None:
 
 
 async def authorizer(parts: Parts) -> None:
-    """21. Who may do what. Everybody may, and whoever configured it otherwise must not be left in that belief."""
-    name = parts.config.current[cluster.AUTHORIZER_CLASS_NAME]
-    if name:
-        raise StartupError(f"authorizer.class.name is {name!r}, but authorisation is not supported yet; remove it")
+    """21. Who may do what: everybody, everything. Looked at again, now with what was set while brokers ran."""
+    check_authorizer(parts.config.current)
 
 
 async def fetch_manager(parts: Parts) -> None:

@@ -1,0 +1,251 @@
+"""The 27 steps in their order, taken down in reverse, and what stops a broker from starting."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from ixion.broker import startup
+from ixion.broker.errors import (
+    InconsistentBrokerIdError,
+    InconsistentBrokerMetadataError,
+    InconsistentClusterIdError,
+    StartupError,
+)
+from ixion.broker.parts import Parts
+from ixion.config.errors import InvalidSettingError
+from ixion.controller.topics import NewTopic
+from ixion.log.files import Files
+from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
+from ixion.metadata import paths
+from tests.broker.support import broker_on, contents, run, running
+
+ORDER = (
+    "base_nodes cluster_id directory_papers cluster_check broker_id dynamic_config scheduler quotas log_manager"
+    " metadata_cache credentials socket_server replica_manager registration write_papers token_manager controller"
+    " admin_manager group_coordinator transaction_coordinator authorizer fetch_manager request_handlers handler_pool"
+    " config_manager processors started"
+).split()
+
+
+def test_there_are_27_steps_in_this_order_and_each_says_its_number() -> None:
+    assert [step.__name__ for step in startup.STEPS] == ORDER
+    for number, step in enumerate(startup.STEPS, 1):
+        assert (step.__doc__ or "").startswith(f"{number}. ")
+
+
+def test_each_step_is_logged_with_its_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        with caplog.at_level(logging.INFO, "ixion.broker"):
+            async with running(tmp_path / "d"):
+                pass
+
+    run(work)
+    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("start-up")]
+    assert [line.split()[2] for line in lines] == ORDER
+    assert all(re.search(r"\d+\.\d ms$", line) for line in lines)
+
+
+def test_what_was_started_last_is_stopped_first(tmp_path: Path) -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        broker = broker_on(tmp_path / "d")
+        await broker.start()
+        made = [name for name, _ in broker.parts.undo]
+        stopped: list[str] = []
+        for place, (name, action) in enumerate(broker.parts.undo):
+
+            def note(name: str = name, action: object = action) -> object:
+                stopped.append(name)
+                return action() if callable(action) else None
+
+            broker.parts.undo[place] = (name, note)
+        await broker.stop(drain_ms=100)
+        return made, stopped
+
+    made, stopped = run(work)
+    assert made[:4] == ["timer", "metadata", "scheduler", "logs"]
+    assert stopped == [name for name in reversed(made) if name != "socket server"]
+
+
+@pytest.mark.parametrize("failing", ORDER)
+def test_whichever_step_fails_all_is_taken_down_and_the_next_start_succeeds(
+    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made before is closed: the directory is free, the file unlocked, and no task or thread is left."""
+    steps = list(startup.STEPS)
+
+    async def fail(parts: Parts) -> None:
+        raise StartupError("no")
+
+    async def work() -> None:
+        monkeypatch.setattr(startup, "STEPS", tuple(fail if s.__name__ == failing else s for s in steps))
+        with pytest.raises(StartupError, match=r"^no$"):
+            await broker_on(tmp_path / "d").start()
+        assert not (tmp_path / "d").exists()
+        monkeypatch.setattr(startup, "STEPS", tuple(steps))
+        async with running(tmp_path / "d"):
+            pass
+
+    run(work)
+
+
+def papers(path: Path, cluster_id: str | None = "c", node_id: int | None = 1) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    write_meta_properties(
+        Files(), str(path / FILE_NAME), MetaProperties(version=0, cluster_id=cluster_id, node_id=node_id)
+    )
+    return path
+
+
+def refused(*where: Path, because: str, kind: type[Exception] = StartupError, **settings: str) -> None:
+    """The start fails with one line that says why, and nothing on the disk is other than before."""
+
+    async def work() -> None:
+        await broker_on(*where, **settings).start()
+
+    before = contents(*where)
+    with pytest.raises(kind, match=because) as error:
+        run(work)
+    assert "\n" not in str(error.value)
+    assert contents(*where) == before
+
+
+def test_directories_of_two_brokers(tmp_path: Path) -> None:
+    one, two = papers(tmp_path / "1", node_id=1), papers(tmp_path / "2", node_id=2)
+    refused(one, two, because="different brokers", kind=InconsistentBrokerMetadataError)
+
+
+def test_directories_of_two_clusters(tmp_path: Path) -> None:
+    one, two = papers(tmp_path / "1", cluster_id="c"), papers(tmp_path / "2", cluster_id="d")
+    refused(one, two, because="different brokers", kind=InconsistentBrokerMetadataError)
+
+
+def test_papers_that_cannot_be_read(tmp_path: Path) -> None:
+    where = papers(tmp_path / "1")
+    (where / FILE_NAME).write_bytes(b"version=7\nnode.id=many\n")
+    refused(where, because="meta.properties", kind=InconsistentBrokerMetadataError)
+
+
+def test_another_broker_id_than_the_directory_has(tmp_path: Path) -> None:
+    where = papers(tmp_path / "1", node_id=5)
+    refused(where, because="broker.id is 6.*broker 5", kind=InconsistentBrokerIdError, broker_id="6")
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A directory that a broker has used: with metadata, a topic, its papers."""
+    where = tmp_path / "used"
+
+    async def work() -> None:
+        async with running(where) as broker:
+            await broker.parts.controller.create_topics([NewTopic(name="t")])
+
+    run(work)
+    return where
+
+
+def test_metadata_of_another_cluster(used: Path) -> None:
+    (used / FILE_NAME).unlink()
+    papers(used, cluster_id="another", node_id=1001)
+    refused(used, because="belongs to cluster another", kind=InconsistentClusterIdError)
+
+
+def test_another_broker_id_than_a_used_directory_has(used: Path) -> None:
+    refused(used, because="broker.id is 7", kind=InconsistentBrokerIdError, broker_id="7")
+
+
+def test_a_port_in_use(used: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for where in (used, tmp_path / "new"):
+            refused(where, because=f"127.0.0.1:{port} is in use", listeners=f"PLAINTEXT://127.0.0.1:{port}")
+
+
+def test_a_directory_that_another_broker_uses(used: Path) -> None:
+    async def work() -> None:
+        async with running(used):
+            before = {path: data for path, data in contents(used).items() if "sqlite" not in path}
+            with pytest.raises(StartupError, match="lock|in use") as error:
+                await broker_on(used).start()
+            assert "\n" not in str(error.value)
+            assert {path: data for path, data in contents(used).items() if "sqlite" not in path} == before
+
+    run(work)
+
+
+def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("mine")
+    refused(tmp_path / "f", because="is not a directory")
+    refused(tmp_path / "f" / "below", because="cannot be made|is not a directory|cannot be used")
+    assert (tmp_path / "f").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    where = tmp_path / "d"
+    where.mkdir(mode=0o500)
+    refused(where, because="cannot be read and written")
+
+
+def test_metadata_that_is_no_metadata(used: Path) -> None:
+    (used / "metadata.sqlite").write_bytes(b"this is not a database, and nobody should write over it" * 100)
+    refused(used, because="metadata.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("settings", "because"),
+    [
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:0", "advertised.listeners": "PLAINTEXT://example.org:9092"},
+            "--allow-remote",
+        ),
+        ({"listeners": "PLAINTEXT://:0"}, "--allow-remote"),
+        ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "not supported yet"),
+        ({"authorizer.class.name": "kafka.Authorizer"}, "authorisation is not supported"),
+    ],
+)
+def test_what_would_leave_a_door_open(used: Path, tmp_path: Path, settings: dict[str, str], because: str) -> None:
+    for where in (used, tmp_path / "new"):
+        refused(where, because=because, **settings)
+
+
+@pytest.mark.parametrize("setting", [{"num.partitions": "many"}, {"log.retention.ms": "-7"}, {"listeners": "nonsense"}])
+def test_a_bad_setting_names_itself(used: Path, setting: dict[str, str]) -> None:
+    ((name, _value),) = setting.items()
+    refused(used, because=re.escape(name), kind=InvalidSettingError, **setting)
+
+
+def test_the_same_directory_twice(tmp_path: Path) -> None:
+    refused(tmp_path / "d", tmp_path / "d", because="twice")
+
+
+def test_ids_are_kept_or_drawn(tmp_path: Path) -> None:
+    async def start(where: Path, **settings: str) -> tuple[int, str]:
+        async with running(where, **settings) as broker:
+            return broker.parts.node_id, broker.parts.cluster_id
+
+    async def work() -> None:
+        node_id, cluster_id = await start(tmp_path / "drawn")
+        assert node_id > 1000  # reserved.broker.max.id
+        assert await start(tmp_path / "drawn") == (node_id, cluster_id)
+        assert (await start(tmp_path / "given", broker_id="7"))[0] == 7
+        assert (await start(tmp_path / "given"))[0] == 7
+        known = papers(tmp_path / "known", cluster_id="theirs", node_id=3)
+        assert await start(known) == (3, "theirs")
+
+    run(work)
+
+
+def test_a_broker_registers_for_as_long_as_it_runs(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with running(tmp_path / "d", broker_id="7") as broker:
+            assert broker.parts.session.exists(paths.broker(7)) is not None
+            assert broker.parts.image.controller_id == 7
+            assert broker.parts.image.brokers[7].endpoints["PLAINTEXT"] == ("127.0.0.1", broker.endpoints[0].port)
+
+    run(work)
