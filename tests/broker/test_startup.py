@@ -25,12 +25,35 @@ from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_prop
 from ixion.metadata import paths
 from tests.broker.support import broker_on, contents, run, running
 
-ORDER = (
-    "base_nodes cluster_id directory_papers cluster_check broker_id dynamic_config scheduler quotas log_manager"
-    " metadata_cache credentials socket_server replica_manager registration write_papers token_manager controller"
-    " admin_manager group_coordinator transaction_coordinator authorizer fetch_manager request_handlers handler_pool"
-    " config_manager processors started"
-).split()
+ORDER = [
+    "base_nodes",
+    "cluster_id",
+    "directory_papers",
+    "cluster_check",
+    "broker_id",
+    "dynamic_config",
+    "scheduler",
+    "quotas",
+    "log_manager",
+    "metadata_cache",
+    "credentials",
+    "socket_server",
+    "replica_manager",
+    "registration",
+    "write_papers",
+    "token_manager",
+    "controller",
+    "admin_manager",
+    "group_coordinator",
+    "transaction_coordinator",
+    "authorizer",
+    "fetch_manager",
+    "request_handlers",
+    "handler_pool",
+    "config_manager",
+    "processors",
+    "started",
+]
 
 
 def test_there_are_27_steps_in_this_order_and_each_says_its_number() -> None:
@@ -163,14 +186,14 @@ def test_a_port_in_use(used: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for where in (used, tmp_path / "new"):
-            refused(where, because=f"127.0.0.1:{port} is in use", listeners=f"PLAINTEXT://127.0.0.1:{port}")
+            refused(where, because=rf"127\.0\.0\.1:{port} is in use", listeners=f"PLAINTEXT://127.0.0.1:{port}")
 
 
 def test_a_directory_that_another_broker_uses(used: Path) -> None:
     async def work() -> None:
         async with running(used):
             before = {path: data for path, data in contents(used).items() if "sqlite" not in path}
-            with pytest.raises(StartupError, match="lock|in use") as error:
+            with pytest.raises(StartupError, match=r"lock|in use") as error:
                 await broker_on(used).start()
             assert "\n" not in str(error.value)
             assert {path: data for path, data in contents(used).items() if "sqlite" not in path} == before

@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 
 class Realm:
-    def __init__(self, path: Path, settings: Mapping[str, str] | None = None, brokers: tuple[int, ...] = (SELF,)) -> None:
+    def __init__(
+        self, path: Path, settings: Mapping[str, str] | None = None, brokers: tuple[int, ...] = (SELF,)
+    ) -> None:
         self.path = path
         self._settings = settings or {}
         self._brokers = brokers
