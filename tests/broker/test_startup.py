@@ -125,11 +125,13 @@ def papers(path: Path, cluster_id: str | None = "c", node_id: int | None = 1) ->
     return path
 
 
-def refused(*where: Path, because: str, kind: type[Exception] = StartupError, **settings: str) -> None:
+def refused(
+    *where: Path, because: str, kind: type[Exception] = StartupError, settings: dict[str, str] | None = None
+) -> None:
     """The start fails with one line that says why, and nothing on the disk is other than before."""
 
     async def work() -> None:
-        await broker_on(*where, **settings).start()
+        await broker_on(*where, **(settings or {})).start()
 
     before = contents(*where)
     with pytest.raises(kind, match=because) as error:
@@ -156,7 +158,7 @@ def test_papers_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_another_broker_id_than_the_directory_has(tmp_path: Path) -> None:
     where = papers(tmp_path / "1", node_id=5)
-    refused(where, because="broker.id is 6.*broker 5", kind=InconsistentBrokerIdError, broker_id="6")
+    refused(where, because="broker.id is 6.*broker 5", kind=InconsistentBrokerIdError, settings={"broker.id": "6"})
 
 
 @pytest.fixture
@@ -179,14 +181,18 @@ def test_metadata_of_another_cluster(used: Path) -> None:
 
 
 def test_another_broker_id_than_a_used_directory_has(used: Path) -> None:
-    refused(used, because="broker.id is 7", kind=InconsistentBrokerIdError, broker_id="7")
+    refused(used, because="broker.id is 7", kind=InconsistentBrokerIdError, settings={"broker.id": "7"})
 
 
 def test_a_port_in_use(used: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for where in (used, tmp_path / "new"):
-            refused(where, because=rf"127\.0\.0\.1:{port} is in use", listeners=f"PLAINTEXT://127.0.0.1:{port}")
+            refused(
+                where,
+                because=rf"127\.0\.0\.1:{port} is in use",
+                settings={"listeners": f"PLAINTEXT://127.0.0.1:{port}"},
+            )
 
 
 def test_a_directory_that_another_broker_uses(used: Path) -> None:
@@ -234,13 +240,13 @@ def test_metadata_that_is_no_metadata(used: Path) -> None:
 )
 def test_what_would_leave_a_door_open(used: Path, tmp_path: Path, settings: dict[str, str], because: str) -> None:
     for where in (used, tmp_path / "new"):
-        refused(where, because=because, **settings)
+        refused(where, because=because, settings=settings)
 
 
 @pytest.mark.parametrize("setting", [{"num.partitions": "many"}, {"log.retention.ms": "-7"}, {"listeners": "nonsense"}])
 def test_a_bad_setting_names_itself(used: Path, setting: dict[str, str]) -> None:
     ((name, _value),) = setting.items()
-    refused(used, because=re.escape(name), kind=InvalidSettingError, **setting)
+    refused(used, because=re.escape(name), kind=InvalidSettingError, settings=setting)
 
 
 def test_the_same_directory_twice(tmp_path: Path) -> None:

@@ -340,9 +340,9 @@ def test_in_sync_replicas_are_written_down_before_they_count(tmp_path: Path) -> 
         realm.world.clock.advance(10_001)
         over = realm.world.produce(timeout_ms=100_000)
         realm.run(later(realm.world.replicas.shrink_isr))
-        assert partition.isr == realm.image.topics["t"].partitions[0].isr == (1,)
+        assert (partition.isr, realm.image.topics["t"].partitions[0].isr) == ((1,), (1,))
         assert codes(over) == [ErrorCode.NONE]
         realm.run(later(lambda: realm.world.follower_fetches(2, 1)))
-        assert partition.isr == realm.image.topics["t"].partitions[0].isr == (1, 2)
+        assert (partition.isr, realm.image.topics["t"].partitions[0].isr) == ((1, 2), (1, 2))
     finally:
         realm.close()
