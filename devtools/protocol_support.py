@@ -1,4 +1,4 @@
-"""Writes docs/protocol-support.md from the message tables; with --check, fails if the page is stale.
+"""Writes docs/protocol-support.md from the message tables and the list of what is served; with --check, fails if the page is stale.
 
 python -m devtools.protocol_support [--check]
 """
@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 
 import ixion.protocol.stored
 from devtools.cache import CHECKOUT
+from ixion.apis.served import SERVED
 from ixion.protocol.notation import LATEST, StructMeta
 from ixion.protocol.registry import NEVER, ApiKey
 
@@ -20,15 +21,16 @@ PAGE = CHECKOUT / "docs" / "protocol-support.md"
 INTRODUCTION = """\
 # What ixion can say and understand
 
-Made from the message tables by `make support`; do not edit. Versions are those that Apache Kafka 4.3 serves; the keys
+Made from the message tables, and from the broker's own list of what it serves, by `make support`; do not edit. Versions are those that Apache Kafka 4.3 serves; the keys
 4 to 7, which it has given up, are those of 3.9. *Flexible from* is the first version with compact lengths and tagged
 fields. Produce is advertised from version 0, although 3 is the oldest that is read: librdkafka before 2.11.1
 compresses only if it finds version 0.
 
-A table here means that the messages can be read and written. Which of them a broker answers is told by its ApiVersions.
+*Served* APIs are answered in all of their versions, and ApiVersions lists just these. The messages of the others can be
+read and written, but a broker closes the connection that sends one, as Apache Kafka does with keys it does not know.
 
-| key | API | versions | flexible from | sent by | what it does |
-|---:|---|---|---|---|---|
+| key | API | served | versions | flexible from | sent by | what it does |
+|---:|---|---|---|---|---|---|
 """
 
 STORED = """
@@ -51,6 +53,7 @@ def api_rows() -> Iterator[tuple[str, ...]]:
         yield (
             str(int(api)),
             api.title,
+            "yes" if api in SERVED else "",
             span(api.oldest, api.newest),
             since(api.flexible_from),
             api.audience.value,
