@@ -1,4 +1,6 @@
-"""Writes docs/protocol-support.md from the message tables and the list of what is served; with --check, fails if the page is stale.
+"""Writes docs/protocol-support.md from the message tables and the list of what is served.
+
+With --check it writes nothing and fails if the page is stale.
 
 python -m devtools.protocol_support [--check]
 """
@@ -21,10 +23,10 @@ PAGE = CHECKOUT / "docs" / "protocol-support.md"
 INTRODUCTION = """\
 # What ixion can say and understand
 
-Made from the message tables, and from the broker's own list of what it serves, by `make support`; do not edit. Versions are those that Apache Kafka 4.3 serves; the keys
-4 to 7, which it has given up, are those of 3.9. *Flexible from* is the first version with compact lengths and tagged
-fields. Produce is advertised from version 0, although 3 is the oldest that is read: librdkafka before 2.11.1
-compresses only if it finds version 0.
+Made from the message tables, and from the broker's own list of what it serves, by `make support`; do not edit.
+Versions are those that Apache Kafka 4.3 serves; the keys 4 to 7, which it has given up, are those of 3.9. *Flexible
+from* is the first version with compact lengths and tagged fields. Produce is advertised from version 0, although 3 is
+the oldest that is read: librdkafka before 2.11.1 compresses only if it finds version 0.
 
 *Served* APIs are answered in all of their versions, and ApiVersions lists just these. The messages of the others can be
 read and written, but a broker closes the connection that sends one, as Apache Kafka does with keys it does not know.
