@@ -21,7 +21,7 @@ from ixion.config.errors import InvalidSettingError
 from ixion.config.setting import Kind, Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.controller.controller import check_topic_config
+from ixion.controller.topics import check_topic_config
 from ixion.metadata import paths
 from ixion.model.errors import ErrorCode, KafkaError
 

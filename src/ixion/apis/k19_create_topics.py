@@ -16,8 +16,7 @@ from ixion.apis.patience import in_time
 from ixion.apis.services import Services
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.controller.controller import TopicOutcome
-from ixion.controller.topics import NewTopic
+from ixion.controller.topics import NewTopic, TopicOutcome
 from ixion.metadata.image import TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID

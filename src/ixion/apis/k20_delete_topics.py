@@ -14,7 +14,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
-from ixion.controller.controller import TopicOutcome
+from ixion.controller.topics import TopicOutcome
 from ixion.metadata.image import ClusterImage, TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID, id_text

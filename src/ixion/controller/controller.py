@@ -11,19 +11,19 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, DELETE_TOPIC_ENABLE, NUM_PARTITIONS
 from ixion.config.dynamic import DynamicConfig
-from ixion.config.errors import InvalidSettingError
-from ixion.config.topic import parse_topic
 from ixion.controller.assignment import assign, check_assignment
 from ixion.controller.election import Elected, elect
 from ixion.controller.leaders import elect_leader, without_leader
 from ixion.controller.topics import (
     NewTopic,
+    TopicOutcome,
     check_new_name,
+    check_topic_config,
     new_partitions,
     operations_to_add,
     operations_to_change_state,
@@ -36,6 +36,7 @@ from ixion.controller.topics import (
 )
 from ixion.log.manager import LogManager
 from ixion.metadata import paths
+from ixion.metadata.cluster_node import encode_features
 from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import MetadataError
 from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -52,16 +53,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_PARTITIONS = 100_000  # of one topic; a number beyond it is a mistake
-
-
-@dataclass(slots=True, kw_only=True)
-class TopicOutcome:
-    """What became of one topic of a request."""
-
-    name: str
-    code: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    topic: TopicImage | None = None
 
 
 class Controller:
@@ -434,16 +425,19 @@ class Controller:
             if self.on_config_change is not None:
                 await self.on_config_change(kind, entity)
 
+    async def change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
+        """Put other levels of features in force; what `change` raises goes to the caller, and nothing is changed."""
+        async with self._turn:
+            wanted = change(dict(self._image.features))
+            if wanted != self._image.features:
+                data = encode_features(wanted)
+                stat = await self.in_thread(lambda: self._session.set(paths.FEATURES, data))
+                self._image.features = wanted
+                self._image.features_epoch = stat.version
+                self._image.version += 1
+
     def stop(self) -> None:
         self._thread.shutdown(wait=True)
-
-
-def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
-    try:
-        parse_topic(config)
-    except InvalidSettingError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
-    return dict(config)
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ixion.config.errors import InvalidSettingError
+from ixion.config.topic import parse_topic
 from ixion.log.names import check_topic_name
 from ixion.metadata import paths
 from ixion.metadata.errors import NoNodeError
@@ -38,6 +40,16 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True)
+class TopicOutcome:
+    """What became of one topic of a request."""
+
+    name: str
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic: TopicImage | None = None
+
+
 def check_new_name(name: str, topics: Collection[str]) -> None:
     """A name that is allowed, free, and not the same as another one to the eyes of a metrics system."""
     check_topic_name(name)
@@ -50,6 +62,14 @@ def check_new_name(name: str, topics: Collection[str]) -> None:
                 raise KafkaError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' collides with existing topic '{other}'"
                 )
+
+
+def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+    try:
+        parse_topic(config)
+    except InvalidSettingError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    return dict(config)
 
 
 def operations_to_create(topic: TopicImage, controller_epoch: int) -> list[Operation]:

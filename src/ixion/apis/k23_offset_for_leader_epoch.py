@@ -1,0 +1,56 @@
+"""OffsetForLeaderEpoch, 2 to 4: where the records of a leader epoch end in the log.
+
+A consumer that has read up to an offset in an epoch learns by it whether the log it reads now is a continuation of the
+one it read then (KIP-320); a follower learns where to truncate. If nothing was written in the epoch, the answer is
+about the largest one below it; -1 and -1 say that nothing is known. Version 3 brought the id of who asks: consumers
+(-1) and followers are served by the leader only, somebody who debugs (-2) by any replica.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+DEBUGGING: Final = -2
+
+
+def make(services: Services) -> Handle:
+    replicas = services.replicas
+
+    def handle(call: Call) -> OffsetForLeaderEpochResponse:
+        request = cast(OffsetForLeaderEpochRequest, call.body)
+        leader_only = call.version < 3 or request.replica_id != DEBUGGING
+        return OffsetForLeaderEpochResponse(
+            throttle_time_ms=0,
+            topics=tuple(
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=tuple(find(topic.topic, wish, leader_only) for wish in topic.partitions),
+                )
+                for topic in request.topics
+            ),
+        )
+
+    def find(topic: str, wish: OffsetForLeaderPartition, leader_only: bool) -> EpochEndOffset:
+        partition = replicas.partition(topic, wish.partition)
+        if partition is None:
+            return EpochEndOffset(error_code=replicas.why_missing(topic, wish.partition), partition=wish.partition)
+        fault = partition.fault(wish.current_leader_epoch, leader_only)
+        if fault != ErrorCode.NONE:
+            return EpochEndOffset(error_code=fault, partition=wish.partition)
+        log = partition.log
+        with log.lock:
+            epoch, end = log.epochs.end_offset(wish.leader_epoch, log.end_offset)
+        return EpochEndOffset(error_code=ErrorCode.NONE, partition=wish.partition, leader_epoch=epoch, end_offset=end)
+
+    return handle

@@ -1,0 +1,79 @@
+"""DescribeLogDirs, 1 to 5: the log directories, what lies in them and how much room there is.
+
+Asked for partitions, the answer has those only; null asks for all. A partition that is on its way to another directory
+is there twice: where it is, and where it will be (`is_future_key`), with how many records that one is behind. Version 3
+brought an error for the whole (never set here), 4 the size of the disks (KIP-827), 5 cordoned directories, of which
+there are none.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.log.directory import LogDirectory
+from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k35_describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+def make(services: Services) -> Handle:
+    logs = services.replicas.logs
+
+    def handle(call: Call) -> DescribeLogDirsResponse:
+        request = cast(DescribeLogDirsRequest, call.body)
+        wanted = (
+            None
+            if request.topics is None
+            else {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+        )
+        return DescribeLogDirsResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            results=tuple(describe(logs, directory, wanted) for directory in logs.directories),
+        )
+
+    return handle
+
+
+def describe(logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    try:
+        room = None if directory.home.offline else os.statvfs(directory.path)
+    except OSError:
+        room = None
+    if room is None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=())
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+
+    def add(log: Log, lag: int, *, future: bool) -> None:
+        key = (log.topic, log.partition)
+        if log.home is directory.home and (wanted is None or key in wanted):
+            topics.setdefault(log.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=log.partition, partition_size=log.size, offset_lag=lag, is_future_key=future
+                )
+            )
+
+    for log in list(logs.logs.values()):
+        add(log, max(log.high_watermark - log.end_offset, 0), future=False)
+    for log in list(logs.future_logs.values()):
+        current = logs.get(log.topic, log.partition)
+        add(log, -1 if current is None else current.end_offset - log.end_offset, future=True)
+    return DescribeLogDirsResult(
+        error_code=ErrorCode.NONE,
+        log_dir=directory.path,
+        topics=tuple(
+            DescribeLogDirsTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
+        ),
+        total_bytes=room.f_blocks * room.f_frsize,
+        usable_bytes=room.f_bavail * room.f_frsize,
+    )

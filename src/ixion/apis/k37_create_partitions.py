@@ -1,0 +1,48 @@
+"""CreatePartitions, 0 to 3: topics get more partitions, up to a count; never fewer.
+
+Where the new ones go is the broker's choice unless the request says so. Records that are there stay where they are, so
+keys may change their partition. Version 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.patience import in_time
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k37_create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    timer = services.timer
+
+    async def handle(call: Call) -> CreatePartitionsResponse:
+        request = cast(CreatePartitionsRequest, call.body)
+        times = Counter(topic.name for topic in request.topics)
+        wanted = {topic.name: topic for topic in request.topics}
+        results = []
+        for topic in wanted.values():
+            code, message = ErrorCode.NONE, None
+            try:
+                if times[topic.name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
+                await in_time(timer, request.timeout_ms, grow(topic, request.validate_only))
+            except KafkaError as error:
+                code, message = error.code, error.message
+            results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
+        return CreatePartitionsResponse(throttle_time_ms=0, results=tuple(results))
+
+    async def grow(topic: CreatePartitionsTopic, validate_only: bool) -> None:
+        assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
+        await controller.create_partitions(topic.name, topic.count, assignment, validate_only)
+
+    return handle

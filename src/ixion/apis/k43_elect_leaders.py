@@ -1,0 +1,97 @@
+"""ElectLeaders, 0 to 2: the preferred replica leads again (type 0), or a partition without a leader gets one at any
+price (type 1; version 1 on, KIP-460), which may lose records.
+
+Null asks for all partitions; then those that need no election are left out of the answer. Answered when this broker's
+own picture of the cluster shows the leaders that were elected (`DelayedElectLeader`), or after the timeout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.patience import in_time
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k43_elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from ixion.replica.delayed_elect_leader import DelayedElectLeader, Key
+from ixion.wire.answer import LATER
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    image = services.image
+    purgatory = services.replicas.elect_leader
+    timer = services.timer
+
+    def leader_of(topic: str, number: int) -> int:
+        partition = image.partition(topic, number)
+        return -1 if partition is None else partition.leader
+
+    async def handle(call: Call) -> Outcome:
+        request = cast(ElectLeadersRequest, call.body)
+        everywhere = request.topic_partitions is None
+        keys = [
+            (topic.topic, number)
+            for topic in request.topic_partitions or ()
+            for number in dict.fromkeys(topic.partitions)
+        ]
+        if everywhere:
+            keys = [(topic.name, each.number) for topic in image.topics.values() for each in topic.partitions]
+        if request.election_type not in (PREFERRED, UNCLEAN):
+            return refusal(keys, ErrorCode.INVALID_REQUEST, call.version)
+        try:
+            elections = controller.elect_leaders(keys, request.election_type == UNCLEAN)
+            codes = await in_time(timer, request.timeout_ms, elections)
+        except KafkaError as error:
+            return refusal(keys, error.code, call.version)
+        expected = {}
+        for key, code in codes.items():
+            partition = image.partition(*key)
+            if code == ErrorCode.NONE and partition is not None:
+                expected[key] = partition.preferred if request.election_type == PREFERRED else partition.leader
+
+        def respond(late: frozenset[Key]) -> None:
+            told = {key: ErrorCode.REQUEST_TIMED_OUT if key in late else code for key, code in codes.items()}
+            call.respond(answer(told, everywhere))
+
+        operation = DelayedElectLeader(request.timeout_ms, expected, leader_of, respond)
+        if expected:
+            purgatory.try_complete_else_watch(operation, list(expected))
+        else:
+            operation.force_complete()
+        return LATER
+
+    return handle
+
+
+def answer(codes: Mapping[Key, ErrorCode], everywhere: bool, whole: ErrorCode = ErrorCode.NONE) -> ElectLeadersResponse:
+    topics: dict[str, list[PartitionResult]] = {}
+    for (topic, number), code in codes.items():
+        if everywhere and code == ErrorCode.ELECTION_NOT_NEEDED:
+            continue
+        message = None if code == ErrorCode.NONE else code.explanation
+        topics.setdefault(topic, []).append(
+            PartitionResult(partition_id=number, error_code=code, error_message=message)
+        )
+    return ElectLeadersResponse(
+        throttle_time_ms=0,
+        error_code=whole,
+        replica_election_results=tuple(
+            ReplicaElectionResult(topic=name, partition_result=tuple(results)) for name, results in topics.items()
+        ),
+    )
+
+
+def refusal(keys: list[Key], code: ErrorCode, version: int) -> ElectLeadersResponse:
+    """Version 0 has no place for an error of the whole; the partitions have one in every version."""
+    return answer(dict.fromkeys(keys, code), False, code if version >= 1 else ErrorCode.NONE)

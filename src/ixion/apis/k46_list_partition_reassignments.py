@@ -1,0 +1,48 @@
+"""ListPartitionReassignments, 0: the moves of replicas that are under way (KIP-455). With one broker there are none;
+what the tree says of moves that another broker began is told all the same.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+
+    def handle(call: Call) -> ListPartitionReassignmentsResponse:
+        request = cast(ListPartitionReassignmentsRequest, call.body)
+        wanted = (
+            None
+            if request.topics is None
+            else {(topic.name, number) for topic in request.topics for number in topic.partition_indexes}
+        )
+        moving = []
+        for topic in image.topics.values():
+            partitions = tuple(
+                OngoingPartitionReassignment(
+                    partition_index=each.number,
+                    replicas=each.replicas,
+                    adding_replicas=each.adding,
+                    removing_replicas=each.removing,
+                )
+                for each in topic.partitions
+                if (each.adding or each.removing) and (wanted is None or (topic.name, each.number) in wanted)
+            )
+            if partitions:
+                moving.append(OngoingTopicReassignment(name=topic.name, partitions=partitions))
+        return ListPartitionReassignmentsResponse(
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(moving)
+        )
+
+    return handle

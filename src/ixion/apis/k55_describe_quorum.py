@@ -1,0 +1,89 @@
+"""DescribeQuorum, 0 to 2: who keeps the metadata. There is one controller, which is leader and only voter.
+
+Kafka's controllers agree on a log, `__cluster_metadata`; here the metadata is a tree, and what stands for the end of
+the log is the number of changes that the broker's picture of the cluster has seen. Version 1 brought times, 2 the
+controllers' addresses (KIP-853), for which those of the broker stand, as it is the controller.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.model.ids import ZERO_ID
+from ixion.protocol.messages.k55_describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+
+CLUSTER_METADATA: Final = "__cluster_metadata"
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+    clock_ms = services.clock_ms
+
+    def describe(topic: str, number: int) -> ResponsePartitionData:
+        if topic != CLUSTER_METADATA or number != 0:
+            return ResponsePartitionData(
+                partition_index=number,
+                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                error_message=f"only partition 0 of {CLUSTER_METADATA} has a quorum",
+                leader_id=-1,
+                leader_epoch=-1,
+                high_watermark=-1,
+                current_voters=(),
+                observers=(),
+            )
+        now_ms = clock_ms()
+        voter = ReplicaState(
+            replica_id=image.controller_id,
+            replica_directory_id=ZERO_ID,
+            log_end_offset=image.version,
+            last_fetch_timestamp=now_ms,
+            last_caught_up_timestamp=now_ms,
+        )
+        return ResponsePartitionData(
+            partition_index=0,
+            error_code=ErrorCode.NONE,
+            error_message="",
+            leader_id=image.controller_id,
+            leader_epoch=image.controller_epoch,
+            high_watermark=image.version,
+            current_voters=(voter,),
+            observers=(),
+        )
+
+    def handle(call: Call) -> DescribeQuorumResponse:
+        request = cast(DescribeQuorumRequest, call.body)
+        controller = image.brokers.get(image.controller_id)
+        return DescribeQuorumResponse(
+            error_code=ErrorCode.NONE,
+            error_message="",
+            topics=tuple(
+                ResponseTopicData(
+                    topic_name=topic.topic_name,
+                    partitions=tuple(describe(topic.topic_name, each.partition_index) for each in topic.partitions),
+                )
+                for topic in request.topics
+            ),
+            nodes=()
+            if controller is None or call.version < 2
+            else (
+                Node(
+                    node_id=controller.broker_id,
+                    listeners=tuple(
+                        Listener(name=name, host=host, port=port) for name, (host, port) in controller.endpoints.items()
+                    ),
+                ),
+            ),
+        )
+
+    return handle

@@ -1,0 +1,87 @@
+"""UpdateFeatures, 0 to 2: the levels of features that are in force, all of those in the request or none (KIP-584).
+
+A level must be one that the broker supports; 0 switches a feature off. Lowering one needs a type that says so: 2, a
+safe downgrade, or 3, an unsafe one; version 0 had a flag for it. Version 1 brought checking without changing. Up to
+version 1 features have results of their own, but as all fail together the error of the whole is what counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.features import SUPPORTED
+from ixion.apis.patience import in_time
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k57_update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+UPGRADE: Final = 1
+DOWNGRADES: Final = (2, 3)
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    timer = services.timer
+
+    async def handle(call: Call) -> UpdateFeaturesResponse:
+        request = cast(UpdateFeaturesRequest, call.body)
+
+        def change(current: dict[str, int]) -> dict[str, int]:
+            wanted = updated(current, request.feature_updates, call.version)
+            return current if request.validate_only else wanted
+
+        code, message = ErrorCode.NONE, None
+        try:
+            await in_time(timer, request.timeout_ms, controller.change_features(change))
+        except KafkaError as error:
+            code, message = error.code, error.message
+        return UpdateFeaturesResponse(
+            throttle_time_ms=0,
+            error_code=code,
+            error_message=message,
+            results=tuple(
+                UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message=None)
+                for update in request.feature_updates
+            )
+            if call.version < 2 and code == ErrorCode.NONE
+            else (),
+        )
+
+    return handle
+
+
+def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:
+    twice = [name for name, count in Counter(each.feature for each in updates).items() if count > 1]
+    if twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"features that are in the request twice: {', '.join(twice)}")
+    wanted = dict(current)
+    for update in updates:
+        kind = (DOWNGRADES[0] if update.allow_downgrade else UPGRADE) if version == 0 else update.upgrade_type
+        name, level, now = update.feature, update.max_version_level, current.get(update.feature, 0)
+        if name not in SUPPORTED:
+            raise refusal(name, level, f"there is no such feature; there are {', '.join(SUPPORTED)}")
+        lowest, highest = SUPPORTED[name]
+        if kind not in (UPGRADE, *DOWNGRADES):
+            raise refusal(name, level, f"{kind} is no kind of change")
+        if not lowest <= level <= highest:
+            raise refusal(name, level, f"levels {lowest} to {highest} are supported")
+        if level < now and kind == UPGRADE:
+            raise refusal(name, level, f"it is at {now}, and to lower it the request must be a downgrade")
+        if level > now and kind in DOWNGRADES:
+            raise refusal(name, level, f"it is at {now}, which a downgrade cannot raise")
+        if level == 0:
+            wanted.pop(name, None)
+        else:
+            wanted[name] = level
+    return wanted
+
+
+def refusal(name: str, level: int, why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{name} cannot be set to level {level}: {why}")

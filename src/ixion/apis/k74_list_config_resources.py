@@ -1,0 +1,51 @@
+"""ListConfigResources, 0 to 1: the names of what has settings.
+
+Version 0 listed subscriptions of client metrics only (KIP-714), of which there are none; version 1 lists any type, and
+all of them if none is named (KIP-1142). An unknown type is answered with UNSUPPORTED_VERSION, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.resources import ResourceType
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k74_list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+KNOWN: Final = frozenset(int(kind) for kind in ResourceType)
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+
+    def names(kind: int) -> list[str]:
+        if kind == ResourceType.TOPIC:
+            return list(image.topics)
+        if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+            return [str(broker) for broker in image.brokers]
+        return []
+
+    def handle(call: Call) -> ListConfigResourcesResponse:
+        request = cast(ListConfigResourcesRequest, call.body)
+        if call.version == 0:
+            kinds = [int(ResourceType.CLIENT_METRICS)]
+        else:
+            kinds = list(dict.fromkeys(request.resource_types)) or [int(kind) for kind in ResourceType]
+        known = KNOWN.issuperset(kinds)
+        return ListConfigResourcesResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
+            config_resources=tuple(
+                ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in names(kind)
+            )
+            if known
+            else (),
+        )
+
+    return handle

@@ -1,0 +1,115 @@
+"""DescribeTopicPartitions, 0: topics with all that is known of their partitions, page by page (KIP-966).
+
+Topics come in the order of their names, however they were asked for; no names ask for all. An answer has at most so
+many partitions as the request and max.request.partition.size.limit allow, and a cursor says where the next begins:
+
+    limit 3, topics a (2 partitions) and b (2)     a-0 a-1 b-0, next: b from 1 on
+    cursor (b, 1)                                  b-1
+
+A cursor that makes no sense is answered with INVALID_REQUEST for each topic that was named.
+Eligible leader replicas are not kept: an in-sync replica that is lost is out of the race.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.operations import NOT_ASKED, ON_TOPIC
+from ixion.apis.services import Services
+from ixion.config.network_settings import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from ixion.log.names import check_topic_name
+from ixion.metadata.image import ClusterImage, PartitionImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import ZERO_ID
+from ixion.protocol.messages.k75_describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ixion.replica.internal_topic import INTERNAL
+
+
+def make(services: Services) -> Handle:
+    image = services.image
+    config = services.config
+
+    def handle(call: Call) -> DescribeTopicPartitionsResponse:
+        request = cast(DescribeTopicPartitionsRequest, call.body)
+        limit = config.current[MAX_REQUEST_PARTITION_SIZE_LIMIT]
+        room = max(min(limit, request.response_partition_limit), 1)
+        named = {topic.name for topic in request.topics}
+        cursor = request.cursor
+        first = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+        if first[1] < 0 or (named and cursor is not None and first[0] not in named):
+            refused = tuple(failed(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics)
+            return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=refused)
+        topics: list[DescribeTopicPartitionsResponseTopic] = []
+        following = None
+        for name in sorted(each for each in named or image.topics if each >= first[0]):
+            if room == 0:
+                following = Cursor(topic_name=name, partition_index=0)
+                break
+            topic = image.topics.get(name)
+            if topic is None:
+                topics.append(missing(name))
+                continue
+            begin = first[1] if name == first[0] else 0
+            page = topic.partitions[begin : begin + room]
+            room -= len(page)
+            topics.append(
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=ErrorCode.NONE,
+                    name=name,
+                    topic_id=topic.topic_id,
+                    is_internal=name in INTERNAL,
+                    partitions=tuple(describe(image, each, call.listener) for each in page),
+                    topic_authorized_operations=ON_TOPIC,
+                )
+            )
+            if begin + len(page) < len(topic.partitions):
+                following = Cursor(topic_name=name, partition_index=begin + len(page))
+                break
+        return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=following)
+
+    return handle
+
+
+def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> DescribeTopicPartitionsResponsePartition:
+    code, leader = ErrorCode.NONE, partition.leader
+    if leader < 0:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    elif leader not in image.brokers or listener not in image.brokers[leader].endpoints:
+        code, leader = ErrorCode.LISTENER_NOT_FOUND, -1
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=code,
+        partition_index=partition.number,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+        offline_replicas=partition.offline,
+    )
+
+
+def missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        return failed(name, error.code, ON_TOPIC)
+    return failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ON_TOPIC)
+
+
+def failed(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=ZERO_ID,
+        is_internal=name in INTERNAL,
+        partitions=(),
+        topic_authorized_operations=operations,
+    )

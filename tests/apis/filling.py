@@ -1,0 +1,13 @@
+"""Records for topics, from a real producer."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+
+
+def fill(bootstrap: str, topic: str, partition: int = 0, count: int = 10, key: bytes | None = None) -> None:
+    """So many batches of one record each."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    for number in range(count):
+        producer.produce(topic, b"value %d" % number, key=key, partition=partition)
+        assert producer.flush(20) == 0
