@@ -43,6 +43,8 @@ from ixion.protocol.messages.k03_metadata import (
     MetadataResponseTopic,
 )
 from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ixion.protocol.messages.k19_create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from ixion.protocol.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
@@ -53,7 +55,7 @@ from ixion.wire import RequestFrame, ServerConnection
 
 SPOKEN = (
     *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA),
-    *(ApiKey.API_VERSIONS, ApiKey.INIT_PRODUCER_ID),
+    *(ApiKey.API_VERSIONS, ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS),
 )
 HELD_S = 0.02  # how long a fetch that finds nothing is held
 
@@ -229,6 +231,10 @@ class FakeBroker:
                 self.cluster.producers += 1
                 number = 6999 + self.cluster.producers
                 return InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=number, producer_epoch=0)
+            case CreateTopicsRequest():
+                return self._create(request)
+            case DeleteTopicsRequest():
+                return self._delete(request)
             case ProduceRequest():
                 return self._produce(request)
             case ListOffsetsRequest():
@@ -268,6 +274,22 @@ class FakeBroker:
             for number, node in self.cluster.nodes.items()
         )
         return MetadataResponse(brokers=brokers, controller_id=1, topics=tuple(topics))
+
+    def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        (topic,) = request.topics
+        code = ErrorCode.TOPIC_ALREADY_EXISTS if topic.name in self.cluster.leaders else ErrorCode.NONE
+        if not code:
+            self.cluster.add_topic(topic.name, [self.number] * topic.num_partitions)
+        result = CreatableTopicResult(name=topic.name, error_code=code, error_message=None)
+        return CreateTopicsResponse(throttle_time_ms=0, topics=(result,))
+
+    def _delete(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+        (topic,) = request.topics
+        code = ErrorCode.NONE if topic.name in self.cluster.leaders else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.cluster.leaders.pop(topic.name or "", None)
+        return DeleteTopicsResponse(
+            throttle_time_ms=0, responses=(DeletableTopicResult(name=topic.name, error_code=code),)
+        )
 
     def _leads(self, place: TopicPartition) -> bool:
         return self.cluster.leaders[place.topic][place.partition] == self.number

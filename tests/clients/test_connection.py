@@ -43,8 +43,8 @@ def test_an_older_broker_is_asked_for_its_versions_in_its_own(theirs: int) -> No
 
 def test_what_the_broker_does_not_speak_is_said_by_name() -> None:
     with FakeCluster(newest={ApiKey.FETCH: 4}) as fakes, connect(fakes) as connection:
-        with pytest.raises(KafkaError, match="does not offer CreateTopics") as caught:
-            connection.version(ApiKey.CREATE_TOPICS)
+        with pytest.raises(KafkaError, match="does not offer CreatePartitions") as caught:
+            connection.version(ApiKey.CREATE_PARTITIONS)
         assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
         with pytest.raises(KafkaError, match=r"Fetch is spoken by 127.0.0.1:\d+ in versions 4 to 4, by us in 12 to 18"):
             connection.version(ApiKey.FETCH, oldest=12)
