@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from confluent_kafka import Consumer
 
 from tests.cli.harness import Ixion
@@ -18,12 +19,13 @@ def filled(ixion: Ixion, count: int = 10) -> str:
 
 
 @contextmanager
-def reading(ixion: Ixion, group: str, topic: str, count: int) -> Iterator[None]:
+def reading(ixion: Ixion, group: str, topic: str, count: int, protocol: str) -> Iterator[None]:
     """A member that has read and committed so many."""
     consumer = Consumer(
         {
             "bootstrap.servers": ixion.bootstrap,
             "group.id": group,
+            "group.protocol": protocol,
             "client.id": "reader",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -46,11 +48,13 @@ def positions(ixion: Ixion, group: str) -> list[tuple[int | None, int | None, in
     return [(row["committed"], row["end"], row["lag"]) for row in rows]
 
 
-def test_a_group_at_work(ixion: Ixion) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_at_work(ixion: Ixion, protocol: str) -> None:
     topic = filled(ixion)
     group = f"{topic}-group"
-    with reading(ixion, group, topic, 4):
-        assert (group, "Stable") in [(row["group"], row["state"]) for row in ixion.json("group", "list")]
+    with reading(ixion, group, topic, 4, protocol):
+        listed = [(row["group"], row["state"], row["type"]) for row in ixion.json("group", "list")]
+        assert (group, "Stable", protocol) in listed
         found = ixion.json("group", "describe", group)
         assert (found["state"], [member["client"] for member in found["members"]]) == ("Stable", ["reader"])
         (row,) = found["partitions"]
