@@ -1,0 +1,65 @@
+"""Brokers as pytest fixtures; installing ixion is enough to have them.
+
+    def test_orders(ixion_broker):                        # a fresh broker for this test
+        ixion_broker.create_topic("orders", partitions=3)
+        run_my_service(bootstrap=ixion_broker.bootstrap)
+
+    def test_more(ixion_broker_session): ...              # one broker for the whole run
+
+    @pytest.mark.ixion(num_partitions=3, memory=True)     # settings of a fresh one, by Kafka's names
+    def test_settings(ixion_broker): ...
+
+Settings for all of them: define a fixture `ixion_settings` in your conftest.py, with session scope, that returns them.
+Every run of pytest loads this module, also those that never heard of Kafka: it imports nothing of the broker before a
+fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from ixion.testing.broker import Broker
+
+OPTIONS: Final = ("memory", "metrics")  # of Broker itself; no setting has such a name
+MARKER: Final = "ixion(**settings): settings of the ixion_broker of this test, num_partitions=3 for num.partitions"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture(scope="session")
+def ixion_settings() -> Mapping[str, Any]:
+    """Settings of all brokers of this run. Define your own to have some."""
+    return {}
+
+
+@pytest.fixture
+def ixion_broker(request: pytest.FixtureRequest, ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
+    """A broker of this test's own, ready when the test begins and gone with all its data when it ends."""
+    given = dict(ixion_settings)
+    for marker in reversed(list(request.node.iter_markers("ixion"))):  # that of the class, then that of the function
+        if marker.args:
+            raise pytest.UsageError("@pytest.mark.ixion takes settings by name: ixion(num_partitions=3)")
+        given |= marker.kwargs
+    with make(given) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def ixion_broker_session(ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
+    """One broker for the whole run: tests that use it should use topics and groups of their own."""
+    with make(ixion_settings) as broker:
+        yield broker
+
+
+def make(given: Mapping[str, Any]) -> Broker:
+    from ixion.testing.broker import Broker
+
+    options = {name: value for name, value in given.items() if name in OPTIONS}
+    settings = {name.replace("_", "."): value for name, value in given.items() if name not in OPTIONS}
+    return Broker(settings, **options)
