@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ixion.controller.controller import MAX_PARTITIONS, TopicOutcome
-from ixion.controller.topics import NewTopic, operations_to_create
+from ixion.controller.controller import MAX_PARTITIONS
+from ixion.controller.topics import NewTopic, TopicOutcome, operations_to_create
 from ixion.metadata import paths
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import PartitionImage, TopicImage

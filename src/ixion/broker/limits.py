@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.config import network_settings as settings
 from ixion.config.broker import BrokerConfig
+from ixion.config.cluster_settings import BACKGROUND_THREADS
 from ixion.config.dynamic import DynamicConfig
+from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import listeners
 from ixion.network import Listener, NetworkLimits, SocketServer
 
@@ -54,8 +58,26 @@ def overrides(text: str) -> dict[str, int]:
     return found
 
 
+# Kafka changes these while it runs; here they are those of the start, and whoever tries is told so.
+FIXED: Final = (
+    settings.LISTENERS,
+    settings.ADVERTISED_LISTENERS,
+    settings.LISTENER_SECURITY_PROTOCOL_MAP,
+    settings.NUM_NETWORK_THREADS,
+    BACKGROUND_THREADS,
+)
+
+
+def check_fixed(before: BrokerConfig, after: BrokerConfig) -> None:
+    for setting in FIXED:
+        if after.text(setting) != before.text(setting):
+            raise InvalidSettingError(setting.name, after.text(setting) or "", "no change while the broker runs")
+
+
 def follow_limits(config: DynamicConfig, server: SocketServer) -> None:
-    def changed(_before: BrokerConfig, after: BrokerConfig) -> None:
+    def changed(before: BrokerConfig, after: BrokerConfig) -> None:
+        if after[settings.NUM_IO_THREADS] != before[settings.NUM_IO_THREADS]:
+            server.change_handlers(after[settings.NUM_IO_THREADS])
         now = limits_of(after)
         if now != server.limits:
             server.change_limits(
@@ -69,4 +91,4 @@ def follow_limits(config: DynamicConfig, server: SocketServer) -> None:
                 queued_max_request_bytes=now.queued_max_request_bytes,
             )
 
-    config.listen(changed)
+    config.listen(changed, check_fixed)

@@ -139,6 +139,11 @@ class SocketServer:
         shared.quotas.set_limits(limits)
         self._close_excess()
 
+    def change_handlers(self, handlers: int) -> None:
+        """So many requests are worked on at a time from now on; what runs goes on."""
+        self._handlers = handlers
+        self._data.resize(self._shared.limits.queued_max_requests, handlers)
+
     def snapshot(self) -> NetworkSnapshot:
         shared = self._shared
         counters, quotas = shared.counters, shared.quotas

@@ -1,0 +1,189 @@
+"""Settings that are changed while the broker runs hold from then on, and after a restart; whoever changed them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+
+from ixion.broker.broker import Broker as RealBroker
+from ixion.config.dynamic import Source
+from ixion.metadata import paths
+from ixion.metadata.node import Create, Operation, Set
+from ixion.metadata.notice_node import encode_config, encode_config_change
+from ixion.model.errors import ErrorCode
+from ixion.testing.broker import Broker
+from tests.apis.asking import Asking
+from tests.apis.filling import fill
+from tests.apis.settings import BROKER, DELETE, SET, TOPIC, change, must_set, setting
+
+ID = "5"
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker({"broker.id": ID}) as running:
+        running.create_topic("t")
+        running.create_topic("short", segment_bytes=300)
+        yield running
+
+
+def send(broker: Broker, size: int) -> KafkaError | None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 10_000_000, "retries": 0})
+    told: list[KafkaError | None] = []
+    producer.produce("t", b"x" * size, on_delivery=lambda error, _message: told.append(error))
+    assert producer.flush(20) == 0
+    return told[0]
+
+
+def too_large(broker: Broker, size: int) -> bool:
+    error = send(broker, size)
+    assert error is None or error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    return error is not None
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """For what other threads do soon."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_the_largest_batch_of_topics_and_brokers(broker: Broker, asking: Asking) -> None:
+    assert not too_large(broker, 50_000)
+    must_set(asking, BROKER, "", {"message.max.bytes": "10000"})
+    assert too_large(broker, 50_000)
+    must_set(asking, BROKER, ID, {"message.max.bytes": "60000"})
+    assert not too_large(broker, 50_000)
+    must_set(asking, TOPIC, "t", {"max.message.bytes": "20000"})
+    assert too_large(broker, 50_000)
+    assert not too_large(broker, 15_000)
+    assert change(asking, TOPIC, "t", [("max.message.bytes", DELETE, None)])[0] == ErrorCode.NONE
+    assert not too_large(broker, 50_000)
+
+
+def test_retention(broker: Broker, asking: Asking) -> None:
+    fill(broker.bootstrap, "short", count=20)
+
+    async def look_after(real: RealBroker) -> int:
+        await real.parts.loop.run_in_executor(None, real.parts.logs.look_after)
+        return real.parts.replicas.partitions["short", 0].log.log_start
+
+    assert broker.call(look_after) == 0
+    must_set(asking, BROKER, "", {"log.retention.bytes": "600"})
+    assert 0 < broker.call(look_after) < 20
+    must_set(asking, TOPIC, "short", {"retention.ms": "1"})
+    # All that is in it is older than a millisecond, and goes.
+    wait_until(lambda: broker.call(look_after) == 20)
+
+
+def served(connections: list[Asking]) -> int:
+    """How many of them are answered."""
+    count = 0
+    for each in connections:
+        try:
+            count += setting(each, TOPIC, "t", "retention.ms").value is not None
+        except OSError:
+            pass
+    return count
+
+
+def test_how_many_connections_an_address_may_have(broker: Broker, asking: Asking) -> None:
+    def of_four_more() -> int:
+        with ExitStack() as opened:
+            return served([opened.enter_context(Asking(broker.bootstrap)) for _ in range(4)])
+
+    assert of_four_more() == 4
+    must_set(asking, BROKER, "", {"max.connections.per.ip": "3"})
+    wait_until(lambda: of_four_more() == 2)  # those before have been seen to be closed
+    assert change(asking, BROKER, "", [("max.connections.per.ip", DELETE, None)])[0] == ErrorCode.NONE
+    assert of_four_more() == 4
+
+
+def test_a_lowered_limit_closes_what_is_too_much(broker: Broker, asking: Asking) -> None:
+    with ExitStack() as opened:
+        others = [opened.enter_context(Asking(broker.bootstrap)) for _ in range(3)]
+        assert served(others) == 3
+        must_set(asking, BROKER, ID, {"max.connections.per.ip": "2"})
+        assert served([asking, *others]) == 2
+
+
+def test_handlers(broker: Broker, asking: Asking) -> None:
+    async def handlers(real: RealBroker) -> int:
+        return max(channel.handlers for channel in real.parts.server._channels)
+
+    assert broker.call(handlers) == 8
+    must_set(asking, BROKER, ID, {"num.io.threads": "11"})
+    assert broker.call(handlers) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("listeners", "PLAINTEXT://127.0.0.1:1"),
+        ("advertised.listeners", "PLAINTEXT://127.0.0.1:1"),
+        ("num.network.threads", "1"),
+        ("background.threads", "1"),
+    ],
+)
+def test_what_is_fixed_while_the_broker_runs(asking: Asking, name: str, value: str) -> None:
+    code, message = change(asking, BROKER, ID, [(name, SET, value)])
+    assert code == ErrorCode.INVALID_REQUEST
+    assert f"{name} is '{value}'; allowed is no change while the broker runs" == message
+
+
+def write_as_another_would(broker: Broker, kind: str, entity: str, config: dict[str, str]) -> None:
+    """Straight into the tree, with a notice: what Kafka's brokers of ZooKeeper's days and their tools do."""
+
+    async def write(real: RealBroker) -> None:
+        session = real.parts.session
+        path = paths.config(kind, entity)
+        data = encode_config(config)
+        first: Operation = Create(path, data) if session.exists(path) is None else Set(path, data)
+        notice = Create(paths.NEW_CONFIG_CHANGE, encode_config_change(f"{kind}/{entity}"), sequential=True)
+        await real.parts.controller.in_thread(lambda: session.multi([first, notice]))
+
+    broker.call(write)
+
+
+def test_changes_in_the_tree_are_followed(broker: Broker, asking: Asking) -> None:
+    write_as_another_would(broker, "topics", "t", {"max.message.bytes": "10000"})
+    wait_until(lambda: setting(asking, TOPIC, "t", "max.message.bytes").value == "10000")
+    assert too_large(broker, 50_000)
+    write_as_another_would(broker, "topics", "t", {})
+    wait_until(lambda: setting(asking, TOPIC, "t", "max.message.bytes").value != "10000")
+    assert not too_large(broker, 50_000)
+    write_as_another_would(broker, "brokers", paths.DEFAULT_ENTITY, {"message.max.bytes": "10000"})
+    wait_until(lambda: setting(asking, BROKER, ID, "message.max.bytes").config_source == Source.DYNAMIC_DEFAULT)
+    assert too_large(broker, 50_000)
+    # Whoever writes there is not checked; what cannot be taken is left out, the rest holds.
+    write_as_another_would(broker, "brokers", ID, {"message.max.bytes": "60000", "log.retention.ms": "soon"})
+    wait_until(lambda: setting(asking, BROKER, ID, "message.max.bytes").config_source == Source.DYNAMIC_BROKER)
+    assert not too_large(broker, 50_000)
+    assert setting(asking, BROKER, ID, "log.retention.ms").value is None
+
+
+def test_settings_survive_a_restart(tmp_path: Path) -> None:
+    with Broker({"broker.id": ID}, data=str(tmp_path)) as running, Asking(running.bootstrap) as asking:
+        running.create_topic("t")
+        must_set(asking, TOPIC, "t", {"max.message.bytes": "20000"})
+        must_set(asking, BROKER, "", {"log.retention.ms": "70000"})
+        must_set(asking, BROKER, ID, {"max.connections.per.ip": "60"})
+    with Broker({"broker.id": ID}, data=str(tmp_path)) as running, Asking(running.bootstrap) as asking:
+        assert too_large(running, 50_000)
+        assert setting(asking, TOPIC, "t", "retention.ms").value == "70000"
+        assert setting(asking, BROKER, ID, "max.connections.per.ip").value == "60"
+
+
+def test_a_deleted_topic_takes_its_settings_along(broker: Broker, asking: Asking) -> None:
+    must_set(asking, TOPIC, "t", {"max.message.bytes": "20000"})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics(["t"])["t"].result(20)
+    broker.create_topic("t")
+    assert setting(asking, TOPIC, "t", "max.message.bytes").config_source == Source.DEFAULT
