@@ -1,0 +1,105 @@
+"""A member of a consumer group as a client is one: sends heartbeats, takes what it is given, lets go of the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ixion.coordinators.group.caller import Caller
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from tests.coordinators.group.kit import GROUP, Answer, World
+
+Partition = tuple[str, int]
+
+
+class Client:
+    """`owned` is what the client reads, by name; a client with `clings` does not let go of anything."""
+
+    def __init__(self, world: World, member_id: str, *topics: str, **fields: Any) -> None:
+        self.world = world
+        self.member_id = member_id
+        self.epoch = 0
+        self.owned: set[Partition] = set()
+        self.clings = False
+        self.topics = topics
+        self.fields = fields
+        self.last: ConsumerGroupHeartbeatResponse | None = None
+
+    def send(self, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat with these fields, as they are; nothing is done with the answer."""
+        answer = Answer()
+        version = fields.pop("version", 1)
+        given = {"member_id": self.member_id, "member_epoch": self.epoch, **fields}
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, **given)
+        caller = Caller(version=version, client_id="client", host="/127.0.0.1")
+        self.world.groups.consumers.heartbeat(request, caller, answer)
+        self.world.run()
+        assert answer.given is not None
+        assert isinstance(answer.given, ConsumerGroupHeartbeatResponse)
+        return answer.given
+
+    def join(self, **fields: Any) -> ErrorCode:
+        self.epoch = 0
+        self.owned.clear()
+        given: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "topic_partitions": ()}
+        if "subscribed_topic_regex" not in self.fields:
+            given["subscribed_topic_names"] = self.topics
+        return self._take(self.send(**{**given, **self.fields, **fields}))
+
+    def beat(self, **fields: Any) -> ErrorCode:
+        return self._take(self.send(topic_partitions=self._owned(), **fields))
+
+    def leave(self, epoch: int = -1) -> ErrorCode:
+        return ErrorCode(self.send(member_epoch=epoch, instance_id=self.fields.get("instance_id")).error_code)
+
+    def _owned(self) -> tuple[TopicPartitions, ...]:
+        by_topic: dict[str, list[int]] = {}
+        for name, number in sorted(self.owned):
+            by_topic.setdefault(name, []).append(number)
+        return tuple(
+            TopicPartitions(topic_id=topic_id(self.world, name), partitions=tuple(numbers))
+            for name, numbers in by_topic.items()
+        )
+
+    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> ErrorCode:
+        self.last = answer
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.NONE:
+            assert answer.member_id
+            self.member_id, self.epoch = answer.member_id, answer.member_epoch
+            if answer.assignment is not None:
+                told = {
+                    (name_of(self.world, each.topic_id), number)
+                    for each in answer.assignment.topic_partitions
+                    for number in each.partitions
+                }
+                self.owned = self.owned | told if self.clings else told
+        elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+            self.owned.clear()
+        return code
+
+
+def topic_id(world: World, name: str) -> bytes:
+    topic = world.topics.by_name(name)
+    assert topic is not None
+    return topic.topic_id
+
+
+def name_of(world: World, identity: bytes) -> str:
+    topic = world.topics.by_id(identity)
+    assert topic is not None
+    return topic.name
+
+
+def beat_all(*clients: Client, rounds: int = 4) -> None:
+    for _ in range(rounds):
+        for client in clients:
+            assert client.beat() is ErrorCode.NONE
+
+
+def numbers(client: Client) -> list[int]:
+    return sorted(number for _, number in client.owned)

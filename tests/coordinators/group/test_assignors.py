@@ -1,0 +1,115 @@
+"""Who gets what."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ixion.coordinators.group.consumer.assignment import Assignment, count, overlap
+from ixion.coordinators.group.consumer.assignors import ASSIGNORS
+from ixion.coordinators.group.consumer.assignors.range import assign_range
+from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
+from ixion.coordinators.group.consumer.assignors.uniform import assign_uniform
+
+T, U = b"t" * 16, b"u" * 16
+
+
+def spec(partitions: dict[bytes, int], **readers: Reader) -> Spec:
+    return Spec(readers=readers, partitions=partitions)
+
+
+def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
+    both = frozenset({T, U})
+    shares = assign_range(spec({T: 7, U: 7}, a=Reader(topics=both), b=Reader(topics=both), c=Reader(topics=both)))
+    assert shares["a"] == {T: frozenset({0, 1, 2}), U: frozenset({0, 1, 2})}
+    assert shares["b"] == {T: frozenset({3, 4}), U: frozenset({3, 4})}
+    assert shares["c"] == {T: frozenset({5, 6}), U: frozenset({5, 6})}
+
+
+def test_ranges_go_by_instance_not_by_member_id() -> None:
+    one = frozenset({T})
+    before = assign_range(spec({T: 4}, z=Reader(topics=one, instance_id="i1"), y=Reader(topics=one, instance_id="i2")))
+    after = assign_range(spec({T: 4}, a=Reader(topics=one, instance_id="i2"), z=Reader(topics=one, instance_id="i1")))
+    assert (before["z"], before["y"]) == (after["z"], after["a"]) == ({T: frozenset({0, 1})}, {T: frozenset({2, 3})})
+
+
+def test_uniform_moves_no_more_than_it_must() -> None:
+    one = frozenset({T})
+    old = {"a": {T: frozenset({0, 1, 2})}, "b": {T: frozenset({3, 4, 5})}}
+    shares = assign_uniform(
+        spec(
+            {T: 6},
+            a=Reader(topics=one, before=old["a"]),
+            b=Reader(topics=one, before=old["b"]),
+            c=Reader(topics=one),
+        )
+    )
+    assert [count(share) for share in shares.values()] == [2, 2, 2]
+    assert count(overlap(shares["a"], old["a"])) == count(overlap(shares["b"], old["b"])) == 2
+
+
+def test_members_beyond_the_partitions_get_nothing() -> None:
+    one = frozenset({T})
+    shares = assign_uniform(spec({T: 1}, a=Reader(topics=one), b=Reader(topics=one)))
+    assert sorted(count(share) for share in shares.values()) == [0, 1]
+
+
+def test_subscriptions_may_differ() -> None:
+    shares = assign_uniform(spec({T: 4, U: 4}, a=Reader(topics=frozenset({T, U})), b=Reader(topics=frozenset({T}))))
+    assert shares["a"].get(U) == frozenset({0, 1, 2, 3})
+    assert shares["b"].get(T) == frozenset({0, 1, 2, 3})
+
+
+topics = st.sampled_from([T, U, b"v" * 16])
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> Spec:
+    partitions = draw(st.dictionaries(topics, st.integers(1, 12)))
+    names = draw(st.lists(st.sampled_from("abcdefg"), unique=True))
+    free = {(topic, number) for topic, size in partitions.items() for number in range(size)}
+    readers = {}
+    alike = draw(st.booleans())
+    wanted = draw(st.frozensets(topics))
+    for name in names:
+        had = draw(st.sets(st.sampled_from(sorted(free)))) if free else set()
+        free -= had
+        before: dict[bytes, frozenset[int]] = {}
+        for topic, number in had:
+            before[topic] = before.get(topic, frozenset()) | {number}
+        reads = wanted if alike else draw(st.frozensets(topics))
+        readers[name] = Reader(topics=frozenset(reads & partitions.keys()), before=before)
+    return Spec(readers=readers, partitions=partitions)
+
+
+def owners(shares: dict[str, Assignment]) -> Counter[tuple[bytes, int]]:
+    return Counter((topic, number) for share in shares.values() for topic, part in share.items() for number in part)
+
+
+@given(specs(), st.sampled_from(sorted(ASSIGNORS)))
+def test_every_partition_that_has_readers_has_one_of_them(given_spec: Spec, name: str) -> None:
+    shares = ASSIGNORS[name](given_spec)
+    assert shares.keys() == given_spec.readers.keys()
+    for member_id, share in shares.items():
+        assert share.keys() <= given_spec.readers[member_id].topics
+    read = {topic for reader in given_spec.readers.values() for topic in reader.topics}
+    wanted = {(topic, number) for topic in read for number in range(given_spec.partitions[topic])}
+    assert owners(shares) == Counter(wanted)
+
+
+@given(specs())
+def test_uniform_is_even_where_it_can_be_and_stays_so(given_spec: Spec) -> None:
+    shares = assign_uniform(given_spec)
+    for giver, share in shares.items():
+        for taker in shares:
+            could = any(topic in given_spec.readers[taker].topics for topic in share)
+            assert not could or count(share) - count(shares[taker]) <= 1, (giver, taker)
+    again = Spec(
+        readers={
+            name: Reader(topics=reader.topics, before=shares[name]) for name, reader in given_spec.readers.items()
+        },
+        partitions=given_spec.partitions,
+    )
+    assert assign_uniform(again) == shares

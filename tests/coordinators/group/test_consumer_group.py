@@ -1,0 +1,350 @@
+"""Consumer groups: heartbeats in, assignments out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.model.errors import ErrorCode
+from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
+from tests.coordinators.group.kit import MemoryLog, MemoryTopics, World
+
+
+def world_of(**settings: Any) -> World:
+    return World(topics=MemoryTopics(t=6, u=2), **settings)
+
+
+def group_of(world: World) -> ConsumerGroup:
+    assert isinstance(world.group, ConsumerGroup)
+    return world.group
+
+
+def test_the_first_member_gets_everything() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    assert first.join() is ErrorCode.NONE
+    assert (first.epoch, numbers(first), world.state) == (1, [0, 1, 2, 3, 4, 5], "Stable")
+    assert first.last is not None
+    assert first.last.heartbeat_interval_ms == 5_000
+
+
+def test_a_second_member_is_given_partitions_only_when_the_first_has_let_go() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join()
+    second.join()
+    assert (second.epoch, numbers(second), world.state) == (2, [], "Reconciling")
+    first.clings = True
+    first.beat()
+    assert first.epoch == 1, "it has not let go"
+    second.beat()
+    assert numbers(second) == []
+    first.clings = False
+    first.owned = {partition for partition in first.owned if partition[1] < 3}
+    first.beat()
+    assert first.epoch == 2
+    second.beat()
+    assert (numbers(first), numbers(second), world.state) == ([0, 1, 2], [3, 4, 5], "Stable")
+
+
+def test_a_member_that_leaves_leaves_its_partitions_to_the_others() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join(), second.join()
+    beat_all(first, second)
+    assert second.leave() is ErrorCode.NONE
+    first.beat()
+    assert (first.epoch, numbers(first)) == (3, [0, 1, 2, 3, 4, 5])
+    assert second.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_last_one_out_leaves_an_empty_group() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    first.leave()
+    assert world.state == "Empty"
+    assert first.join() is ErrorCode.NONE
+    assert first.epoch == 3
+
+
+def test_a_silent_member_is_removed_after_the_session_timeout() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join(), second.join()
+    beat_all(first, second)
+    for _ in range(9):
+        world.advance(5_000)
+        first.beat()
+    world.advance(1_000)
+    first.beat()
+    assert list(group_of(world).members) == ["a"]
+    assert numbers(first) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_member_that_does_not_let_go_in_time_is_removed() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t", rebalance_timeout_ms=10_000), Client(world, "b", "t")
+    first.join(), second.join()
+    first.clings = True
+    for _ in range(4):
+        first.beat()
+        second.beat()
+        world.advance(3_000)
+    assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+    second.beat()
+    assert numbers(second) == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_epoch_from_the_past_or_the_future_is_fenced() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    for epoch in (2, 99):
+        assert first.send(member_epoch=epoch).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    first.topics = ("t", "u")
+    first.beat(subscribed_topic_names=("t", "u"))
+    first.beat(subscribed_topic_names=("t",))
+    first.beat()
+    assert first.epoch == 3
+    assert first.send(member_epoch=1).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert first.beat() is ErrorCode.NONE
+
+
+def test_one_step_behind_is_forgiven_to_who_missed_an_answer() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    owned = first._owned()
+    first.beat(subscribed_topic_names=("t", "u"))
+    again = first.send(member_epoch=1, topic_partitions=owned)
+    assert (again.error_code, again.member_epoch) == (ErrorCode.NONE, 2)
+
+
+def test_a_fenced_member_joins_again_with_nothing() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    first.beat(subscribed_topic_names=("t", "u"))
+    assert first.join() is ErrorCode.NONE
+    assert len(first.owned) in (6, 8)
+
+
+def test_version_0_leaves_naming_to_the_broker() -> None:
+    world = world_of()
+    first = Client(world, "", "t")
+    assert first.join(version=0) is ErrorCode.NONE
+    assert first.member_id == "member-1"
+    nameless = Client(world, "", "t")
+    assert nameless.join(version=1) is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rebalance_timeout_ms": -1},
+        {"topic_partitions": None},
+        {"subscribed_topic_names": None},
+        {"instance_id": ""},
+        {"rack_id": ""},
+        {"member_epoch": -3},
+    ],
+)
+def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
+    world = world_of()
+    assert Client(world, "a", "t").join(**fields) is ErrorCode.INVALID_REQUEST
+    assert world.groups.admin.list((), ())[1] == ()
+
+
+def test_an_unknown_assignor_is_refused() -> None:
+    assert Client(world_of(), "a", "t").join(server_assignor="sticky") is ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+def test_the_assignor_that_most_ask_for_is_taken() -> None:
+    world = world_of()
+    first = Client(world, "a", "t", server_assignor="range")
+    first.join()
+    assert world.groups.consumers.describe("g").assignor_name == "range"
+
+
+def test_a_group_is_limited_in_size() -> None:
+    world = world_of(group_consumer_max_size=1)
+    assert Client(world, "a", "t").join() is ErrorCode.NONE
+    assert Client(world, "b", "t").join() is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert Client(world, "a", "t").join() is ErrorCode.NONE
+
+
+def test_strangers_are_not_members() -> None:
+    world = world_of()
+    stranger = Client(world, "x", "t")
+    stranger.epoch = 4
+    assert stranger.beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    Client(world, "a", "t").join()
+    assert stranger.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert stranger.leave() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_topic_that_grows_is_shared_out_anew() -> None:
+    world = world_of()
+    first = Client(world, "a", "u")
+    first.join()
+    assert numbers(first) == [0, 1]
+    world.topics.put("u", 4)
+    first.beat()
+    assert numbers(first) == [0, 1, 2, 3]
+
+
+def test_a_topic_may_come_after_its_reader() -> None:
+    world = world_of()
+    first = Client(world, "a", "later")
+    first.join()
+    assert first.owned == set()
+    world.topics.put("later", 1)
+    first.beat()
+    assert first.owned == {("later", 0)}
+
+
+def test_a_change_elsewhere_is_none_here() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    world.topics.put("unrelated", 9)
+    before = world.log.next_offset
+    first.beat()
+    assert (first.epoch, world.log.next_offset) == (1, before)
+
+
+def test_heartbeats_without_news_write_nothing() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    before = world.log.next_offset
+    for _ in range(5):
+        first.beat()
+    assert world.log.next_offset == before
+
+
+def test_patterns_follow_the_topics() -> None:
+    world = world_of()
+    first = Client(world, "a", subscribed_topic_regex="t.*")
+    assert first.join() is ErrorCode.NONE
+    assert len(first.owned) == 6
+    world.topics.put("t2", 2)
+    first.beat()
+    assert {name for name, _ in first.owned} == {"t", "t2"}
+    first.beat(subscribed_topic_regex="", subscribed_topic_names=("u",))
+    first.beat()
+    assert {name for name, _ in first.owned} == {"u"}
+    assert group_of(world).regexes == {}
+
+
+def test_a_pattern_that_cannot_be_read_is_refused_and_changes_nothing() -> None:
+    world = world_of()
+    first = Client(world, "a", subscribed_topic_regex="(")
+    assert first.join() is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert first.last is not None
+    assert "(" in (first.last.error_message or "")
+    assert world.groups.admin.list((), ())[1] == ()
+
+
+def test_a_static_member_that_is_away_for_a_while_finds_its_partitions() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t", instance_id="i2")
+    first.join(), second.join()
+    beat_all(first, second)
+    had = set(first.owned)
+    early = Client(world, "c", "t", instance_id="i1")
+    assert early.join() is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert first.leave(-2) is ErrorCode.NONE
+    second.beat()
+    assert len(second.owned) == 3, "nobody takes what is kept for i1"
+    assert early.join() is ErrorCode.NONE
+    assert (early.owned, early.epoch) == (had, second.epoch)
+    assert first.beat(instance_id="i1") is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_does_not_come_back_loses_them() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t")
+    first.join(), second.join()
+    beat_all(first, second)
+    first.leave(-2)
+    for _ in range(10):
+        world.advance(5_000)
+        second.beat()
+    assert len(second.owned) == 6
+
+
+def test_a_restart_of_the_broker_changes_nothing() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", subscribed_topic_regex="[tu]")
+    first.join(), second.join()
+    beat_all(first, second)
+    later = world.restart()
+    before = world.groups.consumers.describe("g")
+    after = later.groups.consumers.describe("g")
+    assert (after.group_state, after.group_epoch, after.assignment_epoch) == ("Stable", 2, 2)
+    assert before.error_code == ErrorCode.NOT_COORDINATOR
+    owned = set(first.owned), set(second.owned)
+    for client in (first, second):
+        client.world = later
+    beat_all(first, second)
+    assert (first.owned, second.owned) == owned
+
+
+def test_a_deleted_group_is_gone_after_a_restart() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    codes: list[ErrorCode] = []
+    world.groups.admin.delete("g", codes.append)
+    first.leave()
+    world.groups.admin.delete("g", codes.append)
+    assert codes == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
+    assert world.restart().groups.admin.list((), ())[1] == ()
+
+
+def test_what_cannot_be_stored_has_not_happened() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    second = Client(world, "b", "t")
+    world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert second.join() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert list(group_of(world).members) == ["a"]
+    assert first.beat() is ErrorCode.NONE
+    assert (first.epoch, len(first.owned)) == (1, 6)
+
+
+def test_nobody_is_told_before_it_is_stored() -> None:
+    log = MemoryLog()
+    world = World(log, MemoryTopics(t=6))
+    log.hold = True
+    with pytest.raises(AssertionError):
+        Client(world, "a", "t").join()
+    log.release()
+
+
+def test_a_group_is_described_and_listed() -> None:
+    world = world_of()
+    first = Client(world, "a", "t", rack_id="r", instance_id="i")
+    first.join()
+    group = world.groups.consumers.describe("g")
+    (member,) = group.members
+    assert (group.group_state, group.group_epoch, group.assignor_name) == ("Stable", 1, "uniform")
+    assert (member.member_id, member.instance_id, member.rack_id, member.member_type) == ("a", "i", "r", 1)
+    assert [(each.topic_name, each.partitions) for each in member.assignment.topic_partitions] == [
+        ("t", (0, 1, 2, 3, 4, 5))
+    ]
+    assert member.assignment == member.target_assignment
+    (listed,) = world.groups.admin.list(["stable"], ["consumer"])[1]
+    assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "consumer")
+    assert world.groups.admin.describe("g").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.groups.consumers.describe("nobody").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_the_protocol_can_be_switched_off() -> None:
+    world = world_of(group_coordinator_rebalance_protocols="classic")
+    assert Client(world, "a", "t").join() is ErrorCode.UNSUPPORTED_VERSION

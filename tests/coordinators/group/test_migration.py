@@ -1,0 +1,206 @@
+"""Groups that go from one protocol to the other with their members in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.stored_offsets import Reader
+from ixion.model.errors import ErrorCode
+from ixion.protocol.storage import decode, encode
+from ixion.protocol.stored.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
+from tests.coordinators.group.consumer_kit import Client, numbers
+from tests.coordinators.group.kit import GROUP, MemoryTopics, World
+
+
+def world_of(**settings: Any) -> World:
+    return World(topics=MemoryTopics(t=4), **settings)
+
+
+def subscription(*owned: int) -> dict[str, bytes]:
+    partitions = (TopicPartition(topic="t", partitions=owned),) if owned else ()
+    return {"cooperative-sticky": encode(ConsumerProtocolSubscription(topics=("t",), owned_partitions=partitions), 1)}
+
+
+def partitions_in(assignment: bytes) -> list[int]:
+    read = decode(ConsumerProtocolAssignment, assignment)
+    return [number for topic in read.assigned_partitions for number in topic.partitions]
+
+
+def assigned(*partitions: int) -> bytes:
+    return encode(
+        ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="t", partitions=partitions),)), 1
+    )
+
+
+def classic_group(world: World) -> str:
+    """One stable classic member that has everything."""
+    waiting = world.join(client="old", protocols=subscription())
+    world.advance(5)
+    member_id = waiting.join.member_id
+    world.sync(member_id, 1, {member_id: assigned(0, 1, 2, 3)})
+    return member_id
+
+
+def test_up_one_client_at_a_time() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    assert new.join() is ErrorCode.NONE
+    assert isinstance(world.group, ConsumerGroup)
+    assert (numbers(new), new.epoch) == ([], 2)
+    assert world.heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    first = world.join(old, protocols=subscription(0, 1, 2, 3)).join
+    assert (first.error_code, first.generation_id, first.protocol_name) == (ErrorCode.NONE, 1, "cooperative-sticky")
+    kept = partitions_in(world.sync(old, 1).sync.assignment) if world.heartbeat(old, 1) is ErrorCode.NONE else None
+    assert kept is None, "it is to rejoin when it has let go"
+    target = {number for part in world.group.target(old).values() for number in part}
+    second = world.join(old, protocols=subscription(*target)).join
+    assert second.generation_id == 2
+    assert partitions_in(world.sync(old, 2).sync.assignment) == sorted(target)
+    new.beat()
+    assert sorted([*numbers(new), *target]) == [0, 1, 2, 3]
+    assert world.heartbeat(old, 2) is ErrorCode.NONE
+    assert world.leave(old) is ErrorCode.NONE
+    new.beat()
+    assert numbers(new) == [0, 1, 2, 3]
+
+
+def test_down_when_the_last_new_one_leaves() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    assert new.leave() is ErrorCode.NONE
+    assert isinstance(world.group, ClassicGroup)
+    assert world.state == "PreparingRebalance"
+    again = world.join(old, protocols=subscription(0, 1, 2, 3))
+    assert again.join.leader == old
+    assert again.join.generation_id > 2
+    assert world.restart().group.generation == 2, "what was written when it went down"
+
+
+def test_offsets_stay_through_both() -> None:
+    world = world_of()
+    old = classic_group(world)
+    codes: list[list[ErrorCode]] = []
+
+    def committed() -> int:
+        found = world.groups.offsets.fetch(Reader(GROUP), [("t", 0)], require_stable=False)
+        assert isinstance(found, list)
+        assert found[0][1] is not None
+        return found[0][1].offset
+
+    world.groups.commits.commit(Committer(GROUP, old, None, 1), [Wanted(("t", 0), 5, -1, "")], codes.append)
+    new = Client(world, "new", "t")
+    new.join()
+    assert committed() == 5
+    world.groups.commits.commit(Committer(GROUP, "new", None, new.epoch), [Wanted(("t", 0), 6, -1, "")], codes.append)
+    world.groups.commits.commit(Committer(GROUP, "new", None, 9), [Wanted(("t", 0), 7, -1, "")], codes.append)
+    world.groups.commits.commit(Committer(GROUP, old, None, 9), [Wanted(("t", 0), 7, -1, "")], codes.append)
+    world.groups.commits.commit(Committer(GROUP), [Wanted(("t", 0), 7, -1, "")], codes.append)
+    assert codes == [
+        [ErrorCode.NONE],
+        [ErrorCode.NONE],
+        [ErrorCode.STALE_MEMBER_EPOCH],
+        [ErrorCode.ILLEGAL_GENERATION],
+        [ErrorCode.UNKNOWN_MEMBER_ID],
+    ]
+    new.leave()
+    assert committed() == 6
+
+
+def test_a_new_classic_member_joins_a_consumer_group() -> None:
+    world = world_of()
+    new = Client(world, "new", "t")
+    new.join()
+    told = world.join(version=5, protocols=subscription())
+    assert told.code is ErrorCode.MEMBER_ID_REQUIRED
+    joined = world.join(told.join.member_id, version=5, protocols=subscription()).join
+    assert (joined.error_code, joined.leader) == (ErrorCode.NONE, "")
+    member_id, generation = joined.member_id, joined.generation_id
+    assert partitions_in(world.sync(member_id, generation).sync.assignment) == []
+    new.beat()
+    new.beat()
+    assert world.heartbeat(member_id, generation) is ErrorCode.REBALANCE_IN_PROGRESS
+    again = world.join(member_id, version=5, protocols=subscription()).join
+    assert len(partitions_in(world.sync(member_id, again.generation_id).sync.assignment)) == 2
+
+
+def test_a_classic_member_that_falls_silent_is_removed() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    for _ in range(4):
+        world.advance(3_000)
+        new.beat()
+    new.beat()
+    assert list(world.group.members) == ["new"]
+    assert world.heartbeat(old, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert numbers(new) == [0, 1, 2, 3]
+
+
+def test_the_policy_may_forbid_going_up() -> None:
+    world = world_of(group_consumer_migration_policy="downgrade")
+    classic_group(world)
+    assert Client(world, "new", "t").join() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.state == "Stable"
+
+
+def test_the_policy_may_forbid_going_down() -> None:
+    world = world_of(group_consumer_migration_policy="upgrade")
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    new.leave()
+    assert isinstance(world.group, ConsumerGroup)
+    assert list(world.group.members) == [old]
+
+
+def test_only_consumers_can_go_up() -> None:
+    world = world_of()
+    world.join(protocol_type="connect", protocols={"x": b""})
+    world.advance(5)
+    assert Client(world, "new", "t").join() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert isinstance(world.group, ClassicGroup)
+
+
+def test_empty_groups_change_freely() -> None:
+    world = world_of(group_consumer_migration_policy="disabled")
+    world.leave(classic_group(world))
+    new = Client(world, "new", "t")
+    assert new.join() is ErrorCode.NONE
+    assert isinstance(world.group, ConsumerGroup)
+    new.leave()
+    classic_group(world)
+    later = world.restart()
+    assert isinstance(later.group, ClassicGroup)
+    assert later.state == "Stable"
+
+
+def test_what_waits_in_a_classic_rebalance_is_sent_to_rejoin() -> None:
+    world = world_of()
+    old = classic_group(world)
+    waiting = world.join(client="other", protocols=subscription())
+    assert waiting.waits
+    Client(world, "new", "t").join()
+    assert waiting.code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert old in world.group.members
+
+
+def test_a_consumer_group_with_classic_members_survives_a_restart() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    later = world.restart()
+    assert isinstance(later.group, ConsumerGroup)
+    assert later.group.members[old].is_classic
+    assert later.heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
