@@ -11,8 +11,8 @@ watermark, log start or read replica. Partitions that gave records move to the e
 partition does not starve the others when the answer is full.
 
 Sessions are few (max.incremental.fetch.session.cache.slots) and precious. When all places are taken a newcomer gets
-that of a session which was not used for two minutes, or that of a smaller one older than two minutes; else it fetches
-without a session, as it would from an old broker.
+that of a session which was not used for two minutes, or that of a smaller one older than two minutes (a follower: that
+of any consumer); else it fetches without a session, as it would from an old broker.
 """
 
 from __future__ import annotations
@@ -88,15 +88,16 @@ class FetchSessions:
         if now_ms - oldest.used_ms > MIN_LIFE_MS:
             return self._evict(oldest)
         # Nobody is idle: a larger session, or a follower's, is worth more than the smallest one that has had its time.
+        # A follower's may also push out a consumer's that has not.
         settled = [
             session
             for session in self.sessions.values()
-            if now_ms - session.created_ms > MIN_LIFE_MS and (privileged or not session.privileged)
+            if now_ms - session.created_ms > MIN_LIFE_MS or (privileged and not session.privileged)
         ]
         if not settled:
             return False
         least = min(settled, key=lambda session: (session.privileged, len(session.partitions)))
-        if (privileged and not least.privileged) or len(least.partitions) < size:
+        if (least.privileged, len(least.partitions)) < (privileged, size):
             return self._evict(least)
         return False
 

@@ -81,9 +81,14 @@ class Fetch:
             if fault != ErrorCode.NONE:
                 return FetchResponse(throttle_time_ms=0, error_code=int(fault), responses=())
             assert session is not None
-            incremental = True
             self._update(session, request)
             places = list(session.partitions.items())
+            if places:
+                incremental = True
+                session.advance()  # now, not when it is answered: whoever comes with this epoch again is too late
+            else:
+                self.sessions.remove(session.id)
+                session = None
         else:
             if request.session_id != NO_SESSION:
                 self.sessions.remove(request.session_id)
@@ -201,8 +206,6 @@ class Fetch:
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
-            if incremental:
-                session.advance()
             for place, cached in gave:
                 if session.partitions.pop(place, None) is not None:
                     session.partitions[place] = cached
@@ -266,6 +269,7 @@ class Fetching:
         self._session = session
         self._incremental = incremental
         self._places = places
+        self._epoch = session.epoch if session is not None else FIRST_EPOCH
         self._results: list[FetchResult] | None = None
         self._later = False
 
@@ -280,6 +284,11 @@ class Fetching:
             self._later = True
             self._call.release()
             return LATER
+        if self._incremental and self._session is not None and self._session.epoch != self._epoch:
+            # Another request has gone on with the session while this one waited.
+            return FetchResponse(
+                throttle_time_ms=0, error_code=int(ErrorCode.INVALID_FETCH_SESSION_EPOCH), responses=()
+            )
         return self._fetch.answer(self._call, self._session, self._incremental, self._places, results)
 
 

@@ -50,13 +50,17 @@ def make(services: Services) -> Handle:
 
     async def create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
         plain = []
+        refused: dict[str, ErrorCode] = {}
         for name in dict.fromkeys(missing):
             if name in internal_topics:
-                await internal_topics[name].ensure()
+                try:
+                    await internal_topics[name].ensure()
+                except KafkaError as error:
+                    refused[name] = error.code
             elif _name_fault(name) == ErrorCode.NONE:
                 plain.append(NewTopic(name=name))
         outcomes = await controller.create_topics(plain) if plain else []
-        refused: dict[str, ErrorCode] = {
+        refused |= {
             outcome.name: outcome.code
             for outcome in outcomes
             if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -121,9 +125,11 @@ def describe(image: ClusterImage, topic: TopicImage, listener: str, with_operati
     for partition in topic.partitions:
         code = ErrorCode.NONE
         leader = partition.leader
-        if leader < 0:
+        known = image.brokers.get(leader)
+        if known is None:
             code = ErrorCode.LEADER_NOT_AVAILABLE
-        elif listener not in image.brokers[leader].endpoints:
+            leader = -1
+        elif listener not in known.endpoints:
             code = ErrorCode.LISTENER_NOT_FOUND
             leader = -1
         partitions.append(

@@ -98,6 +98,7 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         result.code = error.code
         result.message = error.message
         result.record_errors = tuple([(each.batch_index, each.message) for each in error.record_errors])
+        result.log_start = partition.log.log_start
         return
     except KafkaError as error:
         result.code = error.code

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import socket
+import struct
+
+import pytest
+
+from ixion.apis.served import SERVED
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.protocol.registry import ApiKey
+from ixion.testing.broker import Broker
+from tests.apis.asking import Asking, versions
+
+
+def ask(asking: Asking, version: int, name: str = "test", software: str = "1.0") -> ApiVersionsResponse:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
+    return asking.ask(request if version >= 3 else ApiVersionsRequest(), ApiVersionsResponse, version)
+
+
+def test_every_version_tells_what_is_served(asking: Asking) -> None:
+    for version in versions(ApiKey.API_VERSIONS):
+        answer = ask(asking, version)
+        assert answer.error_code == 0
+        told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        assert told == {int(key): (key.advertised_from, key.newest) for key in SERVED}
+        assert told[0][0] == 0  # so that librdkafka believes in compression; requests below 3 are refused
+        features = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+        assert ("metadata.version" in features) is (version >= 3)
+        if version == 3:
+            assert all(low > 0 for low, _ in features.values())
+        for finalized in answer.finalized_features:
+            assert finalized.max_version_level > 0
+
+
+@pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ü", "a\n"])
+def test_software_must_have_a_decent_name(asking: Asking, name: str) -> None:
+    assert ask(asking, 3, name=name).error_code == ErrorCode.INVALID_REQUEST
+    assert ask(asking, 4, software=name).error_code == ErrorCode.INVALID_REQUEST
+    assert ask(asking, 4, name="apache-kafka-java", software="4.3.0").error_code == 0
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767])
+def test_a_client_that_is_newer_learns_in_version_0(broker: Broker, version: int) -> None:
+    host, _, port = broker.bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        # The body is one that we cannot know.
+        frame = struct.pack(">hhih", 18, version, 42, 1) + b"x" + b"\0" + b"whatever this is"
+        client.sendall(struct.pack(">i", len(frame)) + frame)
+        (size,) = struct.unpack(">i", client.recv(4))
+        answer = client.recv(size)
+        correlation_id, code, count, key, low, high = struct.unpack(">ihihhh", answer)
+        assert (correlation_id, code, count) == (42, ErrorCode.UNSUPPORTED_VERSION, 1)
+        assert (key, low, high) == (18, ApiKey.API_VERSIONS.oldest, ApiKey.API_VERSIONS.newest)
+        frame = struct.pack(">hhih", 18, 0, 43, 1) + b"x"
+        client.sendall(struct.pack(">i", len(frame)) + frame)  # and it goes on in version 0
+        assert struct.unpack(">i", client.recv(8)[4:]) == (43,)
