@@ -10,9 +10,13 @@ import sys
 
 
 def build_kind() -> str:
-    from ixion.timer import mutex
+    """What an import of a hot module would find, found without importing it."""
+    from importlib.machinery import PathFinder
 
-    return "compiled" if not str(mutex.__file__).endswith(".py") else "interpreted"
+    import ixion
+
+    found = PathFinder.find_spec("mutex", [f"{ixion.__path__[0]}/timer"])
+    return "interpreted" if found is None or str(found.origin).endswith(".py") else "compiled"
 
 
 def version_line() -> str:
