@@ -36,7 +36,7 @@ from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
 from ixion.config.dynamic import Level
 from ixion.config.listeners import Endpoint, listeners
-from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR
+from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REPLICA_ALTER_LOG_DIRS_THREADS
 from ixion.config.topic import TopicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.topics import read_config
@@ -254,6 +254,7 @@ async def replica_manager(parts: Parts) -> None:
         produce_purge=config[network.PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS],
         fetch_purge=config[network.FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS],
         delete_purge=config[network.DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS],
+        move_threads=config[NUM_REPLICA_ALTER_LOG_DIRS_THREADS] or len(parts.paths),
     )
     parts.undo.append(("replicas", parts.replicas.shutdown))
     schedule(parts)
@@ -396,6 +397,7 @@ async def handler_pool(parts: Parts) -> None:
     """24. Partitions go online: whoever asks from now on is answered from the logs."""
     unclean = any(not directory.was_clean for directory in parts.logs.directories)
     await parts.controller.start(unclean and not parts.fresh)
+    parts.replicas.moves.resume(parts.replicas.partitions)
 
 
 async def config_manager(parts: Parts) -> None:

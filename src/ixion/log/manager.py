@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
@@ -34,6 +35,7 @@ from ixion.model.ids import id_text
 logger = logging.getLogger(__name__)
 
 Key = tuple[str, int]
+MOST_PREFERENCES: Final = 10_000  # anybody can have one for a partition that never comes
 
 
 class LogManager:
@@ -55,6 +57,7 @@ class LogManager:
         self.logs: dict[Key, Log] = {}
         self.future_logs: dict[Key, Log] = {}
         self.unreadable: dict[Key, str] = {}
+        self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
         self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
@@ -157,7 +160,9 @@ class LogManager:
             if log is None:
                 if key in self.unreadable:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.unreadable[key])
-                where = directory if directory is not None else self._least_used()
+                where = directory or self._preferred.pop(key, None)
+                if where is None or where.home.offline:
+                    where = self._least_used()
                 where.home.check_writable()
                 log = open_log(
                     home=where.home,
@@ -172,6 +177,13 @@ class LogManager:
         if topic_id is not None:
             self._set_topic_id(log, topic_id)
         return log
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """If the log is made before the broker stops, it is made there."""
+        with self._lock:
+            self._preferred[topic, partition] = directory
+            if len(self._preferred) > MOST_PREFERENCES:
+                del self._preferred[next(iter(self._preferred))]
 
     def create_future(self, topic: str, partition: int, directory: LogDirectory) -> Log:
         """An empty log in another directory, to be filled with what the current one has and then to replace it."""

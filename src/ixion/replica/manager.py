@@ -31,6 +31,7 @@ from ixion.replica.counters import Counters
 from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.replica.moves import DirectoryMoves
 from ixion.replica.partition import IsrChange, Key, Partition
 from ixion.timer.timer import Timer
 
@@ -58,6 +59,7 @@ class ReplicaManager:
         produce_purge: int = 1000,
         fetch_purge: int = 1000,
         delete_purge: int = 1,
+        move_threads: int = 1,
     ) -> None:
         self.node_id = node_id
         self.logs = logs
@@ -68,6 +70,7 @@ class ReplicaManager:
         self.fetch = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer=timer, purge_interval=delete_purge)
         self.elect_leader = DelayedOperationPurgatory("ElectLeader", timer=timer)
+        self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
         self.on_isr_wanted: IsrChange | None = None
         self._timer = timer
@@ -259,7 +262,13 @@ class ReplicaManager:
 
         self._loop.run_in_executor(self._workers, flush)
 
+    def _moved(self, partition: Partition) -> None:
+        """The partition has a new log, in another directory."""
+        partition.advance_high_watermark()
+        self.wake_all(partition.key)
+
     def shutdown(self) -> None:
         """Whatever waits is answered with what there is."""
+        self.moves.shutdown()
         for purgatory in (self.produce, self.fetch, self.delete_records, self.elect_leader):
             purgatory.shutdown()

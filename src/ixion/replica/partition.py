@@ -103,7 +103,14 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.log.name} has {len(self.isr)} replicas in sync, min.insync.replicas is {self.min_isr}",
             )
-        return self.log.append_as_leader(records, self.leader_epoch, origin)
+        log = self.log
+        try:
+            return log.append_as_leader(records, self.leader_epoch, origin)
+        except KafkaError:
+            if self.log is log:
+                raise
+            # It has moved to another directory while this waited for its lock; nothing of it was appended.
+            return self.log.append_as_leader(records, self.leader_epoch, origin)
 
     def advance_high_watermark(self) -> bool:
         """True if it moved."""

@@ -70,7 +70,10 @@ def read_one(
     try:
         data = read(log, wish.offset, min(left, wish.max_bytes), isolation, min_one)
     except KafkaError as error:
-        result.code = error.code
+        if partition.log is log:
+            result.code = error.code
+        else:  # it has moved to another directory in this very moment
+            read_one(replicas, result, left, isolation, leader_only, min_one)
         return
     result.records = data.records
     result.aborted = data.aborted

@@ -1,0 +1,69 @@
+"""AlterReplicaLogDirs, 1 to 2: partitions move to other log directories of this broker (KIP-113).
+
+The answer says that the moves have begun; DescribeLogDirs shows how far they are. Writing and reading go on meanwhile.
+A partition that is not here gets REPLICA_NOT_AVAILABLE, but the directory is kept in mind: if the partition is made
+before the broker stops, it is made there.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.log.names import check_topic_name
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from ixion.replica.manager import ReplicaManager
+
+
+def make(services: Services) -> Handle:
+    replicas = services.replicas
+
+    def handle(call: Call) -> AlterReplicaLogDirsResponse:
+        request = cast(AlterReplicaLogDirsRequest, call.body)
+        topics: dict[str, dict[int, ErrorCode]] = {}
+        for place in request.dirs:
+            for topic in place.topics:
+                codes = topics.setdefault(topic.name, {})
+                for number in topic.partitions:
+                    codes[number] = move(replicas, topic.name, number, place.path)
+        return AlterReplicaLogDirsResponse(
+            throttle_time_ms=0,
+            results=tuple(
+                AlterReplicaLogDirTopicResult(
+                    topic_name=name,
+                    partitions=tuple(
+                        AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
+                        for number, code in codes.items()
+                    ),
+                )
+                for name, codes in topics.items()
+            ),
+        )
+
+    return handle
+
+
+def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorCode:
+    logs = replicas.logs
+    directory = next((each for each in logs.directories if each.path == path), None)
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    partition = replicas.partition(topic, number)
+    if directory.home.offline or (partition is None and (topic, number) in replicas.offline):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if partition is None:
+        try:
+            check_topic_name(topic)
+        except KafkaError as error:
+            return error.code
+        logs.prefer(topic, number, directory)
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    replicas.moves.begin(partition, directory)
+    return ErrorCode.NONE

@@ -1,0 +1,121 @@
+"""Partitions that are on their way to other log directories of this broker.
+
+For each partition one move is under way at most. A new destination calls the old move off and is begun when that has
+given up. A move that the broker's stop cuts short leaves an empty future log at its destination, one that a crash cuts
+short leaves what it has copied: either tells the next start to begin again.
+
+All methods belong to the event loop; the moves themselves run on threads of their own, so that a large one keeps nobody
+from flushing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ixion.model.errors import KafkaError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ixion.log.directory import LogDirectory
+    from ixion.log.log import Log
+    from ixion.log.manager import LogManager
+    from ixion.log.mover import Mover
+    from ixion.replica.partition import Key, Partition
+
+logger = logging.getLogger(__name__)
+
+
+class DirectoryMoves:
+    def __init__(
+        self, logs: LogManager, loop: asyncio.AbstractEventLoop, threads: int, moved: Callable[[Partition], None]
+    ) -> None:
+        """`moved` is told, on the loop, of each partition that has arrived."""
+        self._logs = logs
+        self._loop = loop
+        self._threads = threads
+        self._moved = moved
+        self._pool: ThreadPoolExecutor | None = None  # made with the first move; most brokers never have one
+        self._under_way: dict[Key, tuple[Mover, LogDirectory]] = {}
+        self._after: dict[Key, tuple[Partition, LogDirectory]] = {}  # to be begun when the move before has given up
+        self._stopping = False
+
+    def begin(self, partition: Partition, directory: LogDirectory) -> None:
+        """Returns at once. A partition that is there already stays, and a move elsewhere is called off."""
+        key = partition.key
+        under_way = self._under_way.get(key)
+        if under_way is None:
+            if partition.log.home is not directory.home:
+                self._start(partition, directory)
+        elif under_way[1] is directory:
+            self._after.pop(key, None)
+        else:
+            under_way[0].cancel()
+            self._after[key] = (partition, directory)
+
+    def cancel(self, key: Key) -> None:
+        """The partition is not here any more."""
+        self._after.pop(key, None)
+        under_way = self._under_way.get(key)
+        if under_way is not None:
+            under_way[0].cancel()
+
+    def resume(self, partitions: dict[Key, Partition]) -> None:
+        """Goes on with what the last stop cut short; what belongs to no partition is dropped."""
+        for key, future in list(self._logs.future_logs.items()):
+            partition = partitions.get(key)
+            directory = next((each for each in self._logs.directories if each.home is future.home), None)
+            if partition is not None and directory is not None and partition.log.home is not directory.home:
+                self._start(partition, directory)
+            else:
+                self._loop.run_in_executor(None, self._logs.drop_future, *key)
+
+    def _start(self, partition: Partition, directory: LogDirectory) -> None:
+        from ixion.log.mover import Mover
+
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "alter-log-dirs")
+
+        def arrived(log: Log) -> None:
+            partition.log = log  # appends that wait for the old log's lock look here again
+
+        key = partition.key
+        mover = Mover(self._logs, *key, directory, arrived)
+        self._under_way[key] = (mover, directory)
+        logger.info("%s moves from %s to %s", partition.log.name, partition.log.home.path, directory.path)
+        run = self._loop.run_in_executor(self._pool, self._run, mover, key, directory)
+        run.add_done_callback(lambda done: self._ended(partition, done))
+
+    def _run(self, mover: Mover, key: Key, directory: LogDirectory) -> None:
+        """On a thread of the pool."""
+        from ixion.log.mover import MoveCancelledError
+
+        try:
+            mover.run()
+        except MoveCancelledError:
+            if self._stopping:
+                self._logs.create_future(*key, directory)
+
+    def _ended(self, partition: Partition, done: asyncio.Future[None]) -> None:
+        key = partition.key
+        self._under_way.pop(key, None)
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, KafkaError):
+            logger.error("%s was not moved: %s", partition.log.name, error)
+        elif error is not None:
+            logger.error("%s was not moved", partition.log.name, exc_info=error)
+        self._moved(partition)
+        after = self._after.pop(key, None)
+        if after is not None and not self._stopping:
+            self.begin(*after)
+
+    def shutdown(self) -> None:
+        """Calls all of them off, and waits until they have given up."""
+        self._stopping = True
+        for mover, _ in self._under_way.values():
+            mover.cancel()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
