@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin
+from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin, size_of
 from ixion.coordinators.group.classic.states import (
     BEFORE,
     COMPLETING_REBALANCE,
@@ -45,6 +45,7 @@ class ClassicGroup:
         self.new_member_added = False  # during the initial delay, which then goes on
         self.awaiting_join = 0  # members whose JoinGroup waits
         self.subscribed: frozenset[str] | None = None  # None: not known
+        self.metadata_bytes = 0  # of all protocols of all members
         self._support: Counter[str] = Counter()  # members by protocol
 
     @property
@@ -88,6 +89,7 @@ class ClassicGroup:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
         self._support.update(name for name, _ in member.protocols)
+        self.metadata_bytes += size_of(member.protocols)
         self.pending_members.discard(member.member_id)
         self.await_join(member, respond)
 
@@ -95,6 +97,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self._support.subtract(name for name, _ in member.protocols)
+            self.metadata_bytes -= size_of(member.protocols)
             self.await_join(member, None)
             if member.instance_id is not None:
                 del self.static_members[member.instance_id]
@@ -112,6 +115,7 @@ class ClassicGroup:
         respond: RespondJoin | None,
     ) -> None:
         self._support.subtract(name for name, _ in member.protocols)
+        self.metadata_bytes += size_of(protocols) - size_of(member.protocols)
         member.protocols = protocols
         self._support.update(name for name, _ in protocols)
         member.rebalance_timeout_ms = rebalance_timeout_ms

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ixion.config import group_settings as settings
+from ixion.config import log_settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, joined, sync_error
@@ -30,7 +31,7 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.heartbeats import NEW_MEMBER_TIMEOUT_MS
 from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin
 from ixion.coordinators.group.classic.rebalance import Rebalance
-from ixion.coordinators.group.classic.rules import check_member, has_room_for
+from ixion.coordinators.group.classic.rules import check_member, has_memory_for, has_room_for
 from ixion.coordinators.group.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -106,6 +107,10 @@ class Joining:
         join = Join(request, caller, respond, self._new_id)
         if not has_room_for(group, join.member_id, self._config.current[settings.GROUP_MAX_SIZE]):
             self._shed(group, join)
+        elif not has_memory_for(
+            group, join.member_id, join.protocols, self._config.current[log_settings.MESSAGE_MAX_BYTES]
+        ):
+            join.fail(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif group.state is DEAD:
             join.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif not group.supports(join.protocol_type, [name for name, _ in join.protocols]):

@@ -12,6 +12,10 @@ RespondSync = Callable[[SyncGroupResponse], None]
 Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the member's favourite first
 
 
+def size_of(protocols: Protocols) -> int:
+    return sum(len(metadata) for _, metadata in protocols)
+
+
 class ClassicMember:
     """Who it is, what it can follow, what it was given, and which answers it waits for.
 

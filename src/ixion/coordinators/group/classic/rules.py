@@ -6,9 +6,14 @@ not that its generation is old (it would rejoin and fence its successor).
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.coordinators.group.classic.member import Protocols, size_of
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, PREPARING_REBALANCE
 from ixion.model.errors import ErrorCode
+
+PROTOCOLS_PER_MEMBER: Final = 8  # of which one is stored; members offer two or three
 
 
 def check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
@@ -67,6 +72,17 @@ def check_commit(
     if not transactional and group.state is not EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
+
+
+def has_memory_for(group: ClassicGroup, member_id: str, protocols: Protocols, max_bytes: int) -> bool:
+    """Whether the metadata of all members stays within bounds.
+
+    A group is stored as one record, of which a log takes `max_bytes`; one that is many times as large can never become
+    stable and would only hold memory. (Kafka finds out when the leader has assigned, and then begins anew, for ever.)
+    """
+    known = group.members.get(member_id)
+    others = group.metadata_bytes - (0 if known is None else size_of(known.protocols))
+    return others + size_of(protocols) <= PROTOCOLS_PER_MEMBER * max_bytes
 
 
 def has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.protocol.registry import ApiKey
+from tests.apis.group_kit import group_broker
+from tests.apis.raw import Raw
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[Raw]:
+    with group_broker() as running, Raw(running.bootstrap) as client:
+        yield client
+
+
+def beat(raw: Raw, version: int, **fields: Any) -> Any:
+    given = {"group_id": f"v{version}", "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 1_000}
+    joining = {"topic_partitions": (), "subscribed_topic_names": ("t",)} if fields.get("member_epoch", 0) == 0 else {}
+    request = ConsumerGroupHeartbeatRequest(**{**given, **joining, **fields})
+    return raw.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_member_comes_and_goes(raw: Raw, version: int) -> None:
+    joined = beat(raw, version)
+    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 1)
+    assert joined.heartbeat_interval_ms == 5_000
+    ((topic,),) = [joined.assignment.topic_partitions]
+    assert topic.partitions == (0, 1, 2)
+    quiet = beat(raw, version, member_epoch=1)
+    assert (quiet.error_code, quiet.member_epoch, quiet.assignment) == (0, 1, None)
+    left = beat(raw, version, member_epoch=-1)
+    assert (left.error_code, left.member_epoch) == (0, -1)
+    assert beat(raw, version, member_epoch=1).error_code == 25
+
+
+def test_version_0_names_members(raw: Raw) -> None:
+    assert beat(raw, 0, group_id="named", member_id="").member_id
+
+
+def test_patterns_come_with_version_1(raw: Raw) -> None:
+    joined = beat(raw, 1, group_id="pattern", subscribed_topic_names=None, subscribed_topic_regex="t+")
+    assert [each.partitions for each in joined.assignment.topic_partitions] == [(0, 1, 2)]
+    refused = beat(raw, 1, group_id="bad", subscribed_topic_names=None, subscribed_topic_regex="*")
+    assert (refused.error_code, refused.assignment) == (128, None)
+    assert refused.error_message
+
+
+def test_epochs_ahead_are_fenced(raw: Raw) -> None:
+    beat(raw, 1, group_id="fenced")
+    assert beat(raw, 1, group_id="fenced", member_epoch=2**31 - 1).error_code == 110
+    assert beat(raw, 1, group_id="fenced", member_epoch=-(2**31)).error_code == 42
