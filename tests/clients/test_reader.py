@@ -132,3 +132,41 @@ def test_a_place_to_begin_is_within_what_there_is(text: str, offset: int) -> Non
         fill(fakes, ORDERS[0], 4)
         fakes.logs[ORDERS[0]].start = 4
         assert resolve_start(cluster, ORDERS[:1], parse_start(text)) == {ORDERS[0]: offset}
+
+
+def test_a_partition_without_a_leader_does_not_hold_up_the_others() -> None:
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[-1, 1])
+        values = {place: fill(fakes, place, 2) for place in ORDERS}
+        with Reader(cluster, dict.fromkeys(ORDERS, 0)) as reader:
+            assert read(reader, {ORDERS[1]: 10})[ORDERS[1]] == values[ORDERS[1]]
+            fakes.leaders["orders"] = [1, 1]
+            assert read(reader, {ORDERS[0]: 10})[ORDERS[0]] == values[ORDERS[0]]
+
+
+def test_trouble_is_told_and_passes() -> None:
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[-1])
+        values = fill(fakes, ORDERS[0], 1)
+        with Reader(cluster, {ORDERS[0]: 0}) as reader:
+            assert reader.poll(0.05) == []
+            trouble, since_s = reader.trouble, reader.trouble_since_s
+            assert trouble is not None
+            assert trouble.message == "orders-0 has no leader at the moment"
+            assert reader.poll(0.05) == []
+            assert reader.trouble_since_s == since_s
+            fakes.leaders["orders"] = [1]
+            assert read(reader, {ORDERS[0]: 5})[ORDERS[0]] == values
+            assert reader.trouble is None
+
+
+def test_partitions_may_be_added() -> None:
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[1, 1])
+        values = {place: fill(fakes, place, 2) for place in ORDERS}
+        with Reader(cluster, {ORDERS[0]: 0}) as reader:
+            assert read(reader, {ORDERS[0]: 10})[ORDERS[0]] == values[ORDERS[0]]
+            reader.add(ORDERS[1], 4)
+            assert read(reader, {ORDERS[1]: 6})[ORDERS[1]] == values[ORDERS[1]][4:]
+    with pytest.raises(ValueError, match="no partitions to read"):
+        Reader(cluster, {})

@@ -11,13 +11,9 @@ from ixion.cli.options import HERE, PATIENCE_S, Bootstrap, Timeout, connect
 from ixion.cli.output import note
 
 if TYPE_CHECKING:
-    from ixion.cli.consume_format import Write
     from ixion.clients.cluster import Cluster
     from ixion.clients.metadata import TopicPartition
-    from ixion.clients.reader import Reader
     from ixion.clients.starts import Start
-
-POLL_S = 0.5
 
 
 def consume(
@@ -50,6 +46,7 @@ def consume(
     timeout: Timeout = PATIENCE_S,
 ) -> None:
     """Print the records of a topic, and go on with what comes until Ctrl-C."""
+    from ixion.cli.consume_copy import copy_to_ends, follow
     from ixion.cli.consume_format import writer
     from ixion.clients.reader import Reader
     from ixion.clients.starts import parse_start, resolve_start
@@ -65,7 +62,10 @@ def consume(
         say_if_moved(begin, offsets)
         with Reader(cluster, offsets, read_committed=read_committed, request_timeout_s=timeout) as reader:
             try:
-                copy(reader, write, most, ends)
+                if ends is None:
+                    follow(cluster, topic, reader, write, most, growing=not partition)
+                else:
+                    copy_to_ends(reader, write, most, ends, timeout)
             except KeyboardInterrupt:
                 pass  # the way to end it
             finally:
@@ -94,24 +94,3 @@ def say_if_moved(start: Start, offsets: dict[TopicPartition, int]) -> None:
     for place, offset in offsets.items():
         if start.offset is not None and offset != start.offset:
             note(f"{place} has no offset {start.offset}; beginning at {offset}")
-
-
-def copy(reader: Reader, write: Write, most: int | None, ends: dict[TopicPartition, int] | None) -> None:
-    """Write records until there are `most`, or every partition has reached its end, or for ever."""
-    out = sys.stdout.buffer
-    left = most if most is not None else -1
-    missed = 0
-    while ends is None or any(reader.offsets[place] < end for place, end in ends.items()):
-        for fetched in reader.poll(POLL_S):
-            end = None if ends is None else ends[fetched.partition]
-            for record in fetched.records():
-                if end is not None and record.offset >= end:
-                    break
-                out.write(write(fetched.partition, record))
-                left -= 1
-                if left == 0:
-                    return
-        out.flush()
-        if reader.missed > missed:
-            note(f"{reader.missed - missed} records were deleted before they could be read")
-            missed = reader.missed

@@ -7,7 +7,9 @@
 
 The next fetch is sent before the records of the last one are handed over, so that the broker works while the caller
 does. There are no fetch sessions and no group: who reads what from where is the caller's decision. When retention has
-overtaken the reader it goes on from the first record there is and counts what it `missed`. Not thread-safe.
+overtaken the reader it goes on from the first record there is and counts what it `missed`. When brokers cannot be
+reached or do not lead any more it asks again, for as long as the caller polls; `trouble` says what it is. Not
+thread-safe.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ixion.clients.deadline import Deadline, Pauses
 from ixion.clients.faults import UnknownTopicError, error_code
 from ixion.clients.fetched import Fetched
 from ixion.clients.lanes import Arrival, Lanes
-from ixion.clients.leaders import by_leader, by_topic
+from ixion.clients.leaders import by_topic, leader_of
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
 from ixion.model.errors import ErrorCode, KafkaError
@@ -58,7 +60,11 @@ class Reader:
         request_timeout_s: float = 30.0,
     ) -> None:
         """`offsets` says where to begin; `max_wait_ms` and `min_bytes` how long a broker may wait for how much."""
+        if not offsets:
+            raise ValueError("there are no partitions to read")
         self.missed = 0  # records that retention took before they were read
+        self.trouble: KafkaError | None = None  # why nothing comes at the moment
+        self.trouble_since_s = 0.0  # on the monotonic clock
         self._cluster = cluster
         self._offsets = dict(offsets)
         self._read_committed = read_committed
@@ -87,6 +93,11 @@ class Reader:
         """Where each partition is read on, beyond what has been handed over."""
         return dict(self._offsets)
 
+    def add(self, partition: TopicPartition, offset: int) -> None:
+        """Read one partition more, from that offset on."""
+        self._offsets[partition] = offset
+        self._resting.add(partition)
+
     def poll(self, wait_s: float) -> list[Fetched]:
         """What has come, waiting up to `wait_s` for the first of it. KafkaError for what a retry cannot mend."""
         end_s = time.monotonic() + wait_s
@@ -105,15 +116,20 @@ class Reader:
     def _ask(self) -> None:
         if not self._resting or time.monotonic() < self._not_before_s:
             return
-        try:
-            for leader, led in by_leader(self._cluster, self._in_turn(), Deadline(self._timeout_s)).items():
-                self._fetch(leader, led)
-        except UnknownTopicError:
-            raise
-        except KafkaError as error:
-            if not error.code.retriable and error.code != ErrorCode.BROKER_NOT_AVAILABLE:
-                raise
-            self._pause(stale=True)
+        trouble: KafkaError | None = None
+        led: dict[int, list[TopicPartition]] = {}
+        for partition in self._in_turn():
+            try:
+                leader = leader_of(self._cluster, partition, Deadline(self._timeout_s))
+                self._lanes.connection(leader)
+            except KafkaError as error:
+                trouble = passing(error)  # the other partitions need not wait for this one
+            else:
+                led.setdefault(leader, []).append(partition)
+        for leader, partitions in led.items():
+            self._fetch(leader, partitions)
+        if trouble is not None:
+            self._pause(trouble, stale=True)
 
     def _in_turn(self) -> list[TopicPartition]:
         """Each time another partition first: a broker fills its answer from the front."""
@@ -158,7 +174,7 @@ class Reader:
     def _take_in(self, arrival: Arrival[Asked]) -> list[Fetched]:
         self._resting |= arrival.token.offsets.keys()
         if isinstance(arrival.outcome, KafkaError):
-            self._pause(stale=True)
+            self._pause(arrival.outcome, stale=True)
             return []
         answer = arrival.connection.decode(arrival.outcome, FetchResponse)
         if answer.error_code != 0:
@@ -182,6 +198,7 @@ class Reader:
             self._fault(error_code(data.error_code), str(partition))
             return None
         self._pauses = Pauses()
+        self.trouble = None
         if not data.records:
             return None
         batches = list(iter_complete_batches(bytes(data.records)))
@@ -201,11 +218,24 @@ class Reader:
         self._offsets[partition] = start
 
     def _fault(self, code: ErrorCode, about: str) -> None:
+        error = KafkaError(code, f"{about}: {code.explanation}")
         if not code.retriable:
-            raise KafkaError(code, f"{about}: {code.explanation}")
-        self._pause(stale=code.stale_metadata)
+            raise error
+        self._pause(error, stale=code.stale_metadata)
 
-    def _pause(self, *, stale: bool) -> None:
+    def _pause(self, error: KafkaError, *, stale: bool) -> None:
         if stale:
             self._cluster.forget()
-        self._not_before_s = time.monotonic() + self._pauses.next_s()
+        now_s = time.monotonic()
+        if self.trouble is None:
+            self.trouble_since_s = now_s
+        self.trouble = error
+        self._not_before_s = now_s + self._pauses.next_s()
+
+
+def passing(error: KafkaError) -> KafkaError:
+    """The same error, if it may pass by itself; raised if not."""
+    may_pass = error.code.retriable or error.code == ErrorCode.BROKER_NOT_AVAILABLE
+    if isinstance(error, UnknownTopicError) or not may_pass:
+        raise error
+    return error
