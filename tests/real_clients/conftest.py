@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ixion.testing import Broker
+from tests.real_clients.drivers import DRIVERS, Driver
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker({"message.max.bytes": 8 << 20}) as running:
+        yield running
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.name)
+def driver(request: pytest.FixtureRequest) -> Driver:
+    found: Driver = request.param
+    return found
+
+
+@pytest.fixture
+def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
+    """One of its own for each test."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]
+    broker.create_topic(name)
+    return name
