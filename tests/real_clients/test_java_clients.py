@@ -25,7 +25,7 @@ FROM_PYTHON = [
     Message(None, b"no key", (), NOW + 1),
     Message(b"no value", None, (), NOW + 2),
     Message(b"", b"", (), NOW + 3),
-    Message("schlüssel".encode(), "wert".encode(), (("k", "ä".encode()),), NOW + 4),
+    Message("schlüssel".encode(), b"wert", (("k", "ä".encode()),), NOW + 4),
     Message(b"large", b"x" * 100_000, (), NOW + 5),
 ]
 HEADERS = (("a", b"1"), ("a", b"2"), ("none", None))

@@ -15,7 +15,7 @@ EVERY_KIND = [
     Message(None, b"no key", (), NOW + 1),
     Message(b"no value", None, (), NOW + 2),
     Message(b"", b"", (), NOW + 3),
-    Message("schlüssel".encode(), "wert \N{SNOWMAN}".encode(), (("käse", "ja".encode()),), NOW + 4),
+    Message("schlüssel".encode(), "wert \N{SNOWMAN}".encode(), (("käse", b"ja"),), NOW + 4),
     Message(b"large", bytes(range(256)) * 400, (), NOW + 5),
 ]
 
