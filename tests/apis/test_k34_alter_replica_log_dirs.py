@@ -89,6 +89,16 @@ def test_there_and_back_in_every_version(paths: list[str]) -> None:
         assert len(values(broker.bootstrap, 12)) == 12
 
 
+def test_many_at_once(paths: list[str]) -> None:
+    with start(paths) as broker, Asking(broker.bootstrap) as asking:
+        broker.create_topic("t", 12)
+        for _ in range(3):
+            wanted = {key: [(other(paths, found[0][0]), False)] for key, found in places(asking).items()}
+            for (topic, number), found in wanted.items():
+                assert move(asking, found[0][0], topic, number) == [(number, ErrorCode.NONE)]
+            wait_until(lambda wanted=wanted: places(asking) == wanted)  # type: ignore[misc]
+
+
 def test_nobody_who_writes_notices(paths: list[str]) -> None:
     with start(paths) as broker, Asking(broker.bootstrap) as asking:
         broker.create_topic("t")

@@ -17,14 +17,10 @@ LEVELS: Final[Mapping[str, int]] = {"FATAL": 50, "ERROR": 40, "WARN": 30, "INFO"
 
 
 def logger_levels() -> dict[str, str]:
-    """The level in force for each logger there is."""
-    known = logging.root.manager.loggerDict
-    names = sorted(name for name, logger in known.items() if isinstance(logger, logging.Logger))
-    return {ROOT: _name(logging.root.level), **{name: _name(known_level(name)) for name in names}}
-
-
-def known_level(name: str) -> int:
-    return logging.getLogger(name).getEffectiveLevel()
+    """The level in force for each logger there is, and for those above them, which nobody may have asked for yet."""
+    names = sorted(logging.root.manager.loggerDict)
+    levels = {name: _name(logging.getLogger(name).getEffectiveLevel()) for name in names}
+    return {ROOT: _name(logging.root.level), **levels}
 
 
 def check_level(name: str, level: str | None) -> None:

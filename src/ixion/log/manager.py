@@ -60,6 +60,7 @@ class LogManager:
         self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
+        self._checkpointing = threading.Lock()  # taken before the locks of logs
         self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
         self.directories: list[LogDirectory] = []
         try:
@@ -349,19 +350,21 @@ class LogManager:
         self.checkpoint_log_starts()
 
     def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
-        with self._lock:
-            logs = [*self.future_logs.values(), *self.logs.values()]
-        for directory in self.directories:
-            offsets: Offsets = {}
-            for log in logs:
-                if log.home is directory.home:
-                    offset = offset_of(log)
-                    if offset >= 0:
-                        offsets[log.topic, log.partition] = offset
-            try:
-                directory.write_checkpoint(name, offsets)
-            except KafkaError as error:
-                logger.error("%s", error)
+        """One at a time: of two that come from different threads, the later one must be what stays."""
+        with self._checkpointing:
+            with self._lock:
+                logs = [*self.future_logs.values(), *self.logs.values()]
+            for directory in self.directories:
+                offsets: Offsets = {}
+                for log in logs:
+                    if log.home is directory.home:
+                        offset = offset_of(log)
+                        if offset >= 0:
+                            offsets[log.topic, log.partition] = offset
+                try:
+                    directory.write_checkpoint(name, offsets)
+                except KafkaError as error:
+                    logger.error("%s", error)
 
     def _went_offline(self, path: str, _reason: str) -> None:
         with self._lock:
