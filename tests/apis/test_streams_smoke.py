@@ -1,0 +1,31 @@
+"""Kafka Streams' own smoke test with exactly_once_v2: one instance takes over from another, Kafka's code verifies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from devtools.jvm import compile_java, run_java
+from devtools.parts import need
+from ixion.testing import Broker
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("IXION_EXPECT") == "interpreted", reason="it takes most of a minute: once is enough, compiled"
+)
+
+SOURCE = Path(__file__).parent / "java" / "StreamsSmoke.java"
+RECORDS_PER_KEY = "100"
+
+
+def test_streams_verifies_its_results(tmp_path: Path) -> None:
+    jars = need("streams-4.3.0-test")
+    path = f"{compile_java(SOURCE, jars)}:{jars}"
+    options = ["-Xmx512m"]
+    with Broker() as broker:
+        for topic in run_java("StreamsSmoke", "topics", classpath=path, options=options).split():
+            broker.create_topic(topic, 5)
+        arguments = (broker.bootstrap, RECORDS_PER_KEY, str(tmp_path))
+        said = run_java("StreamsSmoke", *arguments, classpath=path, options=options, timeout_s=240)
+    assert "\nPASSED\n" in said

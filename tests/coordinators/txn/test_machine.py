@@ -1,0 +1,286 @@
+"""Whatever clients, disks and clocks do: a transaction ends alike in all its partitions, and epochs never go back.
+
+A few producers share two transactional ids. They begin, write, commit and abort as good clients do, send requests again
+and hold some back; new ones take over. Meanwhile appends to the log and writes of markers are delayed, refused, or lost
+with the broker, which starts again on what was stored. A model of the partitions takes the markers and the writes that
+verification lets through, and is the judge:
+
+- every write belongs to one transaction; all writes of one transaction get the same outcome, in every partition;
+- what a client was told to be committed is committed, what it was told to be aborted is aborted;
+- a marker never ends a transaction that began after the outcome was decided;
+- the epochs a transactional id hands out rise, or its producer id changes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from hypothesis import settings, strategies
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ixion.coordinators.txn.markers import Marker
+from ixion.coordinators.txn.snapshot import TopicPartition
+from ixion.model.errors import ErrorCode
+from tests.coordinators.txn.world import World
+
+NAMES = ["x", "yy"]
+PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]
+
+
+@dataclass
+class Life:
+    """One transaction as its client lives it."""
+
+    number: int
+    told: bool | None = None  # what EndTxn was answered with
+    asked: set[bool] = field(default_factory=set)  # ends that were sent
+    writes: dict[TopicPartition, bool | None] = field(default_factory=dict)  # partition: outcome, None while open
+
+
+@dataclass
+class Client:
+    """A producer of transaction.version 2."""
+
+    name: str
+    producer_id: int
+    epoch: int
+    life: Life
+
+
+class Partition:
+    """What a leader knows: the epoch and the open transaction of each producer."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[int, int] = {}
+        self.open: dict[int, Life] = {}
+
+
+class Transactions(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.partitions = {key: Partition() for key in PARTITIONS}
+        self.lives: list[Life] = []
+        self.handed_out: dict[str, tuple[int, int]] = {}
+        self.seen_markers = 0
+        self.next_life = 0
+        self.clients: list[Client] = []  # those that are not fenced yet
+        self.sent: list[tuple[str, int, int, bool]] = []  # EndTxn requests that may arrive once more
+
+    def teardown(self) -> None:
+        self.settle()
+        for life in self.lives:
+            outcomes = set(life.writes.values())
+            assert len(outcomes) <= 1, f"torn: {life}"
+            if life.told is not None and life.writes:
+                assert outcomes == {life.told}, f"told otherwise: {life}"
+        self.world.close()
+
+    def settle(self) -> None:
+        """Everything that delays ends; whatever is open runs out of time."""
+        world = self.world
+        world.log.fail_with = ErrorCode.NONE
+        world.markers.broken.clear()
+        world.log.let_go()
+        world.markers.let_go()
+        for _ in range(3):
+            world.advance(100_000)
+        self.apply_markers()
+        for partition in self.partitions.values():
+            assert not partition.open, "a transaction that nobody ends"
+
+    def apply_markers(self) -> None:
+        for key, marker in self.world.markers.written[self.seen_markers :]:
+            self.apply(self.partitions[key], key, marker)
+        self.seen_markers = len(self.world.markers.written)
+
+    @staticmethod
+    def apply(partition: Partition, key: TopicPartition, marker: Marker) -> None:
+        assert marker.epoch >= partition.epochs.get(marker.producer_id, -1), "a marker of the past"
+        partition.epochs[marker.producer_id] = marker.epoch
+        life = partition.open.pop(marker.producer_id, None)
+        if life is not None:
+            life.writes[key] = marker.commit
+
+    def new_life(self) -> Life:
+        self.next_life += 1
+        self.lives.append(Life(self.next_life))
+        return self.lives[-1]
+
+    @initialize()
+    def begin(self) -> None:
+        self.world.turn()
+
+    # What clients do.
+
+    @rule(name=strategies.sampled_from(NAMES))
+    def take_over(self, name: str) -> None:
+        code, producer_id, epoch = self.world.init(name)
+        self.apply_markers()
+        if code == "NONE":
+            self.hand_out(name, producer_id, epoch)
+            self.clients.append(Client(name, producer_id, epoch, self.new_life()))
+            del self.clients[:-3]  # the others are heard of no more
+
+    @precondition(lambda self: self.clients)
+    @rule(data=strategies.data())
+    def go_on_after_an_error(self, data: strategies.DataObject) -> None:
+        """KIP-360: the same producer asks for a new epoch; what it had open is aborted."""
+        client = data.draw(strategies.sampled_from(self.clients))
+        code, producer_id, epoch = self.world.init(client.name, client.producer_id, client.epoch)
+        self.apply_markers()
+        if code == "NONE":
+            client.producer_id, client.epoch = producer_id, epoch
+            client.life = self.new_life()
+            self.hand_out(client.name, producer_id, epoch, again=True)
+        elif code == "PRODUCER_FENCED":
+            self.clients.remove(client)
+
+    def hand_out(self, name: str, producer_id: int, epoch: int, again: bool = False) -> None:
+        last_id, last_epoch = self.handed_out.get(name, (-1, -1))
+        if producer_id == last_id:
+            assert epoch > last_epoch or (again and epoch == last_epoch), f"{name}: epoch {last_epoch} -> {epoch}"
+        else:
+            assert producer_id > last_id
+        self.handed_out[name] = (producer_id, epoch)
+
+    @precondition(lambda self: self.clients)
+    @rule(
+        data=strategies.data(),
+        keys=strategies.sets(strategies.sampled_from(PARTITIONS), min_size=1),
+        end=strategies.sampled_from([None, True, False, True, False]),
+    )
+    def transact(self, data: strategies.DataObject, keys: set[TopicPartition], end: bool | None) -> None:
+        """Some writes, and perhaps the end: commit or abort."""
+        client = data.draw(strategies.sampled_from(self.clients))
+        if not client.life.asked:
+            for key in sorted(keys):
+                self.write(client, key)
+        if end is not None and (not client.life.asked or end in client.life.asked):
+            self.end(client, end)
+
+    def write(self, client: Client, key: TopicPartition) -> None:
+        partition = self.partitions[key]
+        producer_id, epoch, life = client.producer_id, client.epoch, client.life
+
+        def append() -> None:
+            if epoch < partition.epochs.get(producer_id, -1):
+                return  # INVALID_PRODUCER_EPOCH
+            assert partition.open.get(producer_id, life) is life, "two transactions in one"
+            partition.epochs[producer_id] = epoch
+            partition.open[producer_id] = life
+            life.writes[key] = None
+
+        def verified(codes: dict[TopicPartition, ErrorCode]) -> None:
+            self.apply_markers()
+            if codes[key] == ErrorCode.NONE:
+                append()
+
+        if partition.open.get(producer_id) is not None and partition.epochs[producer_id] == epoch:
+            append()
+        else:
+            self.world.coordinator.verify_produce(client.name, producer_id, epoch, [key], 12, verified)
+
+    def end(self, client: Client, commit: bool) -> None:
+        request = (client.name, client.producer_id, client.epoch, commit)
+        self.sent.append(request)
+        life = client.life
+        life.asked.add(commit)
+
+        def answered(code: ErrorCode, producer_id: int, epoch: int) -> None:
+            if code == ErrorCode.NONE:
+                life.told = commit
+                self.hand_out(client.name, producer_id, epoch, again=True)
+                if client.life is life:
+                    client.producer_id, client.epoch, client.life = producer_id, epoch, self.new_life()
+            elif code not in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR):
+                if code == ErrorCode.INVALID_TXN_STATE and not life.writes:
+                    life.asked.discard(commit)  # a commit of nothing: the client would not have sent it
+                else:
+                    self.clients = [other for other in self.clients if other is not client]
+
+        self.world.coordinator.end(*request[:3], commit, 2, answered)
+        self.apply_markers()
+
+    @precondition(lambda self: self.sent)
+    @rule(data=strategies.data())
+    def arrive_late(self, data: strategies.DataObject) -> None:
+        """An end that was held back, or sent again, must not end what nobody asked to end so."""
+        name, producer_id, epoch, commit = data.draw(strategies.sampled_from(self.sent))
+        alive = [life for life in self.lives if commit not in life.asked and None in life.writes.values()]
+        before = {life.number: dict(life.writes) for life in alive}
+        self.world.end(name, producer_id, epoch, commit)
+        self.apply_markers()
+        after = {life.number: dict(life.writes) for life in alive}
+        assert after == before, "a transaction that nobody asked to end so was ended by a latecomer"
+
+    # What the world does.
+
+    @rule()
+    def appends_wait(self) -> None:
+        self.world.log.holding = True
+
+    @rule()
+    def appends_go_on(self) -> None:
+        self.world.log.let_go()
+        self.apply_markers()
+
+    @rule(failing=strategies.booleans())
+    def appends_fail(self, failing: bool) -> None:
+        self.world.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS if failing else ErrorCode.NONE
+
+    @precondition(lambda self: self.clients)
+    @rule(data=strategies.data(), commit=strategies.booleans())
+    def an_end_is_not_stored_and_the_broker_dies(self, data: strategies.DataObject, commit: bool) -> None:
+        client = data.draw(strategies.sampled_from(self.clients))
+        self.appends_fail(True)
+        if not client.life.asked:
+            self.end(client, commit)
+        self.appends_fail(False)
+        self.the_broker_dies(True)
+
+    @rule()
+    def markers_wait(self) -> None:
+        self.world.markers.holding = True
+
+    @rule()
+    def markers_go_on(self) -> None:
+        self.world.markers.let_go()
+        self.apply_markers()
+
+    @rule(key=strategies.sampled_from(PARTITIONS), broken=strategies.booleans())
+    def a_partition_fails(self, key: TopicPartition, broken: bool) -> None:
+        if broken:
+            self.world.markers.broken[key] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        else:
+            self.world.markers.broken.pop(key, None)
+
+    @rule(ms=strategies.sampled_from([20, 100, 10_000, 70_000]))
+    def time_passes(self, ms: int) -> None:
+        self.world.advance(ms)
+        self.apply_markers()
+
+    @rule(lost=strategies.booleans())
+    def the_broker_dies(self, lost: bool) -> None:
+        """Appends on their way are lost, or are in the log although nobody was told."""
+        if lost:
+            self.world.log.held.clear()
+        self.world.coordinator.stop()
+        self.world.log.let_go()
+        self.world.markers.held.clear()
+        self.world.start()
+        self.world.turn()
+        self.apply_markers()
+
+    @invariant()
+    def nothing_is_torn(self) -> None:
+        for life in self.lives:
+            decided = {outcome for outcome in life.writes.values() if outcome is not None}
+            assert len(decided) <= 1, f"torn: {life}"
+
+
+TestTransactions = Transactions.TestCase
+TestTransactions.settings = settings(
+    max_examples=int(os.environ.get("IXION_TXN_LIVES", "100")), stateful_step_count=40, deadline=None
+)
