@@ -1,0 +1,87 @@
+"""Copies a topic exactly once: consumes as a group, writes and commits the offsets in one transaction.
+
+Its history is that of its writes. A copy of value 17 is "copy 17", so a record that is copied twice has a value twice.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from devtools.soak.diary import Diary
+
+
+def main(bootstrap: str, directory: str, name: str, source: str, target: str) -> None:
+    diary = Diary(Path(directory), name)
+    while True:
+        try:
+            copy(bootstrap, diary, name, source, target)
+        except KafkaException:
+            continue
+
+
+def copy(bootstrap: str, diary: Diary, name: str, source: str, target: str) -> None:
+    """Until something fails; whoever comes next goes on from the offsets that were committed."""
+    common = {"bootstrap.servers": bootstrap, "log_level": 0}
+    consumer = Consumer(
+        common
+        | {
+            "group.id": "copiers",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6_000,
+        }
+    )
+    producer = Producer(
+        common | {"transactional.id": name, "transaction.timeout.ms": 5_000, "message.timeout.ms": 5_000}
+    )
+    try:
+        producer.init_transactions(20)
+        consumer.subscribe([source])
+        while True:
+            messages = [message for message in consumer.consume(20, 0.5) if message.error() is None]
+            if messages:
+                copy_some(producer, consumer, diary, target, messages)
+    finally:
+        consumer.close()
+
+
+def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str, messages: list[Message]) -> None:
+    sends = [(message.partition() or 0, f"copy {(message.value() or b'').decode()}") for message in messages]
+    attempt = [["send", f"{target}-{number}", value] for number, value in sends]
+    placed: dict[str, int] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        offset = message.offset()
+        if error is None and offset is not None:
+            placed[(message.value() or b"").decode()] = offset
+
+    ends: dict[tuple[str, int], int] = {}
+    for message in messages:
+        ends[message.topic() or "", message.partition() or 0] = (message.offset() or 0) + 1
+    deciding = False
+    try:
+        producer.begin_transaction()
+        for number, value in sends:
+            producer.produce(target, value.encode(), partition=number, on_delivery=delivered)
+        offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in ends.items()]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 10)
+        deciding = True
+        producer.commit_transaction(20)
+    except KafkaException:
+        if deciding:
+            diary.write("txn", "info", attempt)
+        # What certainly failed is not told: its values are copied again, under the same names, by whoever goes on.
+        raise
+    diary.write(
+        "txn",
+        "ok",
+        [["send", f"{target}-{number}", value, placed[value]] for number, value in sends if value in placed],
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
