@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz check format support bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak check format support bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -24,6 +24,9 @@ fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a l
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
 	  IXION_LOG_LIVES=$${IXION_LOG_LIVES:-5000} \
 	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py
+
+soak: .venv/.built ## minutes of transactions while broker and clients are killed; every promise is checked
+	$(BIN)/python -m devtools.soak $(ARGS)
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .

@@ -20,8 +20,6 @@ PARTITIONS = 4
 TOPIC = "written"
 COPY = "copied"
 BETWEEN_KILLS_S = (1.0, 5.0)
-# Copies of one transaction may be told as info and then done again by the next copier, under the same values.
-RETOLD = "copied"
 
 
 class Soak:
