@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
+from ixion.broker.late_groups import LateGroups
 from ixion.broker.pages import PagesAt
 from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
-from ixion.coordinators.group.coordinator import GroupCoordinator
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
@@ -63,7 +63,7 @@ class Parts:
     broker_epoch: int
     controller: Controller
     internal_topics: dict[str, InternalTopic]
-    groups: GroupCoordinator
+    groups: LateGroups
     transactions: TransactionCoordinator
     services: Services
     dispatch: Dispatch

@@ -25,6 +25,7 @@ from ixion.broker.errors import (
     StartupError,
 )
 from ixion.broker.internal_topics import make_internal_topics
+from ixion.broker.late_groups import LateGroups
 from ixion.broker.limits import follow_limits, limits_of, listeners_of
 from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
@@ -40,8 +41,6 @@ from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REP
 from ixion.config.topic import TopicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.topics import read_config
-from ixion.coordinators.group.coordinator import GroupCoordinator
-from ixion.coordinators.group.topics import ImageTopics
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
@@ -58,7 +57,7 @@ from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.model.ids import id_text, new_id
 from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.replica.internal_topic import TRANSACTION_STATE
 from ixion.replica.log_settings import log_config
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.collector import relax_collector
@@ -326,25 +325,10 @@ async def admin_manager(parts: Parts) -> None:
 
 async def group_coordinator(parts: Parts) -> None:
     """19. Groups, wherever their part of __consumer_offsets is led here, and the look for old offsets."""
-    groups = parts.groups = GroupCoordinator(
-        parts.internal_topics[GROUP_OFFSETS],
-        timer=parts.timer,
-        clock_ms=parts.clock_ms,
-        config=parts.config,
-        topics=ImageTopics(parts.image),
-    )
-
-    def follow(topic: str, partition: int, leader_epoch: int) -> None:
-        if topic == GROUP_OFFSETS:
-            if leader_epoch >= 0:
-                groups.on_elected(partition, leader_epoch)
-            else:
-                groups.on_resigned(partition)
-
-    parts.replicas.on_leadership.append(follow)
+    groups = parts.groups = LateGroups(parts)
+    parts.replicas.on_leadership.append(groups.follow)
     parts.controller.on_topics_deleted.append(groups.on_topics_deleted)
     parts.undo.append(("group coordinator", groups.stop))
-    groups.start()
 
 
 async def transaction_coordinator(parts: Parts) -> None:
@@ -381,7 +365,7 @@ async def fetch_manager(parts: Parts) -> None:
         controller=parts.controller,
         timer=parts.timer,
         internal_topics=parts.internal_topics,
-        groups=parts.groups,
+        make_groups=parts.groups.get,
         transactions=parts.transactions,
         clock_ms=parts.clock_ms,
         loop=parts.loop,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from ixion.config import log_settings as log
 from ixion.config import replica_settings as replica
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
-from ixion.log.cleaner import Cleaner
 from ixion.log.disk_guard import DiskGuard
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.log.cleaner import Cleaner
 
 LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
 LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
@@ -42,10 +42,14 @@ def schedule(parts: Parts) -> None:
     )
     scheduler.every("delete-logs", DELETE_CHECK_MS, lambda: logs.delete_folders(parts.clock_ms()))
     if config[log.LOG_CLEANER_ENABLE]:
-        cleaner = Cleaner(logs, config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE])
+        cleaners: list[Cleaner] = []
 
         def clean() -> None:
-            while cleaner.clean_dirtiest(parts.clock_ms()) is not None:
+            if not cleaners:
+                from ixion.log.cleaner import Cleaner  # 5 ms, which the start can do without
+
+                cleaners.append(Cleaner(logs, config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE]))
+            while cleaners[0].clean_dirtiest(parts.clock_ms()) is not None:
                 pass
 
         scheduler.every("log-cleaner", config[log.LOG_CLEANER_BACKOFF_MS], clean)

@@ -1,0 +1,65 @@
+"""A start imports what it needs: no groups before somebody asks about one, nothing of the command line's tools at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+from ixion.broker.broker import Broker as RealBroker
+from ixion.testing import Broker
+from tests.broker.served import environment
+
+NOT_AT_START = (
+    "ixion.coordinators.group",
+    "ixion.log.compaction",
+    "ixion.pipelines",
+    "ixion.protocol.messages.k11_join_group",
+    "ixion.web.families",
+    *("backports.zstd", "cramjam", "lz4", "pyspark", "random", "rich", "typer", "uuid"),
+)
+
+CODE = """
+import sys
+import ixion.cli.serve as serve
+def announce(broker, quiet):
+    print([name for name in {names!r} if name in sys.modules])
+    broker.failed.set()
+serve.announce = announce
+serve.main(["--port", "0", "--metrics-port", "0"])
+"""
+
+
+def test_a_start_imports_what_it_needs(tmp_path: Path) -> None:
+    code = CODE.format(names=NOT_AT_START)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def consume_one(broker: Broker) -> bytes | None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["t"])
+    message = consumer.poll(30)
+    assert message is not None
+    consumer.commit(message, asynchronous=False)
+    consumer.close()
+    return message.value()
+
+
+def test_groups_come_when_they_are_needed_and_are_found_again(tmp_path: Path) -> None:
+    async def made(real: RealBroker) -> bool:
+        return real.parts.groups.made is not None
+
+    with Broker(data=tmp_path) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for value in (b"one", b"two"):
+            producer.produce("t", value)
+        assert producer.flush(30) == 0
+        assert not broker.call(made)
+        assert consume_one(broker) == b"one"
+        assert broker.call(made)
+    with Broker(data=tmp_path) as broker:
+        assert broker.call(made)  # there are offsets, so it is needed at once
+        assert consume_one(broker) == b"two"
