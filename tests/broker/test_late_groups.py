@@ -43,7 +43,7 @@ def consume_one(broker: Broker) -> bytes | None:
     consumer.subscribe(["t"])
     message = consumer.poll(30)
     assert message is not None
-    consumer.commit(message, asynchronous=False)
+    consumer.commit(message=message, asynchronous=False)
     consumer.close()
     return message.value()
 
