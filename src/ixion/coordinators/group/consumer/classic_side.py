@@ -102,7 +102,9 @@ class ClassicMembers:
         name, metadata = classic.protocols[0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if self._is_to_rejoin(group, member):
+        # Who has joined and is to let go of partitions learns here of which: it must not be sent to join once more.
+        is_told_what_to_give = member.current.state is MemberState.UNREVOKED_PARTITIONS
+        if member.epoch < group.epoch and not is_told_what_to_give:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._deadlines.cancel((group.group_id, member.member_id, "sync"))
         self._watch(group, member)

@@ -1,0 +1,164 @@
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** Groups of Java consumers on a topic "t" of four partitions with forty records; says what happened, line by line. */
+public class Groups {
+    static String bootstrap;
+
+    public static void main(String[] args) throws Exception {
+        bootstrap = args[0];
+        shareAndHandOver("range", Map.of("partition.assignment.strategy",
+            "org.apache.kafka.clients.consumer.RangeAssignor"));
+        shareAndHandOver("cooperative", Map.of("partition.assignment.strategy",
+            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"));
+        shareAndHandOver("consumer", Map.of("group.protocol", "consumer"));
+        readAndResume("classic");
+        readAndResume("consumer");
+        restartStatic("classic");
+        restartStatic("consumer");
+        migrate();
+    }
+
+    static KafkaConsumer<String, String> consumer(String group, Map<String, String> settings) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("group.id", group);
+        properties.put("auto.offset.reset", "earliest");
+        properties.put("enable.auto.commit", "false");
+        if (!"consumer".equals(settings.get("group.protocol"))) {
+            properties.put("session.timeout.ms", "3000");
+            properties.put("heartbeat.interval.ms", "100");
+        }
+        properties.putAll(settings);
+        return new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
+    }
+
+    static void until(String what, BooleanSupplier condition) {
+        long deadline = System.nanoTime() + 40_000_000_000L;
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException(what + " did not happen");
+            }
+        }
+    }
+
+    static boolean share(List<? extends Consumer<?, ?>> consumers) {
+        Set<TopicPartition> all = new java.util.HashSet<>();
+        int count = 0;
+        boolean even = true;
+        for (Consumer<?, ?> consumer : consumers) {
+            consumer.poll(Duration.ofMillis(20));
+            count += consumer.assignment().size();
+            even &= consumer.assignment().size() == 4 / consumers.size();
+            all.addAll(consumer.assignment());
+        }
+        return even && count == 4 && all.size() == 4;
+    }
+
+    static void shareAndHandOver(String name, Map<String, String> settings) {
+        KafkaConsumer<String, String> first = consumer("share-" + name, settings);
+        KafkaConsumer<String, String> second = consumer("share-" + name, settings);
+        first.subscribe(List.of("t"));
+        until("the first has all", () -> share(List.of(first)));
+        second.subscribe(List.of("t"));
+        until("they share", () -> share(List.of(first, second)));
+        second.close();
+        until("the first has all again", () -> share(List.of(first)));
+        first.close();
+        System.out.println(name + " shared and handed over");
+    }
+
+    static void readAndResume(String protocol) {
+        Map<String, String> settings = Map.of("group.protocol", protocol);
+        List<String> seen = new ArrayList<>();
+        try (KafkaConsumer<String, String> first = consumer("read-" + protocol, settings)) {
+            first.subscribe(List.of("t"));
+            until("all is read", () -> {
+                first.poll(Duration.ofMillis(50)).forEach(record -> seen.add(record.value()));
+                return seen.size() >= 40;
+            });
+            Map<TopicPartition, OffsetAndMetadata> positions = first.assignment().stream().collect(
+                Collectors.toMap(each -> each, each -> new OffsetAndMetadata(first.position(each), "so far")));
+            first.commitSync(positions);
+        }
+        try (KafkaConsumer<String, String> second = consumer("read-" + protocol, settings)) {
+            second.subscribe(List.of("t"));
+            until("it is assigned", () -> share(List.of(second)));
+            Map<TopicPartition, OffsetAndMetadata> committed = second.committed(second.assignment());
+            Set<String> told = committed.values().stream()
+                .map(each -> each.offset() + " " + each.metadata()).collect(Collectors.toCollection(TreeSet::new));
+            second.seekToBeginning(second.assignment());
+            second.pause(second.assignment());
+            boolean quiet = second.poll(Duration.ofMillis(200)).isEmpty();
+            second.resume(second.assignment());
+            int[] again = {0};
+            until("all is read again", () -> (again[0] += second.poll(Duration.ofMillis(50)).count()) >= 40);
+            System.out.println(protocol + " read " + seen.size() + " committed " + told + " paused " + quiet
+                + " again " + again[0]);
+        }
+    }
+
+    static void restartStatic(String protocol) {
+        List<String> events = new ArrayList<>();
+        Map<String, String> settings = Map.of("group.protocol", protocol, "group.instance.id", "i1");
+        Map<String, String> other = Map.of("group.protocol", protocol, "group.instance.id", "i2");
+        KafkaConsumer<String, String> first = consumer("static-" + protocol, settings);
+        KafkaConsumer<String, String> second = consumer("static-" + protocol, other);
+        first.subscribe(List.of("t"), new Listener(events));
+        second.subscribe(List.of("t"));
+        until("they share", () -> share(List.of(first, second)));
+        Set<TopicPartition> had = new java.util.HashSet<>(second.assignment());
+        second.close();
+        events.clear();
+        KafkaConsumer<String, String> again = consumer("static-" + protocol, other);
+        again.subscribe(List.of("t"));
+        until("it is back", () -> {
+            first.poll(Duration.ofMillis(20));
+            again.poll(Duration.ofMillis(20));
+            return !again.assignment().isEmpty();
+        });
+        System.out.println(protocol + " static same " + again.assignment().equals(had) + " others " + events);
+        again.close();
+        first.close();
+    }
+
+    static void migrate() {
+        KafkaConsumer<String, String> old = consumer("migrate", Map.of("partition.assignment.strategy",
+            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"));
+        old.subscribe(List.of("t"));
+        until("the old one has all", () -> share(List.of(old)));
+        KafkaConsumer<String, String> young = consumer("migrate", Map.of("group.protocol", "consumer"));
+        young.subscribe(List.of("t"));
+        until("old and new share", () -> share(List.of(old, young)));
+        young.close();
+        until("the old one has all again", () -> share(List.of(old)));
+        old.close();
+        System.out.println("migrated up and down");
+    }
+
+    record Listener(List<String> events) implements ConsumerRebalanceListener {
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            events.add("revoked " + partitions.size());
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            events.add("assigned " + partitions.size());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+"""Groups of Java's own consumers, old protocol and new, and Kafka's own tool to look at groups and change them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from devtools.jvm import compile_java, run_java
+from devtools.parts import need
+from ixion.testing import Broker
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("IXION_EXPECT") == "interpreted",
+    reason="a JVM takes seconds: once is enough, compiled",
+)
+
+SOURCE = Path(__file__).parent / "java" / "Groups.java"
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+SETTINGS = {
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 200,
+}
+EXPECTED = """\
+range shared and handed over
+cooperative shared and handed over
+consumer shared and handed over
+classic read 40 committed [10 so far] paused true again 40
+consumer read 40 committed [10 so far] paused true again 40
+classic static same true others []
+consumer static same true others []
+migrated up and down
+"""
+
+
+def fill(broker: Broker) -> None:
+    broker.create_topic("t", 4)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(40):
+        producer.produce("t", f"{number}".encode(), partition=number % 4)
+    producer.flush()
+
+
+@pytest.mark.parametrize("clients", ["clients-3.9.1", "clients-4.3.0"])
+def test_consumers(clients: str) -> None:
+    jars = need(clients)
+    classes = compile_java(SOURCE, jars)
+    with Broker(SETTINGS) as broker:
+        fill(broker)
+        said = run_java("Groups", broker.bootstrap, classpath=f"{classes}:{jars}", options=["-Xmx256m"], timeout_s=150)
+    assert said == EXPECTED
+
+
+def test_the_tool_of_kafka() -> None:
+    jars = need("kafka-4.3.0")
+    with Broker(SETTINGS) as broker:
+        fill(broker)
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+        consumer.commit(offsets=[TopicPartition("t", number, 4) for number in range(4)], asynchronous=False)
+        consumer.close()
+
+        def tool(*arguments: str) -> list[list[str]]:
+            given = ["--bootstrap-server", broker.bootstrap, *arguments]
+            said = run_java(TOOL, *given, classpath=jars, options=["-Xmx256m"], timeout_s=60)
+            return [line.split() for line in said.splitlines() if line.strip()]
+
+        _, *rows = tool("--describe", "--group", "g")
+        assert [row[:6] for row in rows] == [["g", "t", str(number), "4", "10", "6"] for number in range(4)]
+        _, *rows = tool("--reset-offsets", "--group", "g", "--topic", "t:1", "--to-latest", "--execute")
+        assert rows == [["g", "t", "1", "10"]]
+        assert "successful." in tool("--delete", "--group", "g")[0]
