@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+)) in (\d+) ms, data in (.+)\n")
+NO_PAGES = ("--metrics-port", "off")  # their usual port may be another broker's
 SECONDS = 60  # for what must end by itself
 
 
@@ -24,7 +25,7 @@ def environment() -> dict[str, str]:
 def serve_and_wait(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """For a start that is to fail."""
     return subprocess.run(
-        [sys.executable, "-m", "ixion", "serve", *words],
+        [sys.executable, "-m", "ixion", "serve", *NO_PAGES, *words],
         cwd=cwd,
         env=environment(),
         capture_output=True,
@@ -38,7 +39,7 @@ class Served:
 
     def __init__(self, cwd: Path, *words: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ixion", "serve", "--port", "0", *words],
+            [sys.executable, "-m", "ixion", "serve", "--port", "0", *NO_PAGES, *words],
             cwd=cwd,
             env=environment(),
             stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""A start imports what it needs: no groups before somebody asks about one, nothing of the command line's tools at all."""
+"""A start imports what it needs: no groups before somebody asks about one, no tool of the command line at all."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,33 @@ def test_a_directory_that_another_broker_uses(tmp_path: Path) -> None:
         assert ended.stderr.count("\n") == 1
         assert set(contents(tmp_path)) == before
         produce(served.bootstrap, 1)
+
+
+def test_a_metrics_port_in_use_matters_to_those_who_asked_for_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = serve_and_wait("--port", "0", "--metrics-port", str(port), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"127.0.0.1:{port} cannot be had for metrics" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metrics_are_for_this_machine_unless_somebody_insists(tmp_path: Path) -> None:
+    ended = serve_and_wait("--port", "0", "--metrics-port", "0.0.0.0:0", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "--allow-remote" in ended.stderr
+
+
+def test_metrics_and_health_are_shown(tmp_path: Path) -> None:
+    with Served(tmp_path, "--metrics-port", "0", "--log-level", "info", "--log-format", "json") as served:
+        assert served.process.stderr is not None
+        lines = (json.loads(line) for line in served.process.stderr)
+        pages = next(line["pages"] for line in lines if line["message"] == "ready")
+        with urllib.request.urlopen(f"{pages}/healthz", timeout=30) as answer:
+            assert answer.read() == b"ok\n"
+        with urllib.request.urlopen(f"{pages}/metrics", timeout=30) as answer:
+            assert b"ixion_info{" in answer.read()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="whoever is root may read everything")

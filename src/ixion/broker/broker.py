@@ -58,10 +58,14 @@ class Broker:
         parts.config = DynamicConfig(self._loaded.given)
         parts.paths = preflight.log_dirs(config)
         parts.on_fatal = self.failed.set
+        no_pages = ""
         if parts.options.pages is not None:
-            parts.web = bind_pages(parts.options.pages, parts.options.allow_remote)
-            if parts.web is not None:
-                parts.undo.append(("pages", parts.web.close))
+            bound = bind_pages(parts.options.pages, parts.options.allow_remote)
+            if isinstance(bound, str):
+                no_pages = bound
+            else:
+                parts.web = bound
+                parts.undo.append(("pages", bound.close))
         try:
             self._open_metadata()
             await run_steps(parts)
@@ -70,6 +74,8 @@ class Broker:
             if isinstance(error, StartupError):
                 self._leave_no_trace()
             raise
+        if no_pages:
+            logger.warning("%s", no_pages)
 
     def _open_metadata(self) -> None:
         parts = self.parts

@@ -3,7 +3,6 @@ this machine sees them, unless somebody has said otherwise."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.broker.errors import StartupError
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from ixion.web.families import Sources
     from ixion.web.server import WebServer
 
-logger = logging.getLogger(__name__)
-
 
 class PagesAt(NamedTuple):
     host: str = "127.0.0.1"
@@ -23,8 +20,8 @@ class PagesAt(NamedTuple):
     required: bool = False  # whether the broker is not to start without them
 
 
-def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | None:
-    """None if the port is taken and nobody insists."""
+def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
+    """Or why there are none, if the port is taken and nobody insists: to be said once all else has gone well."""
     from ixion.web.server import WebServer
 
     if not is_loopback(at.host) and not allow_remote:
@@ -40,8 +37,7 @@ def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | None:
             raise StartupError(
                 f"{said}; choose another with --metrics-port, or none with --metrics-port off"
             ) from error
-        logger.warning("%s; there are none", said)
-        return None
+        return f"{said}; there are none"
 
 
 async def show_pages(parts: Parts, web: WebServer) -> None:
