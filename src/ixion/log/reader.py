@@ -94,8 +94,8 @@ def read_held(
         if isolation == Isolation.COMMITTED:
             data.aborted = _aborted(log, offset, plan)
         return data
-    except CorruptFileError as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except CorruptFileError as damage:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
         raise log.home.fail(f"reading {log.name} at {offset}", error) from error
 
@@ -114,8 +114,8 @@ def read_slice(
             if isolation == Isolation.COMMITTED:
                 piece.aborted = _aborted(log, offset, plan)
             return piece
-        except CorruptFileError as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except CorruptFileError as damage:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
         except OSError as error:
             raise log.home.fail(f"reading {log.name} at {offset}", error) from error
 

@@ -94,10 +94,10 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
     result.partition = partition
     try:
         info = partition.append(records, acks, origin)
-    except InvalidRecords as error:
-        result.code = error.code
-        result.message = error.message
-        result.record_errors = tuple([(each.batch_index, each.message) for each in error.record_errors])
+    except InvalidRecords as refusal:
+        result.code = refusal.code
+        result.message = refusal.message
+        result.record_errors = tuple([(each.batch_index, each.message) for each in refusal.record_errors])
         result.log_start = partition.log.log_start
         return
     except KafkaError as error:
