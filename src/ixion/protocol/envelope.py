@@ -66,10 +66,14 @@ def exchange(key: i64, version: i64) -> Exchange:
 def decode_request(
     data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = ELEMENT_BUDGET
 ) -> tuple[RequestHeader, Struct]:
-    """The request that fills `data[start:end]`. A listener that only brokers reach may grant a larger budget."""
+    """The request in `data[start:end]`. A listener that only brokers reach may grant a larger budget.
+
+    Bytes behind it are passed over, as Kafka does: librdkafka (seen in 2.16) writes null for "all topics" of a Metadata
+    request from version 9 on as four bytes instead of one, so that all is said three bytes before the end.
+    """
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
-    return cast(RequestHeader, header), cast(Struct, codecs.request.decode(data, body, end, budget))
+    return cast(RequestHeader, header), cast(Struct, codecs.request.decode_prefix(data, body, end, budget)[0])
 
 
 def decode_request_header(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, i64]:

@@ -16,7 +16,7 @@ TOOLS = "org.apache.kafka.tools."
 class ToolBox:
     def __init__(self, version: str = "4.3.0") -> None:
         classpath = need(f"kafka-{version}")
-        classes = compile_java(Path(__file__).with_name("ToolBox.java"), classpath)
+        classes = compile_java(Path(__file__).parent / "java" / "ToolBox.java", classpath)
         # What is logged in the background must not get between the lines: only errors are, and they go elsewhere.
         command = java_command(
             "ToolBox", classpath=f"{classes}:{classpath}", options=["-Xmx256m", "-XX:TieredStopAtLevel=1"]
