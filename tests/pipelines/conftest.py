@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,6 @@ def broker(spark_parts: None) -> Iterator[Broker]:
 @pytest.fixture
 def lab(spark: SparkSession, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
     """A topic named after the test, and a folder."""
-    topic = request.node.name.replace("[", "-").replace("]", "").replace("_", "-")
+    topic = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:80].strip("-")
     broker.create_topic(topic, partitions=2)
     return Lab(spark=spark, bootstrap=broker.bootstrap, folder=tmp_path, topic=topic)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.columns import REASON, RECORD
-from ixion.pipelines.expectations import counts, expect
+from ixion.pipelines.expectations import counts, expect, expect_result, met
 from ixion.pipelines.parsing import accepted, parse_records
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.pipeline import PipelineSpec
@@ -41,6 +41,8 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     of_records = [one for one in spec.expectations if one.on == "record"]
     judged = expect(parsed, of_records)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
+    judged.select(*(met(one) for one in of_records))  # Spark finds an unknown column here, not in the first batch
+    expect_result(result, [one for one in spec.expectations if one.on == "result"])
     if not has_memory(result):
         return Stream(frame=judged, result=result, schema=schema, stateful=False)
     columns = [column.alias(name) for name, column in counts(of_records).items()]
@@ -54,4 +56,4 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
 def has_memory(frame: DataFrame) -> bool:
     """Whether the plan keeps something from one batch to the next, or orders or limits the stream as a whole."""
     nodes = frame._jdf.queryExecution().analyzed().toString().splitlines()
-    return any(node.lstrip(" :+-").split(" ")[0].rstrip(",") in _STATEFUL for node in nodes)
+    return any(node.lstrip(" :+-~").split(" ")[0].rstrip(",") in _STATEFUL for node in nodes)

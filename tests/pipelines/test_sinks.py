@@ -1,0 +1,167 @@
+"""Every sink gets every row once, also when a batch comes again after it was cut off at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError
+from tests.pipelines.support import Lab, column, parquet_rows
+
+FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
+PARQUET = '[[sinks]]\ntype = "parquet"\npath = "out"\npartition_by = ["half"]\n'
+DELTA = '[[sinks]]\ntype = "delta"\npath = "delta"\npartition_by = ["half"]\n'
+ICEBERG = '[[sinks]]\ntype = "iceberg"\npath = "ice"\npartition_by = ["half"]\n'
+
+
+class CrashError(Exception):
+    """Stands for the end of the process: nothing after it is done."""
+
+
+def sent(count: int, first: int = 0) -> list[Any]:
+    return [{"n": n, "half": n % 2} for n in range(first, first + count)]
+
+
+def iceberg_numbers(lab: Lab) -> list[int]:
+    return sorted(row.n for row in lab.spark.read.format("iceberg").load(str(lab.folder / "ice")).collect())
+
+
+def delta_numbers(lab: Lab) -> list[int]:
+    return sorted(row.n for row in lab.spark.read.format("delta").load(str(lab.folder / "delta")).collect())
+
+
+def test_all_sinks_in_one_pipeline(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    from ixion.pipelines import read_topic
+
+    target = f"{lab.topic}-clean"
+    topic = f'[[sinks]]\ntype = "topic"\ntopic = "{target}"\nkey = "n"\n[[sinks]]\ntype = "console"\nrows = 2\n'
+    lab.send(*sent(10), "broken")
+    figures = lab.run(FORMAT + PARQUET + DELTA + ICEBERG + topic)
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (11, 10, 1)
+    numbers = list(range(10))
+    assert column(lab.rows(), "n") == numbers
+    assert sorted(path.name for path in (lab.folder / "out").iterdir()) == ["_ixion", "half=0", "half=1"]
+    assert delta_numbers(lab) == numbers
+    assert iceberg_numbers(lab) == numbers
+    clean = read_topic(lab.spark, target, bootstrap=lab.bootstrap, streaming=False)
+    assert sorted(int(row.key) for row in clean.collect()) == numbers
+    assert "only showing top 2 rows" in capsys.readouterr().out
+
+
+def crash_before(module: Any, name: str, times: int) -> Callable[..., Any]:
+    """NAME of MODULE does its work TIMES times, then the process is over."""
+    real = getattr(module, name)
+    left = [times]
+
+    def cut(*arguments: Any, **named: Any) -> Any:
+        if left[0] == 0:
+            raise CrashError
+        left[0] -= 1
+        return real(*arguments, **named)
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("method", "times"),
+    [
+        pytest.param("write_new", 0, id="before-the-list"),
+        pytest.param("rename", 1, id="before-the-first-move"),
+        pytest.param("rename", 2, id="between-two-moves"),
+        pytest.param("remove", 1, id="before-cleaning-up"),
+    ],
+)
+def test_parquet_at_every_moment(lab: Lab, monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
+    """Two moves a batch (half=0 and half=1); the first rename of a batch is that of its list."""
+    from ixion.pipelines.files import Files
+
+    lab.send(*sent(10))
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, method, crash_before(Files, method, times))
+        with pytest.raises(PipelineError):
+            lab.run(FORMAT + PARQUET)
+    visible = column(lab.rows(), "n")
+    assert len(visible) == len(set(visible))  # no row twice, at any moment
+    lab.send(*sent(5, first=10))
+    lab.run(FORMAT + PARQUET)
+    assert column(lab.rows(), "n") == list(range(15))
+    assert not list(lab.folder.glob(".out.staging/p/*/*"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The batch is in the table, and the process ends before Spark's checkpoint knows."""
+    from ixion.pipelines.batch import BatchWriter
+
+    sink = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}[kind]
+    lab.send(*sent(10), "broken")
+    real = BatchWriter._write
+
+    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
+        real(self, *arguments)
+        raise CrashError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchWriter, "_write", write_and_crash)
+        with pytest.raises(PipelineError):
+            lab.run(FORMAT + sink)
+    again = lab.run(FORMAT + sink)
+    assert again.batches == 1
+    lab.send(*sent(5, first=10))
+    lab.run(FORMAT + sink)
+    read = {"parquet": lambda lab: column(lab.rows(), "n"), "delta": delta_numbers, "iceberg": iceberg_numbers}[kind]
+    assert read(lab) == list(range(15))
+
+
+def test_a_repeated_batch_in_a_topic_can_be_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least once: the rows are there twice, and `once` leaves one of each."""
+    from ixion.pipelines import once, read_topic
+    from ixion.pipelines.batch import BatchWriter
+
+    target = f"{lab.topic}-clean"
+    text = f'{FORMAT}[[sinks]]\ntype = "topic"\ntopic = "{target}"\nkey = "half"\n'
+    lab.send(*sent(10), *sent(1))  # row 0 is there twice, and is to stay there twice
+    real = BatchWriter._write
+
+    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
+        real(self, *arguments)
+        raise CrashError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchWriter, "_write", write_and_crash)
+        with pytest.raises(PipelineError):
+            lab.run(text)
+    lab.run(text)
+    clean = read_topic(lab.spark, target, bootstrap=lab.bootstrap, streaming=False)
+    assert clean.count() == 22
+    seen = [row.value.decode() for row in clean.transform(once).orderBy("partition", "offset").collect()]
+    expected = [f'{{"n":{n},"half":{n % 2}}}' for n in range(10)] + ['{"n":0,"half":0}']
+    assert sorted(seen) == sorted(expected)
+    for half in (0, 1):  # the order within a key is that of the source
+        of_key = [row for row in seen if row.endswith(f'"half":{half}}}')]
+        assert of_key == [row for row in expected if row.endswith(f'"half":{half}}}')]
+
+
+def test_two_pipelines_share_a_topic_and_a_table(lab: Lab) -> None:
+    lab.send(*sent(6))
+    for name, condition in (("even", "half = 0"), ("odd", "half = 1")):
+        step = f'[[steps]]\nsql = "SELECT * FROM stream WHERE {condition}"\n'
+        figures = lab.run(FORMAT + step + PARQUET, name=name)
+        assert (figures.rows_in, figures.rows_out) == (6, 3)
+    assert column(lab.rows(), "n") == list(range(6))
+
+
+def test_the_functions_work_in_a_job_of_ones_own(lab: Lab) -> None:
+    from ixion.pipelines import accepted, parse, quarantine, read_topic, write_table
+
+    lab.send(*sent(4), "broken")
+    parsed = read_topic(lab.spark, lab.topic, bootstrap=lab.bootstrap, streaming=False).transform(
+        parse, "json", "n INT, half INT", include=["offset"]
+    )
+    path = str(lab.folder / "mine")
+    for _ in range(2):
+        parsed.transform(accepted).transform(write_table, "parquet", path, job="mine", query="1", batch=0)
+    assert column(parquet_rows(lab.folder / "mine"), "_offset") == [0, 1, 2, 3]
+    assert [(row.offset, bytes(row.value)) for row in parsed.transform(quarantine).collect()] == [(4, b"broken")]

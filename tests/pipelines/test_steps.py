@@ -1,0 +1,166 @@
+"""Steps and expectations, with and without memory from batch to batch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError
+from tests.pipelines.support import Lab, column
+
+OUT = '[[sinks]]\ntype = "parquet"\npath = "out"\n'
+NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+EVENTS = '[format]\ntype = "json"\nschema = "id STRING, n INT, at TIMESTAMP"\n'
+
+
+def event(name: str, n: int, minutes: int) -> dict[str, Any]:
+    return {"id": name, "n": n, "at": (NOON + timedelta(minutes=minutes)).isoformat()}
+
+
+def test_sql_python_and_a_join_one_after_the_other(lab: Lab) -> None:
+    (lab.folder / "colours.csv").write_text("id,colour\na,red\nb,blue\n")
+    (lab.folder / "my_steps.py").write_text(
+        "from pyspark.sql import functions as F\n\n\n"
+        "@F.udf('string')\n"
+        "def shout(word):\n"
+        "    return word and word.upper()\n\n\n"
+        "def loud(frame):\n"
+        "    return frame.withColumn('colour', shout('colour'))\n"
+    )
+    lab.send({"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 3})
+    lab.run(f"""
+[format]
+type = "json"
+schema = "id STRING, n INT"
+[tables.colours]
+path = "colours.csv"
+format = "csv"
+[[steps]]
+sql = "SELECT id, n * 10 AS n FROM stream WHERE n < 3"
+[[steps]]
+join = {{ table = "colours", on = ["id"] }}
+[[steps]]
+python = "my_steps:loud"
+[[steps]]
+sql = "SELECT s.*, c.colour AS plain FROM stream s JOIN colours c USING (id)"
+{OUT}""")
+    assert sorted(lab.rows(), key=lambda row: str(row["id"])) == [
+        {"id": "a", "n": 10, "colour": "RED", "plain": "red"},
+        {"id": "b", "n": 20, "colour": "BLUE", "plain": "blue"},
+    ]
+
+
+def test_duplicates_go_late_records_are_counted_bad_ones_are_kept(lab: Lab) -> None:
+    text = f"""{EVENTS}
+[[expectations]]
+name = "n is positive"
+check = "n > 0"
+otherwise = "quarantine"
+[[expectations]]
+name = "n is small"
+check = "n < 100"
+otherwise = "warn"
+[[steps]]
+watermark = {{ column = "at", delay = "10 minutes" }}
+[[steps]]
+deduplicate = ["id"]
+{OUT}"""
+    assert lab.pipeline(text).check(lab.spark).stateful
+    lab.send(event("a", 1, 0), event("a", 1, 0), event("b", 200, 30), "broken")
+    first = lab.run(text)
+    assert (first.rows_in, first.rows_out, first.quarantined, first.warned) == (4, 2, 1, 1)
+    # Between two runs the watermark has moved to 12:20: what is older comes too late, a duplicate is still known.
+    lab.send(event("late", 1, 5), event("b", 200, 30), event("c", 1, 31), event("bad", -1, 31))
+    second = lab.run(text)
+    assert column(lab.rows(), "id") == ["a", "b", "c"]
+    assert (second.rows_in, second.late, second.quarantined) == (4, 1, 1)
+    assert column(lab.rows("out_quarantine"), "reason") == ["expectation: n is positive", "not a JSON object"]
+
+
+def test_a_window_is_written_when_it_is_over(lab: Lab) -> None:
+    text = f"""{EVENTS}
+[[steps]]
+watermark = {{ column = "at", delay = "1 minute" }}
+[[steps]]
+window = {{ column = "at", size = "10 minutes", by = ["id"], aggregates = {{ sum = "sum(n)", events = "count(*)" }} }}
+{OUT}"""
+    lab.send(event("a", 1, 1), event("a", 2, 2), event("b", 5, 3), event("a", 9, 15))
+    lab.run(text)
+    assert sorted((row["id"], row["sum"], row["events"]) for row in lab.rows()) == [("a", 3, 2), ("b", 5, 1)]
+    assert {(row["start"], row["end"]) for row in lab.rows()} == {(NOON, NOON + timedelta(minutes=10))}
+    lab.send(event("c", 1, 60))
+    lab.run(text)
+    assert ("a", 9, 1) in [(row["id"], row["sum"], row["events"]) for row in lab.rows()]
+
+
+def test_expectations_warn_drop_and_quarantine(lab: Lab) -> None:
+    sent = {"fine": 1, "odd": 50, "gone": -1, "kept": 1000, "sum": 7}
+    lab.send(*({"id": name, "n": n} for name, n in sent.items()))
+    figures = lab.run(f"""
+[format]
+type = "json"
+schema = "id STRING, n INT"
+[[expectations]]
+check = "n < 10"
+otherwise = "warn"
+[[expectations]]
+check = "n > 0"
+otherwise = "drop"
+[[expectations]]
+name = "not huge"
+check = "n < 100"
+otherwise = "quarantine"
+[[steps]]
+sql = "SELECT *, n * 2 AS twice FROM stream"
+[[expectations]]
+name = "not fourteen"
+check = "twice <> 14"
+on = "result"
+otherwise = "quarantine"
+{OUT}""")
+    assert column(lab.rows(), "id") == ["fine", "odd"]
+    assert (figures.rows_in, figures.rows_out, figures.quarantined, figures.dropped) == (5, 2, 2, 1)
+    assert figures.warned == 1
+    record, result = sorted(lab.rows("out_quarantine"), key=lambda row: row["topic"] is None)
+    assert (record["offset"], record["reason"]) == (3, "expectation: not huge")
+    assert (result["value"], result["reason"]) == (b'{"id":"sum","n":7,"twice":14}', "expectation: not fourteen")
+
+
+def test_an_expectation_can_stop_the_pipeline_before_anything_is_written(lab: Lab) -> None:
+    lab.send({"n": 1}, {"n": -1})
+    with pytest.raises(PipelineError, match=f"'n > 0' is not met at {lab.topic}-0 offset 1") as caught:
+        lab.run(
+            f'[format]\ntype = "json"\nschema = "n INT"\n[[expectations]]\ncheck = "n > 0"\notherwise = "fail"\n{OUT}'
+        )
+    assert not caught.value.retry
+    assert lab.rows() == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ('sql = "SELECT amout FROM stream"', "there is no column amout; did you mean amount?"),
+        ('sql = "SELECT * FROM straem"', "SQL: there is no table straem"),
+        ('sql = "SELEC * FROM stream"', "SQL: "),
+        ('deduplicate = ["ordr"]', "deduplicate: there is no column ordr; did you mean order?"),
+        ('python = "no_such_module:f"', "cannot be imported"),
+        ('python = "json:lods"', "json has no function lods; did you mean loads?"),
+    ],
+)
+def test_mistakes_are_found_by_check(lab: Lab, steps: str, said: str) -> None:
+    text = f'[format]\ntype = "json"\nschema = "order STRING, amount INT"\n[[steps]]\n{steps}\n{OUT}'
+    with pytest.raises(PipelineError) as caught:
+        lab.pipeline(text).check(lab.spark)
+    assert said in str(caught.value)
+    assert "\tat " not in str(caught.value) + caught.value.hint  # no Java stack trace
+
+
+def test_a_mistake_in_an_expectation_or_partition_is_found_by_check(lab: Lab) -> None:
+    head = '[format]\ntype = "json"\nschema = "amount INT"\n'
+    broken = head + f'[[expectations]]\ncheck = "amont > 0"\notherwise = "warn"\non = "record"\n{OUT}'
+    with pytest.raises(PipelineError, match=r"no column amont; did you mean amount\?"):
+        lab.pipeline(broken).check(lab.spark)
+    with pytest.raises(PipelineError, match=r"partition_by of .*no column amont; did you mean amount\?"):
+        lab.pipeline(head + OUT + 'partition_by = ["amont"]\n').check(lab.spark)
