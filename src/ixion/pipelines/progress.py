@@ -90,7 +90,7 @@ class Progress:
 
 
 def _offsets(value: Any) -> Offsets:
-    """Spark gives them as JSON, as text or read already."""
+    """Spark gives them as JSON, as text or read already; for a repeated batch it does not ask for the end."""
     if isinstance(value, str):
-        value = json.loads(value)
+        value = json.loads(value) if value.startswith("{") else {}
     return value or {}
