@@ -4,7 +4,8 @@ A batch may come twice, with the same number and the same records; every sink kn
 does not matter at which moment the first attempt ended.
 
 Rows are counted while they pass, not by a pass of their own. With one sink the batch is computed once, and a second
-time for the quarantine only if the first pass met bad records; with several sinks it is kept between them.
+time for the quarantine only if the first pass met bad records; with several sinks, or without a table among them, it is
+kept from one pass to the next.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class BatchWriter:
 
     def _write(self, frame: DataFrame, batch: Batch) -> BatchFigures:
         waiting = [writer for writer in self._writers if not writer.has(batch)]
-        keep = self._stateful or len(waiting) > 1
+        keep = self._stateful or len(waiting) > 1 or not all(writer.is_table for writer in waiting)
         if keep:
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -87,9 +88,14 @@ class BatchWriter:
     def _write_to(self, waiting: Sequence[Writer], frame: DataFrame, batch: Batch) -> BatchFigures:
         counted, of_records = _observe(frame, counts(self._of_records))
         results, of_results = _observe(self._results(counted), counts(self._of_results))
-        waiting[0].write(accepted(results), batch)
-        for writer in waiting[1:]:
-            writer.write(accepted(self._results(frame)), batch)
+        tables = [writer for writer in waiting if writer.is_table]
+        if tables:
+            tables[0].write(accepted(results), batch)
+        else:  # Spark counts nothing on the way into a topic, and only some rows on the way to the terminal
+            accepted(results).write.format("noop").mode("overwrite").save()
+        for writer in waiting:
+            if writer not in tables[:1]:
+                writer.write(accepted(self._results(frame)), batch)
         before, after = of_records.get, of_results.get
         if before["bad"] or after["bad"]:
             self._write_quarantine(frame, batch)

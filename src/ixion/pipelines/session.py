@@ -71,9 +71,11 @@ def open_session(
 def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mapping[str, str]) -> dict[str, str]:
     settings = dict(_ALWAYS)
     if master.startswith("local"):
+        cores = str(os.cpu_count() or 2)
         settings["spark.ui.enabled"] = "false"
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        settings["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 2)
+        # Spark's and Delta's defaults, 200 and 50 tasks for the smallest thing, are made for clusters.
+        settings["spark.sql.shuffle.partitions"] = settings["spark.databricks.delta.snapshotPartitions"] = cores
     if found.files:
         settings["spark.jars"] = ",".join(found.files)
     if found.packages:

@@ -26,7 +26,9 @@ class Batch:
 
 
 class Writer(Protocol):
-    """One sink of a running pipeline."""
+    """One sink of a running pipeline. `is_table`: a write runs through every row, once, under Spark's eyes."""
+
+    is_table: bool
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """All of FRAME, once, however often it is called for the same batch."""

@@ -11,6 +11,8 @@ from ixion.pipelines.spec.sinks import ConsoleSink
 
 
 class ConsoleWriter:
+    is_table = False
+
     def __init__(self, sink: ConsoleSink) -> None:
         self.sink: Final = sink
 

@@ -17,6 +17,8 @@ from ixion.pipelines.spec.sinks import TableSink
 
 
 class DeltaWriter:
+    is_table = True
+
     def __init__(self, sink: TableSink, spark: SparkSession) -> None:
         self.sink: Final = sink
         self._spark: Final = spark

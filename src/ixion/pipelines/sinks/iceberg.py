@@ -20,6 +20,8 @@ NUMBER: Final = "ixion-batch"
 
 
 class IcebergWriter:
+    is_table = True
+
     def __init__(self, sink: TableSink, spark: SparkSession) -> None:
         self.sink: Final = sink
         self.table: Final = iceberg_name(sink, spark)

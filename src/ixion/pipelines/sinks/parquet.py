@@ -34,6 +34,8 @@ KEPT: Final = 100  # lists of moves that stay for the curious; only the newest i
 
 
 class ParquetWriter:
+    is_table = True
+
     def __init__(self, sink: TableSink, files: Files) -> None:
         self.sink: Final = sink
         self._files: Final = files

@@ -25,6 +25,8 @@ ROW_HEADER: Final = "ixion-row"
 
 
 class TopicWriter:
+    is_table = False
+
     def __init__(self, sink: TopicSink) -> None:
         self.sink: Final = sink
 
