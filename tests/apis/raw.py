@@ -19,8 +19,15 @@ class Raw:
         self._connection = ClientConnection(client_id)
 
     def ask(self, key: ApiKey, version: int, body: Struct) -> Any:
+        self.send(key, version, body)
+        return self.answer()
+
+    def send(self, key: ApiKey, version: int, body: Struct) -> None:
         _, parts = self._connection.request(int(key), version, body, 0)
         self._socket.sendall(b"".join(parts))
+
+    def answer(self) -> Any:
+        """To what was sent first, of all that is not answered."""
         while True:
             answer = self._connection.next_answer()
             if answer is not None:

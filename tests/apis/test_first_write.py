@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from ixion.broker.broker import Broker as RealBroker
+from ixion.coordinators.txn.markers import Marker, Written
+from ixion.protocol.registry import ApiKey
+from ixion.testing import Broker
 from tests.apis.raw import Raw
+from tests.apis.reading import read_all
 from tests.apis.test_k61_describe_producers import describe
 from tests.apis.test_k65_describe_transactions import describe as describe_transactions
-from tests.apis.txn_kit import add, batch, end, init, produce
+from tests.apis.txn_kit import add, batch, end, init, produce, produce_request
 
 
 @pytest.mark.parametrize(
@@ -58,3 +63,41 @@ def test_a_partition_that_is_not_there_is_not_added(raw: Raw) -> None:
     producer_id, epoch = init(raw, "beyond")
     assert produce(raw, "beyond", batch(producer_id, epoch), number=9) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert describe_transactions(raw, "beyond")[0].transaction_state == "Empty"
+
+
+def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
+    """Markers are held back on the broker; the next transaction's first record waits with them, and is not lost."""
+    held: list[tuple[Marker, Written]] = []
+
+    async def hold(broker: RealBroker) -> None:
+        sender = broker.parts.transactions._sender
+        sender._writer = Held(held)
+
+    async def let_go(broker: RealBroker) -> None:
+        transactions = broker.parts.transactions
+        transactions._sender._writer = transactions.markers
+        for marker, done in held:
+            transactions.markers.write(marker, done)
+
+    with Broker() as broker, Raw(broker.bootstrap) as raw, Raw(broker.bootstrap) as other:
+        broker.create_topic("t")
+        producer_id, epoch = init(raw, "hurried")
+        assert produce(raw, "hurried", batch(producer_id, epoch, value=b"first")) == "NONE"
+        broker.call(hold)
+        assert end(raw, "hurried", producer_id, epoch, True, 5) == ("NONE", producer_id, epoch + 1)
+        raw.send(ApiKey.PRODUCE, 12, produce_request("hurried", batch(producer_id, epoch + 1, value=b"second")))
+        assert describe_transactions(other, "hurried")[0].transaction_state == "PrepareCommit"
+        broker.call(let_go)
+        assert raw.answer().responses[0].partition_responses[0].error_code == 0
+        assert end(raw, "hurried", producer_id, epoch + 1, True, 5)[0] == "NONE"
+        assert read_all(broker.bootstrap, "t") == [b"first", b"second"]
+
+
+class Held:
+    """Takes markers and writes none of them."""
+
+    def __init__(self, held: list[tuple[Marker, Written]]) -> None:
+        self._held = held
+
+    def write(self, marker: Marker, done: Written) -> None:
+        self._held.append((marker, done))

@@ -81,12 +81,16 @@ def batch(
     return builder.build()
 
 
-def produce(raw: Raw, name: str | None, data: bytes, *, number: int = 0, topic: str = "t", version: int = 12) -> str:
-    request = ProduceRequest(
+def produce_request(name: str | None, data: bytes, *, number: int = 0, topic: str = "t") -> ProduceRequest:
+    partition = PartitionProduceData(index=number, records=data)
+    return ProduceRequest(
         transactional_id=name,
         acks=-1,
         timeout_ms=5_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=data),)),),
+        topic_data=(TopicProduceData(name=topic, partition_data=(partition,)),),
     )
-    answer = raw.ask(ApiKey.PRODUCE, version, request)
+
+
+def produce(raw: Raw, name: str | None, data: bytes, *, number: int = 0, topic: str = "t", version: int = 12) -> str:
+    answer = raw.ask(ApiKey.PRODUCE, version, produce_request(name, data, number=number, topic=topic))
     return ErrorCode(answer.responses[0].partition_responses[0].error_code).name
