@@ -70,8 +70,8 @@ def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
     held: list[tuple[Marker, Written]] = []
 
     async def hold(broker: RealBroker) -> None:
-        sender = broker.parts.transactions._sender
-        sender._writer = Held(held)
+        broker.parts.transactions._sender._writer = Held(held)
+        broker.parts.transactions._verification.pauses = 1_000_000  # on a slow machine too
 
     async def let_go(broker: RealBroker) -> None:
         transactions = broker.parts.transactions

@@ -57,8 +57,12 @@ def test_filters(raw: Raw, two: tuple[int, int]) -> None:
     assert names(listed(raw, states=("Ongoing",), duration_ms=3_600_000)) == set()
     assert names(listed(raw, pattern="list-.*")) == {"list-open", "list-idle"}
     assert names(listed(raw, pattern="list-")) == set(), "the whole id must match"
+    init(raw, "list ü!")
+    assert names(listed(raw, pattern=r"list\s.!")) == {"list ü!"}
+    assert names(listed(raw, pattern="list[^-]+")) == {"list ü!"}
+    assert names(listed(raw, pattern="(l+i*s?t?)+(-|-)*(o+)+p.*x")) == set()
 
 
-@pytest.mark.parametrize("pattern", ["(", "[", "x" * 501])
+@pytest.mark.parametrize("pattern", ["(", "[", "x" * 1_025])
 def test_patterns_that_are_none(raw: Raw, pattern: str) -> None:
     assert listed(raw, pattern=pattern).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION

@@ -64,6 +64,7 @@ class Verification:
     def __init__(self, transactions: TransactionCoordinator, timer: Timer) -> None:
         self._transactions = transactions
         self._timer = timer
+        self.pauses = PAUSES
 
     def verify(
         self,
@@ -73,12 +74,12 @@ class Verification:
         epoch: int,
         partitions: Collection[TopicPartition],
         done: Verified,
-        pauses: int = PAUSES,
+        paused: int = 0,
     ) -> None:
         def added(code: ErrorCode) -> None:
-            if code == ErrorCode.CONCURRENT_TRANSACTIONS and pauses:
+            if code == ErrorCode.CONCURRENT_TRANSACTIONS and paused < self.pauses:
                 self._timer.call_later(
-                    PAUSE_MS, self.verify, client, transactional_id, producer_id, epoch, partitions, done, pauses - 1
+                    PAUSE_MS, self.verify, client, transactional_id, producer_id, epoch, partitions, done, paused + 1
                 )
             else:
                 done(dict.fromkeys(partitions, understood(client, code)))

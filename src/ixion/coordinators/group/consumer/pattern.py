@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from ixion.coordinators.group.consumer.pattern_syntax import (
+    ALPHABET,
     Begin,
     Chars,
     Choice,
@@ -35,13 +36,13 @@ States = frozenset[int]
 
 
 class Pattern:
-    def __init__(self, text: str) -> None:
-        """PatternError if it is not an expression, or one that is too large."""
+    def __init__(self, text: str, alphabet: frozenset[str] = ALPHABET) -> None:
+        """`alphabet`: the characters that occur in names. PatternError if it is no expression, or too large a one."""
         # Of each state: what it takes to leave it (characters, a place in the name, or nothing), and where that leads.
         self._needs: list[frozenset[str] | str | None] = []
         self._next: list[list[int]] = []
         self._accept = self._state(None)
-        start = self._compile(parse(text), self._accept)
+        start = self._compile(parse(text, alphabet), self._accept)
         self._start = self._closure({start}, at_begin=True)
         self._steps: dict[tuple[States, str], States] = {}
         self._accepting: dict[States, bool] = {}

@@ -1,6 +1,7 @@
 """Reads a regular expression for topic names: the syntax of RE2, as far as it can matter for them.
 
-Topic names are made of 65 characters, so every character, class and dot comes down to a set of those. What RE2 does not
+Topic names are made of 65 characters, so every character, class and dot comes down to a set of those. Whoever matches
+other names says which characters occur in them. What RE2 does not
 have either (back references, looking ahead and behind) is refused, as are word boundaries and Unicode classes.
 """
 
@@ -17,23 +18,17 @@ MAX_DEPTH: Final = 100  # parentheses
 
 DIGITS: Final = frozenset(string.digits)
 WORD: Final = frozenset(string.ascii_letters + string.digits + "_")
-ESCAPED_SETS: Final = {
-    "d": DIGITS,
-    "D": ALPHABET - DIGITS,
-    "w": WORD,
-    "W": ALPHABET - WORD,
-    "s": frozenset[str](),
-    "S": ALPHABET,
-}
+SPACE: Final = frozenset("\t\n\f\r ")
+ESCAPED_SETS: Final = {"d": DIGITS, "w": WORD, "s": SPACE}  # in capitals: all but these
 POSIX: Final = {
     "alnum": DIGITS | frozenset(string.ascii_letters),
     "alpha": frozenset(string.ascii_letters),
     "digit": DIGITS,
     "lower": frozenset(string.ascii_lowercase),
     "upper": frozenset(string.ascii_uppercase),
-    "punct": frozenset("._-"),
+    "punct": frozenset(string.punctuation),
     "word": WORD,
-    "space": frozenset[str](),
+    "space": SPACE,
 }
 
 
@@ -76,10 +71,10 @@ class Repeat:
 Node = Chars | Begin | End | Sequence | Choice | Repeat
 
 
-def parse(text: str) -> Node:
+def parse(text: str, alphabet: frozenset[str] = ALPHABET) -> Node:
     if len(text) > MAX_LENGTH:
         raise PatternError(f"an expression of {len(text)} characters is longer than {MAX_LENGTH}")
-    parser = _Parser(text)
+    parser = _Parser(text, alphabet)
     node = parser.choice(0)
     if parser.position < len(text):
         raise parser.error("a ) without its (")
@@ -87,8 +82,9 @@ def parse(text: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alphabet: frozenset[str]) -> None:
         self.text = text
+        self.alphabet = alphabet
         self.position = 0
         self.any_case = False
 
@@ -137,7 +133,7 @@ class _Parser:
         if char == "[":
             return self.char_class()
         if char == ".":
-            return Chars(ALPHABET)
+            return Chars(self.alphabet)
         if char == "^":
             return Begin()
         if char == "$":
@@ -150,7 +146,7 @@ class _Parser:
 
     def literal(self, char: str) -> Chars:
         both = {char.lower(), char.upper()} if self.any_case else {char}
-        return Chars(frozenset(both) & ALPHABET)
+        return Chars(frozenset(both) & self.alphabet)
 
     def parenthesis(self, depth: int) -> Node | None:
         before = self.any_case
@@ -195,11 +191,12 @@ class _Parser:
         return Chars(self.escaped_set(char))
 
     def escaped_set(self, char: str) -> frozenset[str]:
-        if char in ESCAPED_SETS:
-            return ESCAPED_SETS[char]
+        known = ESCAPED_SETS.get(char.lower())
+        if known is not None:
+            return known & self.alphabet if char.islower() else self.alphabet - known
         if char.isalnum():
             raise self.error(f"\\{char} is not supported,")
-        return frozenset(char) & ALPHABET
+        return frozenset(char) & self.alphabet
 
     def char_class(self) -> Chars:
         negated = self.skip("^")
@@ -222,11 +219,11 @@ class _Parser:
                     high = self.take()
                 if high < low:
                     raise self.error(f"the range {low}-{high} is empty")
-            found |= {each for each in ALPHABET if low <= each <= high}
+            found |= {each for each in self.alphabet if low <= each <= high}
         self.position += 1
         if self.any_case:
             found |= {each.lower() for each in found} | {each.upper() for each in found}
-        return Chars(ALPHABET - found if negated else frozenset(found) & ALPHABET)
+        return Chars(self.alphabet - found if negated else frozenset(found) & self.alphabet)
 
     def posix(self) -> frozenset[str]:
         end = self.text.find(":]", self.position)
@@ -236,7 +233,7 @@ class _Parser:
         if known is None:
             raise self.error(f"an unknown class [:{name}:]")
         self.position = end + 2
-        return ALPHABET - known if negated else known
+        return self.alphabet - known if negated else known & self.alphabet
 
     def repeats(self, atom: Node) -> Node:
         while True:
