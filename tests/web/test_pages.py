@@ -74,6 +74,31 @@ def test_values_move_with_the_traffic(broker: Broker) -> None:
     consumer.close()
 
 
+def test_groups_transactions_and_errors_are_counted(broker: Broker) -> None:
+    before = look(broker)
+    assert not [name for name, _ in before if name in ("ixion_groups", "ixion_transactions")]
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "x", "linger.ms": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("t", b"x", partition=0)
+    assert producer.flush(30) == 0
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["t"])
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    open_one = look(broker)
+    assert value(open_one, "ixion_groups", state="Stable") == 1
+    assert value(open_one, "ixion_transactions", state="ongoing") == 1
+    producer.commit_transaction(30)
+    assert value(look(broker), "ixion_transactions", state="complete_commit") == 1
+    consumer.close()
+
+    small = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 8 << 20})
+    small.produce("t", b"x" * (4 << 20))
+    small.flush(30)
+    assert value(look(broker), "ixion_failed_produces_total", error="MESSAGE_TOO_LARGE") == 1
+
+
 def test_a_fetch_that_waits_is_seen_in_its_purgatory(broker: Broker) -> None:
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "g", "fetch.wait.max.ms": 30_000}
     consumer = Consumer(settings)

@@ -148,7 +148,7 @@ class Produce:
                         )
                     )
                 else:
-                    self._replicas.counters.failed_produces += 1
+                    self._replicas.counters.produce_failed(result.code)
                     partitions.append(self._failed(result, version, elsewhere))
             topics.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(partitions))

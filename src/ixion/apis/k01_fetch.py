@@ -226,7 +226,7 @@ class Fetch:
     def _partition(self, version: int, result: FetchResult, elsewhere: set[int]) -> PartitionData:
         leader = _NO_LEADER
         if result.code != ErrorCode.NONE:
-            self._replicas.counters.failed_fetches += 1
+            self._replicas.counters.fetch_failed(result.code)
             if version >= LEADER_SINCE and result.code in _ELSEWHERE:
                 broker, epoch = leader_of(self._image, result.wish.topic, result.wish.number)
                 leader = LeaderIdAndEpoch(leader_id=broker, leader_epoch=epoch)

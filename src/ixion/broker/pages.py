@@ -3,10 +3,12 @@ this machine sees them, unless somebody has said otherwise."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.broker.errors import StartupError
 from ixion.broker.preflight import is_loopback
+from ixion.model.errors import ErrorCode
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
@@ -64,4 +66,16 @@ def sources(parts: Parts) -> Sources:
         logs=parts.logs,
         image=parts.image,
         purgatories=(replicas.produce, replicas.fetch, replicas.delete_records, replicas.elect_leader),
+        groups=lambda: group_states(parts),
+        transactions=lambda: transaction_states(parts),
     )
+
+
+def group_states(parts: Parts) -> Counter[str]:
+    made = parts.groups.made
+    return Counter() if made is None else Counter(group.group_state for group in made.admin.list((), ())[1])
+
+
+def transaction_states(parts: Parts) -> Counter[str]:
+    known = parts.transactions.list()
+    return Counter() if isinstance(known, ErrorCode) else Counter(found.state.name.lower() for _, found in known)

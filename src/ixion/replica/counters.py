@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ixion.model.errors import ErrorCode
+
 
 class Counters:
     def __init__(self) -> None:
@@ -9,5 +11,11 @@ class Counters:
         self.bytes_in = 0
         self.bytes_out = 0
         self.fetches = 0
-        self.failed_produces = 0
-        self.failed_fetches = 0
+        self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by what they were told
+        self.failed_fetches: dict[ErrorCode, int] = {}
+
+    def produce_failed(self, code: ErrorCode) -> None:
+        self.failed_produces[code] = self.failed_produces.get(code, 0) + 1
+
+    def fetch_failed(self, code: ErrorCode) -> None:
+        self.failed_fetches[code] = self.failed_fetches.get(code, 0) + 1

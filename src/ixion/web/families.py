@@ -39,6 +39,8 @@ class Sources:
     logs: LogManager
     image: ClusterImage
     purgatories: tuple[DelayedOperationPurgatory, ...]
+    groups: Callable[[], Mapping[str, int]]  # how many, by state
+    transactions: Callable[[], Mapping[str, int]]
 
 
 async def metrics(sources: Sources) -> str:
@@ -48,6 +50,10 @@ async def metrics(sources: Sources) -> str:
     network(page, sources.network())
     waiting(page, sources)
     replicas(page, sources.replicas, sources.image)
+    page.gauge("ixion_groups", "Groups coordinated here, by state.", of("state", sources.groups()))
+    page.gauge(
+        "ixion_transactions", "Transactional ids coordinated here, by state.", of("state", sources.transactions())
+    )
     await logs(page, sources.logs)
     process(page)
     return page.text()
@@ -134,9 +140,15 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
     page.counter("ixion_bytes_out_total", "Bytes of records fetched.", counters.bytes_out)
     page.counter("ixion_fetches_total", "Fetches answered.", counters.fetches)
     page.counter(
-        "ixion_failed_produces_total", "Partitions of produces answered with an error.", counters.failed_produces
+        "ixion_failed_produces_total",
+        "Partitions of produces answered with an error.",
+        of("error", {code.name: count for code, count in counters.failed_produces.items()}),
     )
-    page.counter("ixion_failed_fetches_total", "Partitions of fetches answered with an error.", counters.failed_fetches)
+    page.counter(
+        "ixion_failed_fetches_total",
+        "Partitions of fetches answered with an error.",
+        of("error", {code.name: count for code, count in counters.failed_fetches.items()}),
+    )
     partitions = list(here.partitions.values())
     led = [partition for partition in partitions if partition.leads]
     page.gauge("ixion_topics", "Topics of the cluster.", len(image.topics))
