@@ -1,0 +1,66 @@
+"""From nothing to the first acknowledged record, beside Apache Kafka 3.9.1.
+
+The client (librdkafka) runs before the broker does and tries to connect every few milliseconds: its own start is not
+measured. Each round starts every broker anew with an empty directory:
+
+- `ixion serve` and Apache Kafka (KRaft, formatted beforehand) as processes: from making the process;
+- `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
+from benchmarks.loads.broker_servers import Server, apache_kafka, ixion
+from benchmarks.loads.first_record import Client
+from ixion.testing.broker import Broker
+
+OURS, IN_TESTS, KAFKA = "ixion serve", "ixion.testing.Broker", "Apache Kafka 3.9.1"
+REST_S = 1.0
+
+
+def process(start: AbstractContextManager[Server]) -> Mapping[str, float]:
+    with Client() as client, start as server:
+        acknowledged = client.first_record(server.bootstrap)
+        time.sleep(REST_S)
+        return {"first": (acknowledged - server.started) * 1000, "idle": server.resident_mb()}
+
+
+def in_a_test() -> Mapping[str, float]:
+    with Client() as client:
+        begun = time.time()
+        with Broker() as broker:
+            ready = time.time()
+            acknowledged = client.first_record(broker.bootstrap)
+    return {"ready": (ready - begun) * 1000, "first": (acknowledged - begun) * 1000}
+
+
+def contenders(_session: Session) -> Mapping[str, Contender]:
+    return {
+        OURS: lambda: process(ixion()),
+        IN_TESTS: in_a_test,
+        KAFKA: lambda: process(apache_kafka()),
+    }
+
+
+BENCHMARK = Benchmark(
+    name="start",
+    title="From nothing to the first acknowledged record",
+    rows=(
+        Row(key="first", label="start to the first acknowledged record", unit="ms"),
+        Row(key="ready", label="start to ready, in a test", unit="ms"),
+        Row(key="idle", label="memory, idle", unit="MB"),
+    ),
+    goals=(
+        Goal(label="a process, beside Kafka's", value=("first", OURS), base=("first", KAFKA), at_most=0.1),
+        Goal(label="a process: 300 ms", value=("first", OURS), base=300.0, at_most=1.0),
+        Goal(label="in a test, ready: 50 ms", value=("ready", IN_TESTS), base=50.0, at_most=1.0),
+        Goal(label="idle memory, beside Kafka's", value=("idle", OURS), base=("idle", KAFKA), at_most=0.15),
+        Goal(label="idle memory: 60 MB", value=("idle", OURS), base=60.0, at_most=1.0),
+    ),
+    baseline=KAFKA,
+    contenders=contenders,
+)
