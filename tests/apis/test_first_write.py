@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from ixion.apis import first_write
 from ixion.broker.broker import Broker as RealBroker
 from ixion.coordinators.txn.markers import Marker, Written
+from ixion.coordinators.txn.verification import Verified
+from ixion.model.errors import ErrorCode
 from ixion.protocol.registry import ApiKey
+from ixion.replica.append import Entry
+from ixion.replica.append_result import AppendResult
+from ixion.replica.partition import Key
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.apis.reading import read_all
@@ -91,6 +101,44 @@ def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
         assert raw.answer().responses[0].partition_responses[0].error_code == 0
         assert end(raw, "hurried", producer_id, epoch + 1, True, 5)[0] == "NONE"
         assert read_all(broker.bootstrap, "t") == [b"first", b"second"]
+
+
+def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction ends between two slices of one request: its other partitions must not open a new one."""
+    monkeypatch.setattr(first_write, "SLICE_NS", -1)  # a turn for each partition
+    later: list[Callable[[], None]] = []
+    appended: list[Entry] = []
+    open_ones = {("t", 0), ("t", 1)}
+
+    def append(_timeout: int, _acks: int, _origin: int, entries: list[Entry], done: Callable[[Any], None]) -> None:
+        appended.extend(entries)
+        done([AppendResult(*entry[:2]) for entry in entries])
+
+    def verify(_name: str, _id: int, _epoch: int, keys: list[Key], _version: int, done: Verified) -> None:
+        done({key: ErrorCode.NONE if key in open_ones else ErrorCode.INVALID_TXN_STATE for key in keys})
+
+    nobody = SimpleNamespace(log=SimpleNamespace(producers=SimpleNamespace(producers={})))
+    replicas = SimpleNamespace(partitions={("t", 0): nobody, ("t", 1): nobody}, soon=later.append, append=append)
+    written: list[bool] = []
+    results: list[list[AppendResult]] = []
+    first_write.TransactionalAppend(
+        cast(Any, SimpleNamespace(verify_produce=verify)),
+        cast(Any, replicas),
+        "x",
+        10,
+        1_000,
+        -1,
+        [("t", number, batch(7, 0)) for number in range(2)],
+        lambda: written.append(True),
+        results.append,
+    ).run()
+    assert [entry[1] for entry in appended] == [0]
+    open_ones.clear()
+    assert not written
+    later.pop()()
+    assert [entry[1] for entry in appended] == [0], "the second was verified again, and refused"
+    assert [[each.code.name for each in one] for one in results] == [["NONE", "INVALID_TXN_STATE"]]
+    assert written == [True]
 
 
 class Held:

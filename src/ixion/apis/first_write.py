@@ -1,25 +1,95 @@
-"""Before records of a transaction are appended: which partitions must ask the coordinator, and what they are told.
+"""Records of a transaction are appended: which partitions must ask the coordinator, and what they are told.
 
 A partition in which the producer's transaction is open has been asked about; only the first write goes by the
 coordinator (`coordinators.txn.verification`). One request comes from one producer, so it is asked once.
+
+What the coordinator says holds for this turn of the loop: afterwards the transaction may be over. So when a request
+with many partitions lets the loop have its turn, what is left of it is verified anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter_ns
 
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.verification import Verified
+from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer
-from ixion.replica.append import Entry
+from ixion.replica.append import SLICE_NS, Entry
+from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Key
 
 
 def is_transactional(records: Buffer) -> bool:
     return len(records) >= HEADER_SIZE and records[ATTRIBUTES + 1] & TRANSACTIONAL_BIT != 0
+
+
+class TransactionalAppend:
+    """The records of one request, from verification to their results."""
+
+    def __init__(
+        self,
+        transactions: TransactionCoordinator,
+        replicas: ReplicaManager,
+        transactional_id: str | None,
+        version: int,
+        timeout_ms: int,
+        acks: int,
+        entries: Sequence[Entry],
+        written: Callable[[], None],
+        done: Callable[[list[AppendResult]], None],
+    ) -> None:
+        """`written` is called when nothing needs the records any more, `done` when every partition has its result."""
+        self._transactions = transactions
+        self._replicas = replicas
+        self._transactional_id = transactional_id
+        self._version = version
+        self._timeout_ms = timeout_ms
+        self._acks = acks
+        self._entries = entries
+        self._written = written
+        self._done = done
+        self._results = [AppendResult(topic, number) for topic, number, _ in entries]
+        self._left = len(entries)
+
+    def run(self, first: int = 0) -> None:
+        rest = self._entries[first:]
+        verify(
+            self._transactions,
+            self._replicas,
+            self._transactional_id,
+            rest,
+            self._version,
+            partial(self._append, first),
+        )
+
+    def _append(self, first: int, codes: dict[Key, ErrorCode]) -> None:
+        begun = perf_counter_ns()
+        for place in range(first, len(self._entries)):
+            if place > first and perf_counter_ns() - begun > SLICE_NS:
+                self._replicas.soon(partial(self.run, place))
+                return
+            entry = self._entries[place]
+            code = codes.get(entry[:2], ErrorCode.NONE)
+            if code == ErrorCode.NONE:
+                settled = partial(self._settled, place)
+                self._replicas.append(self._timeout_ms, self._acks, Origin.CLIENT, [entry], settled)
+            else:
+                refused = self._results[place]
+                refused.code = code
+                self._settled(place, [refused])
+        self._written()
+
+    def _settled(self, place: int, results: list[AppendResult]) -> None:
+        (self._results[place],) = results
+        self._left -= 1
+        if self._left == 0:
+            self._done(self._results)
 
 
 def verify(

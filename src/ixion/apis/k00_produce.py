@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.first_write import is_transactional, verify
+from ixion.apis.first_write import TransactionalAppend, is_transactional
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
@@ -33,7 +33,6 @@ from ixion.replica.append import Entry
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Key
 from ixion.wire.answer import LATER
 
 ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which may write to internal topics
@@ -92,7 +91,18 @@ class Produce:
                     refused.code = code
                     production.refused.append(refused)
         if transactional:
-            self._append_transactional(call, entries, production)
+            production.appending = False
+            TransactionalAppend(
+                self._transactions,
+                self._replicas,
+                request.transactional_id,
+                version,
+                request.timeout_ms,
+                acks,
+                entries,
+                production.appended,
+                production.finish,
+            ).run()
         elif entries:
             # Several partitions may be appended in several turns of the loop; one is done when this returns.
             production.appending = len(entries) == 1
@@ -100,28 +110,6 @@ class Produce:
         else:
             production.finish([])
         return production.outcome()
-
-    def _append_transactional(self, call: Call, entries: list[Entry], production: Production) -> None:
-        """The first write of a transaction to a partition goes by its coordinator."""
-        request = cast(ProduceRequest, call.body)
-
-        def verified(codes: dict[Key, ErrorCode]) -> None:
-            results = [AppendResult(name, number) for name, number, _ in entries]
-            for result in results:
-                result.code = codes.get((result.topic, result.number), ErrorCode.NONE)
-            good = [place for place, result in enumerate(results) if result.code == ErrorCode.NONE]
-
-            def appended(outcomes: list[AppendResult]) -> None:
-                for place, outcome in zip(good, outcomes, strict=True):
-                    results[place] = outcome
-                production.finish(results)
-
-            chosen = [entries[place] for place in good]
-            self._replicas.append(request.timeout_ms, request.acks, Origin.CLIENT, chosen, appended)
-            production.appended()
-
-        production.appending = False
-        verify(self._transactions, self._replicas, request.transactional_id, entries, call.version, verified)
 
     def answer(
         self, call: Call, places: list[int], refused: list[AppendResult], results: list[AppendResult]
