@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from ixion import __version__
-from tests.broker.served import READY, Served, serve_and_wait
+from tests.broker.served import READY, Served, environment, serve_and_wait
 
 
 def produce(bootstrap: str, count: int, topic: str = "t") -> None:
@@ -105,6 +107,50 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     assert code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
     assert "told to stop twice" in err
     assert not (tmp_path / "ixion-data" / ".kafka_cleanshutdown").exists()
+
+
+def run_patched(tmp_path: Path, patch: str) -> subprocess.Popen[str]:
+    """`ixion serve` in a process that is changed first; it prints "now" where the test is to go on."""
+    code = (
+        "import asyncio\nimport ixion.cli.serve as serve\nfrom ixion.broker.broker import Broker\n"
+        f"async def hang(*_):\n    print('now', flush=True)\n    await asyncio.sleep(600)\n{patch}\n"
+        "raise SystemExit(serve.main(['--port', '0', '--metrics-port', 'off', '--quiet']))"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_told_to_stop_while_it_starts(tmp_path: Path) -> None:
+    with run_patched(tmp_path, "import ixion.broker.broker as module\nmodule.run_steps = hang") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "now\n"
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_stopping_has_a_bound(tmp_path: Path) -> None:
+    with run_patched(
+        tmp_path,
+        "serve.STOP_SECONDS = 0\nserve.announce = lambda *_: __import__('os').kill("
+        "__import__('os').getpid(), 15)\nBroker.stop = hang",
+    ) as process:
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "not stopped after 0 s" in err
+
+
+def test_when_every_disk_has_failed_it_stops_and_says_so(tmp_path: Path) -> None:
+    with run_patched(tmp_path, "serve.announce = lambda broker, _quiet: broker.failed.set()") as process:
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.startswith("ixion serve: stopped, because every log directory")
 
 
 def test_quiet_says_nothing(tmp_path: Path) -> None:
