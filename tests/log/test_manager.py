@@ -272,6 +272,36 @@ def test_a_disk_that_is_full_before_the_guard_saw_it_waits_for_room(stage: Stage
     again.abandon()
 
 
+def test_a_topic_made_anew_inherits_no_offsets(stage: Stage) -> None:
+    """Not even by a crash before the checkpoints are written again."""
+    manager = stage.manager()
+    for number in range(2):
+        log = manager.create("orders", number, None, manager.directories[0])
+        log.append_as_leader(batch(*[b"old"] * 9), 0)
+        log.set_high_watermark(9)
+        log.raise_log_start(7)
+        log.flush()
+    manager.checkpoint_all()
+    for again in range(2):  # known from what was written, then from what was read
+        manager.delete("orders", 0)
+        new = manager.create("orders", 0, None, manager.directories[0])
+        new.append_as_leader(batch(b"a", b"b"), 0)
+        manager.abandon()
+        manager = stage.manager()
+        found = manager.logs["orders", 0]
+        assert stored(found) == [(0, b"a"), (1, b"b")], again
+        assert (found.log_start, found.recovery_point, found.high_watermark) == (0, 0, 0)
+        neighbour = manager.logs["orders", 1]
+        assert (neighbour.log_start, neighbour.recovery_point, neighbour.high_watermark) == (7, 9, 9)
+        found.raise_high_watermark(2)
+        found.raise_log_start(1)
+        found.flush()
+        manager.checkpoint_all()
+        manager.abandon()
+        manager = stage.manager()
+    manager.abandon()
+
+
 def test_a_log_moves_to_another_directory(stage: Stage) -> None:
     manager = stage.manager()
     log = manager.create("orders", 0, TOPIC_ID, manager.directories[0])

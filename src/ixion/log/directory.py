@@ -16,6 +16,7 @@ from ixion.log.lock import DirectoryLock
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ixion.log.names import DELETE, FUTURE, PartitionFolder, parse_folder_name
+from ixion.model.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,26 @@ class LogDirectory:
         except OSError as error:
             raise self.home.fail(f"writing {name}", error) from error
         self._written[name] = dict(offsets)
+
+    def remembers(self, key: tuple[str, int]) -> bool:
+        """Whether a checkpoint file has an offset of this partition."""
+        return any(key in offsets for _, offsets in self._on_disk())
+
+    def forget(self, key: tuple[str, int]) -> None:
+        for name, offsets in self._on_disk():
+            if key in offsets:
+                try:
+                    self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key})
+                except KafkaError as error:
+                    logger.error("%s", error)  # and the directory is offline
+
+    def _on_disk(self) -> list[tuple[str, Offsets]]:
+        found = (
+            (checkpoint.LOG_STARTS, self.log_starts),
+            (checkpoint.RECOVERY_POINTS, self.recovery_points),
+            (checkpoint.HIGH_WATERMARKS, self.high_watermarks),
+        )
+        return [(name, self._written.get(name, as_read)) for name, as_read in found]
 
     def end(self, broker_epoch: int) -> None:
         """The last step of a clean stop: every log of this directory is closed."""

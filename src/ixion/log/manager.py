@@ -156,6 +156,8 @@ class LogManager:
         """
         name = folder_name(topic, partition)
         key = (topic, partition)
+        if key not in self.logs and key not in self.unreadable:
+            self._forget_offsets(key)
         with self._lock:
             log = self.logs.get(key)
             if log is None:
@@ -178,6 +180,14 @@ class LogManager:
         if topic_id is not None:
             self._set_topic_id(log, topic_id)
         return log
+
+    def _forget_offsets(self, key: Key) -> None:
+        """An earlier partition of this name was deleted. If its log start were found after a crash, the new one would
+        seem to end before it begins, and all of it would go."""
+        for directory in self.directories:
+            if directory.remembers(key):
+                with self._checkpointing:
+                    directory.forget(key)
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
         """If the log is made before the broker stops, it is made there."""
