@@ -15,7 +15,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from devtools.history.checker import Anomaly, check
 from devtools.history.operation import Outcome, read_history
+from devtools.jars import classpath
+from devtools.jvm import compile_java, java_command
 
+JAVA_WRITER = Path(__file__).parent / "java" / "SoakWriter.java"
 PARTITIONS = 4
 TOPIC = "written"
 COPY = "copied"
@@ -41,8 +44,9 @@ class Soak:
             admin = AdminClient({"bootstrap.servers": self.bootstrap})
             for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (TOPIC, COPY)]).values():
                 future.result(30)
-            for number in range(3):
+            for number in range(2):
                 self._start("writer", f"writer-{number}", TOPIC, str(PARTITIONS))
+            self._clients["writer-java"] = self._spawn(self._java_writer("writer-java"))
             for number in range(2):
                 self._start("copier", f"copier-{number}", TOPIC, COPY)
             self._start("reader", "reader-0", TOPIC, str(PARTITIONS))
@@ -116,6 +120,12 @@ class Soak:
     def _command(self, kind: str, name: str, *arguments: str) -> list[str]:
         module = f"devtools.soak.{kind}"
         return [sys.executable, "-m", module, self.bootstrap, str(self._histories), name, *arguments]
+
+    def _java_writer(self, name: str) -> list[str]:
+        jars = classpath("clients-4.3.0")
+        path = f"{compile_java(JAVA_WRITER, jars)}:{jars}"
+        arguments = (self.bootstrap, str(self._histories), name, TOPIC, str(PARTITIONS))
+        return java_command("SoakWriter", *arguments, classpath=path, options=["-Xmx256m"])
 
     def _spawn(self, command: object) -> subprocess.Popen[bytes]:
         log = (self._directory / "clients.log").open("ab")
