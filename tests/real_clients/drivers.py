@@ -110,7 +110,7 @@ class Confluent:
             got = consumer.poll(20)
             assert got is not None, f"only {len(found)} of {count}"
             assert got.error() is None, got.error()
-            headers = tuple(got.headers() or ())
+            headers: tuple[Any, ...] = tuple(got.headers() or ())
             found.append(Message(got.key(), got.value(), headers, got.timestamp()[1]))
         consumer.close()
         return found
