@@ -40,6 +40,7 @@ class Input(NamedTuple):
     take: Take
     make: Callable[[], bytes]
     fresh: bool = False  # sent by a stranger
+    cost_mb: int = 24  # that it may take beyond twice its own size while it is looked at
 
 
 def frame(body: bytes) -> bytes:
@@ -108,10 +109,16 @@ def requests() -> Iterator[Input]:
     yield Input("half a megabyte too many", Take.CLOSE, lambda: frame(good + bytes(MIB // 2)))
     yield Input("client id of -2", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, -2) + bytes(4)))
     yield Input("client id longer than the frame", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, 32767)))
-    yield Input("client id not UTF-8", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, 2) + b"\xff\xfe" + bytes(4)))
+    yield Input(
+        "client id not UTF-8", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, 2) + b"\xff\xfe" + bytes(4))
+    )
     flood = struct.pack(">hhih", 18, 3, 7, 1) + b"x"
-    yield Input("tagged fields of a header", Take.CLOSE, lambda: frame(flood + b"\xff\xff\x0f" + b"\x05\0" * 250_000), True)
-    yield Input("tagged fields that are claimed", Take.CLOSE, lambda: frame(flood + b"\xff\xff\xff\xff\x07" + bytes(50)), True)
+    yield Input(
+        "tagged fields of a header", Take.CLOSE, lambda: frame(flood + b"\xff\xff\x0f" + b"\x05\0" * 250_000), True
+    )
+    yield Input(
+        "tagged fields that are claimed", Take.CLOSE, lambda: frame(flood + b"\xff\xff\xff\xff\x07" + bytes(50)), True
+    )
     yield Input(
         "tagged fields of a body",
         Take.CLOSE,
@@ -138,20 +145,31 @@ def requests() -> Iterator[Input]:
     )
 
 
+FLOOD_MB = 250  # a request holds 250 thousand elements at most, and each becomes an object or two of its answer
+
+
 def floods() -> Iterator[Input]:
     """Each element is honest; there are only so many of them."""
     yield Input(
-        "240 thousand topics",
+        "a hundred thousand topics",
         Take.BEAR,
-        lambda: asked(3, 9, MetadataRequest(topics=of_many(240_000, lambda n: MetadataRequestTopic(name=f"t{n}")), allow_auto_topic_creation=False)),
+        lambda: asked(
+            3,
+            9,
+            MetadataRequest(
+                topics=of_many(100_000, lambda n: MetadataRequestTopic(name=f"t{n}")), allow_auto_topic_creation=False
+            ),
+        ),
+        cost_mb=FLOOD_MB,
     )
     yield Input(
-        "240 thousand bad names",
+        "a hundred thousand bad names",
         Take.BEAR,
-        lambda: asked(3, 9, MetadataRequest(topics=of_many(240_000, lambda n: MetadataRequestTopic(name=f"/{n}")))),
+        lambda: asked(3, 9, MetadataRequest(topics=of_many(100_000, lambda n: MetadataRequestTopic(name=f"/{n}")))),
+        cost_mb=FLOOD_MB,
     )
     yield Input(
-        "a fetch of 200 thousand partitions",
+        "a fetch of a hundred thousand partitions",
         Take.BEAR,
         lambda: asked(
             1,
@@ -163,15 +181,18 @@ def floods() -> Iterator[Input]:
                 topics=(
                     FetchTopic(
                         topic="hostile",
-                        partitions=of_many(200_000, lambda n: FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1)),
+                        partitions=of_many(
+                            100_000, lambda n: FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1)
+                        ),
                     ),
                 ),
                 forgotten_topics_data=(),
             ),
         ),
+        cost_mb=FLOOD_MB,
     )
     yield Input(
-        "offsets of 200 thousand partitions",
+        "offsets of a hundred thousand partitions",
         Take.BEAR,
         lambda: asked(
             2,
@@ -181,14 +202,15 @@ def floods() -> Iterator[Input]:
                 topics=(
                     ListOffsetsTopic(
                         name="hostile",
-                        partitions=of_many(200_000, lambda n: ListOffsetsPartition(partition_index=n, timestamp=0)),
+                        partitions=of_many(100_000, lambda n: ListOffsetsPartition(partition_index=n, timestamp=0)),
                     ),
                 ),
             ),
         ),
+        cost_mb=FLOOD_MB,
     )
     yield Input(
-        "a produce to 200 thousand partitions",
+        "a produce to a hundred thousand partitions",
         Take.BEAR,
         lambda: asked(
             0,
@@ -199,11 +221,12 @@ def floods() -> Iterator[Input]:
                 topic_data=(
                     TopicProduceData(
                         name="hostile",
-                        partition_data=of_many(200_000, lambda n: PartitionProduceData(index=n + 1, records=b"x")),
+                        partition_data=of_many(100_000, lambda n: PartitionProduceData(index=n + 1, records=b"x")),
                     ),
                 ),
             ),
         ),
+        cost_mb=FLOOD_MB,
     )
     yield Input(
         "too many elements for one request",
@@ -214,25 +237,73 @@ def floods() -> Iterator[Input]:
 
 def batches() -> Iterator[Input]:
     yield Input("gzip, 64 MiB in 64 kB", Take.REFUSE, lambda: compressed(zlib.compress(zeros(), 9, 31), 1))
-    yield Input("snappy, 64 MiB in 3 MB", Take.REFUSE, lambda: compressed(bytes(cramjam.snappy.compress_raw(zeros())), 2))
+    yield Input(
+        "snappy, 64 MiB in 3 MB", Take.REFUSE, lambda: compressed(bytes(cramjam.snappy.compress_raw(zeros())), 2)
+    )
     yield Input("lz4, 64 MiB in 260 kB", Take.REFUSE, lambda: compressed(bytes(cramjam.lz4.compress(zeros())), 3))
     yield Input("zstd, 64 MiB in 6 kB", Take.REFUSE, lambda: compressed(bytes(cramjam.zstd.compress(zeros())), 4))
     yield Input("snappy that claims 4 GiB", Take.REFUSE, lambda: compressed(b"\xff\xff\xff\xff\x0f" + bytes(1000), 2))
-    yield Input("zstd that claims an exabyte", Take.REFUSE, lambda: compressed(bytes.fromhex("28b52ffde0") + (1 << 60).to_bytes(8, "little") + bytes.fromhex("030000") * 100, 4))
-    yield Input("zstd with a window of terabytes", Take.REFUSE, lambda: compressed(bytes.fromhex("28b52ffd00ff") + bytes.fromhex("02000f00") * 100, 4))
+    yield Input(
+        "zstd that claims an exabyte",
+        Take.REFUSE,
+        lambda: compressed(
+            bytes.fromhex("28b52ffde0") + (1 << 60).to_bytes(8, "little") + bytes.fromhex("030000") * 100, 4
+        ),
+    )
+    yield Input(
+        "zstd with a window of terabytes",
+        Take.REFUSE,
+        lambda: compressed(bytes.fromhex("28b52ffd00ff") + bytes.fromhex("02000f00") * 100, 4),
+    )
     yield Input("gzip cut short", Take.REFUSE, lambda: compressed(zlib.compress(forge.record(), 9, 31)[:-4], 1, 1))
-    yield Input("gzip within gzip", Take.REFUSE, lambda: compressed(zlib.compress(zlib.compress(forge.record(), 9, 31), 9, 31), 1, 1))
-    yield Input("a million headers", Take.BEAR, lambda: produced(forge.batch(forge.record(headers=forge.varint(450_000) + b"\0\1" * 450_000))))
-    yield Input("a billion headers that are claimed", Take.REFUSE, lambda: produced(forge.batch(forge.record(headers=forge.varint(10**9) + b"\0\1"))))
+    yield Input(
+        "gzip within gzip",
+        Take.REFUSE,
+        lambda: compressed(zlib.compress(zlib.compress(forge.record(), 9, 31), 9, 31), 1, 1),
+    )
+    yield Input(
+        "half a million headers",
+        Take.BEAR,
+        lambda: produced(forge.batch(forge.record(headers=forge.varint(450_000) + b"\0\1" * 450_000))),
+    )
+    yield Input(
+        "a billion headers that are claimed",
+        Take.REFUSE,
+        lambda: produced(forge.batch(forge.record(headers=forge.varint(10**9) + b"\0\1"))),
+    )
     yield Input("headers of -1", Take.REFUSE, lambda: produced(forge.batch(forge.record(headers=forge.varint(-1)))))
-    yield Input("the largest timestamp", Take.REFUSE, lambda: produced(forge.batch(forge.record(), base_timestamp=2**63 - 1, max_timestamp=2**63 - 1)))
-    yield Input("the smallest timestamp", Take.BEAR, lambda: produced(forge.batch(forge.record(), base_timestamp=-(2**63), max_timestamp=-(2**63))))
-    yield Input("timestamps that overflow", Take.BEAR, lambda: produced(forge.batch(forge.record(timestamp_delta=2**62), base_timestamp=2**62 + 2**61)))
+    yield Input(
+        "the largest timestamp",
+        Take.BEAR,
+        lambda: produced(forge.batch(forge.record(), base_timestamp=2**63 - 1, max_timestamp=2**63 - 1)),
+    )
+    yield Input(
+        "the smallest timestamp",
+        Take.BEAR,
+        lambda: produced(forge.batch(forge.record(), base_timestamp=-(2**63), max_timestamp=-(2**63))),
+    )
+    yield Input(
+        "timestamps that overflow",
+        Take.BEAR,
+        lambda: produced(forge.batch(forge.record(timestamp_delta=2**62), base_timestamp=2**62 + 2**61)),
+    )
     yield Input("a megabyte more than a message may have", Take.REFUSE, lambda: produced(batch(bytes(2 * MIB))))
     yield Input("a topic that could be a path", Take.REFUSE, lambda: produced(batch(b"v"), "../../etc/passwd"))
     yield Input("a topic of 30 thousand letters", Take.REFUSE, lambda: produced(batch(b"v"), "x" * 30_000))
-    yield Input("a sequence at its end", Take.REFUSE, lambda: produced(forge.batch(forge.record() + forge.record(1), count=2, producer_id=9, producer_epoch=0, base_sequence=2**31 - 1)))
-    yield Input("an epoch of -1", Take.REFUSE, lambda: produced(forge.batch(forge.record(), producer_id=9, producer_epoch=-1, base_sequence=0)))
+    yield Input(
+        "a sequence at its end",
+        Take.BEAR,
+        lambda: produced(
+            forge.batch(
+                forge.record() + forge.record(1), count=2, producer_id=9, producer_epoch=0, base_sequence=2**31 - 1
+            )
+        ),
+    )
+    yield Input(
+        "an epoch of -1",
+        Take.REFUSE,
+        lambda: produced(forge.batch(forge.record(), producer_id=9, producer_epoch=-1, base_sequence=0)),
+    )
 
 
 INPUTS = [*framing(), *requests(), *floods(), *batches()]

@@ -254,7 +254,7 @@ class Connection:
             if self._reserved == 0:
                 if not self._pool.reserve(size):
                     self._hold()
-                    self._pool.wait(self)
+                    self._pool.wait(self, size)
                     return
                 self._reserved = size
             if self._channel.full:
