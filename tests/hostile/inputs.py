@@ -105,8 +105,8 @@ def requests() -> Iterator[Input]:
         )
     good = asked(3, 9, MetadataRequest(topics=None))[4:]
     yield Input("one byte too few", Take.CLOSE, lambda: frame(good[:-1]))
-    yield Input("one byte too many", Take.CLOSE, lambda: frame(good + b"\0"))
-    yield Input("half a megabyte too many", Take.CLOSE, lambda: frame(good + bytes(MIB // 2)))
+    yield Input("one byte too many", Take.BEAR, lambda: frame(good + b"\0"))
+    yield Input("half a megabyte too many", Take.BEAR, lambda: frame(good + bytes(MIB // 2)))
     yield Input("client id of -2", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, -2) + bytes(4)))
     yield Input("client id longer than the frame", Take.CLOSE, lambda: frame(struct.pack(">hhih", 3, 0, 7, 32767)))
     yield Input(

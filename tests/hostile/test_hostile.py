@@ -51,19 +51,18 @@ def test_it_is_taken_as_it_should(served: Served, witness: Witness, given: Input
     pid = served.process.pid
     forget_peak(pid)
     before = memory_mb(pid)
-    client = connect(served.bootstrap, shown=not given.fresh)
-    try:
-        client.sendall(data)
-    except ConnectionError:
-        pass  # closed before all of it was sent
-    answer = take(client)
-    if given.take is Take.CLOSE:
-        assert answer is None
-    else:
-        assert answer is not None
-        assert given.take is Take.BEAR or code_of(answer) != 0
-        ask(client)  # the connection goes on
-    client.close()
+    with connect(served.bootstrap, shown=not given.fresh) as client:
+        try:
+            client.sendall(data)
+        except ConnectionError:
+            pass  # closed before all of it was sent
+        answer = take(client)
+        if given.take is Take.CLOSE:
+            assert answer is None
+        else:
+            assert answer is not None
+            assert given.take is Take.BEAR or code_of(answer) != 0
+            ask(client)  # the connection goes on
     assert witness.alive
     assert memory_mb(pid, "VmHWM") - before <= 2 * len(data) // MIB + given.cost_mb
 
