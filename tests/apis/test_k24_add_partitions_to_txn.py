@@ -74,3 +74,10 @@ def test_brokers_add_and_verify_many_at_once(raw: Raw, version: int) -> None:
     }
     empty = raw.ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, AddPartitionsToTxnRequest(transactions=()))
     assert empty.results_by_transaction == ()
+
+
+def test_very_many_partitions_that_do_not_exist(raw: Raw) -> None:
+    producer_id, epoch = init(raw, "greedy")
+    codes = add(raw, "greedy", producer_id, epoch, *range(100, 100_100))
+    assert set(codes) == {"UNKNOWN_TOPIC_OR_PARTITION"}
+    assert len(codes) == 100_000

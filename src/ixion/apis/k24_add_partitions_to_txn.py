@@ -61,7 +61,7 @@ def make(services: Services) -> Handle:
 
     def decide(one: AddPartitionsToTxnTransaction, version: int, done: Callable[[Codes], None]) -> None:
         partitions = _partitions(one.topics)
-        unknown = [each for each in partitions if image.partition(*each) is None]
+        unknown = {each for each in partitions if image.partition(*each) is None}
         if unknown:
             done(
                 {

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
+from ixion.coordinators.txn.states import State
 from ixion.coordinators.txn.storage import FLEXIBLE, PLAIN, replay, snapshot_batch, tombstone_batch
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.model.errors import ErrorCode
@@ -40,13 +41,21 @@ Stored = Callable[[ErrorCode], None]
 class Shard:
     """One led partition of the topic."""
 
-    __slots__ = ("epoch", "loaded", "number", "transactions")
+    __slots__ = ("epoch", "loaded", "number", "ongoing", "transactions")
 
     def __init__(self, number: int, epoch: int) -> None:
         self.number: Final = number
         self.epoch: Final = epoch  # its leader epoch: the coordinator epoch that markers carry
         self.loaded = False
         self.transactions: dict[str, Transaction] = {}
+        self.ongoing: dict[str, Transaction] = {}  # those with an open transaction: few, however many ids there are
+
+    def note(self, transaction: Transaction) -> None:
+        """The state of the transaction has changed."""
+        if transaction.now.state is State.ONGOING:
+            self.ongoing[transaction.transactional_id] = transaction
+        else:
+            self.ongoing.pop(transaction.transactional_id, None)
 
 
 class TransactionStore:
@@ -88,6 +97,7 @@ class TransactionStore:
                 done(ErrorCode.NOT_COORDINATOR)
             elif code == ErrorCode.NONE:
                 transaction.complete()
+                shard.note(transaction)
                 done(code)
             else:
                 transaction.give_up()
@@ -129,6 +139,8 @@ class TransactionStore:
             batch = next(batches, None)
             if batch is None:
                 shard.transactions = {key: Transaction(key, snapshot) for key, snapshot in found.items()}
+                for transaction in shard.transactions.values():
+                    shard.note(transaction)
                 shard.loaded = True
                 done(shard)
                 return

@@ -55,26 +55,30 @@ class Upkeep:
     def abort_timed_out(self) -> None:
         """Transactions that are open for longer than their producer allowed end here, and the producer is fenced."""
         now_ms = self._clock_ms()
-        for shard, transaction in self._store.all():
-            now = transaction.now
-            if now.state is State.ONGOING and not transaction.pending and now.started_ms + now.timeout_ms < now_ms:
-                logger.info("a transaction of %r took longer than %d ms", transaction.transactional_id, now.timeout_ms)
-                self._abort(shard, transaction)
+        for shard in list(self._store.shards.values()):
+            for transaction in list(shard.ongoing.values()):
+                now = transaction.now
+                if not transaction.pending and now.started_ms + now.timeout_ms < now_ms:
+                    name = transaction.transactional_id
+                    logger.info("a transaction of %r took longer than %d ms", name, now.timeout_ms)
+                    self._abort(shard, transaction)
 
     def forget_expired(self) -> None:
-        """Ids that nobody has used for transactional.id.expiration.ms are forgotten."""
+        """Ids that nobody has used for transactional.id.expiration.ms are forgotten, a shard per turn of the loop."""
+        self._forget_in(list(self._store.shards.values()))
+
+    def _forget_in(self, shards: list[Shard]) -> None:
+        if not shards:
+            return
+        shard = shards.pop()
         before_ms = self._clock_ms() - self._config.current[TRANSACTIONAL_ID_EXPIRATION_MS]
-        silent: dict[Shard, list[Transaction]] = {}
-        for shard, transaction in self._store.all():
-            now = transaction.now
-            if now.state in SETTLED and not transaction.pending and now.updated_ms <= before_ms:
-                silent.setdefault(shard, []).append(transaction)
-        for shard, transactions in silent.items():
-            for first in range(0, len(transactions), TOMBSTONES_AT_ONCE):
-                some = transactions[first : first + TOMBSTONES_AT_ONCE]
-                for each in some:
-                    each.prepare(replace(each.now, state=State.DEAD, partitions=NO_PARTITIONS))
-                self._store.forget(shard, some)
+        silent = [each for each in shard.transactions.values() if is_silent(each, before_ms)]
+        for first in range(0, len(silent) if self._store.holds(shard) else 0, TOMBSTONES_AT_ONCE):
+            some = silent[first : first + TOMBSTONES_AT_ONCE]
+            for each in some:
+                each.prepare(replace(each.now, state=State.DEAD, partitions=NO_PARTITIONS))
+            self._store.forget(shard, some)
+        self._timer.call_later(0, self._forget_in, shards)
 
     def _repeat(self, interval: Setting[int], task: Callable[[], None]) -> None:
         def run() -> None:
@@ -82,3 +86,8 @@ class Upkeep:
             task()
 
         self._tasks[interval.name] = self._timer.call_later(self._config.current[interval], run)
+
+
+def is_silent(transaction: Transaction, before_ms: int) -> bool:
+    now = transaction.now
+    return now.state in SETTLED and not transaction.pending and now.updated_ms <= before_ms
