@@ -14,10 +14,12 @@ from enum import IntEnum
 from typing import Any, Final
 
 from ixion.apis.loggers import check_level, set_level
-from ixion.apis.resources import ResourceType, check_broker, check_topic, unsupported
+from ixion.apis.patience import told
+from ixion.apis.resources import ResourceType, check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
+from ixion.config.group import GROUP_SETTINGS, check_group
 from ixion.config.setting import Kind, Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
@@ -64,7 +66,7 @@ class ConfigEditor:
                 if times[kind, name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
                 check_edits(edits)
-                await self._edit(kind, name, edits, replace, validate_only)
+                await told(self._edit(kind, name, edits, replace, validate_only))
                 outcomes.append((ErrorCode.NONE, None))
             except KafkaError as error:
                 outcomes.append((error.code, error.message))
@@ -94,6 +96,18 @@ class ConfigEditor:
                     return wanted
 
                 await self._controller.alter_config("brokers", entity, change_broker, validate_only)
+            case ResourceType.GROUP:
+                check_group_name(name)
+
+                def change_group(current: dict[str, str]) -> Mapping[str, str]:
+                    wanted = edited(current if start is None else start, edits, GROUP_SETTINGS)
+                    try:
+                        check_group(self._config.current, wanted)
+                    except InvalidSettingError as error:
+                        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+                    return wanted
+
+                await self._controller.alter_config("groups", paths.sanitized(name), change_group, validate_only)
             case ResourceType.BROKER_LOGGER if not replace:
                 check_broker(self._node_id, name, all_of_them=False)
                 change_levels(edits, validate_only)

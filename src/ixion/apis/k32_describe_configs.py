@@ -1,4 +1,4 @@
-"""DescribeConfigs, 1 to 4: settings of topics, brokers and loggers, each with where its value comes from.
+"""DescribeConfigs, 1 to 4: settings of topics, brokers, loggers and groups, each with where its value comes from.
 
 A broker's name is its id, and then the answer has all of its settings; the empty name stands for all brokers, and then
 the answer has what is set for them while they run. Keys choose among the settings, no keys are all of them; a key that
@@ -18,9 +18,10 @@ from typing import Any, Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.loggers import logger_levels
-from ixion.apis.resources import ResourceType, check_broker, check_topic, unsupported
+from ixion.apis.resources import ResourceType, check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.config.dynamic import Described, DynamicConfig, Level, Source
+from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
 from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
@@ -97,6 +98,18 @@ def make(services: Services) -> Handle:
                 check_broker(node_id, name, all_of_them=False)
                 levels = logger_levels()
                 return tuple(logger_entry(key, levels[key]) for key in chosen(levels))
+            case ResourceType.GROUP:
+                check_group_name(name)
+                given = image.group_configs.get(name, {})
+                return tuple(
+                    entry(
+                        config.describe_own(key, given, BEHIND_GROUP[key], Source.GROUP),
+                        GROUP_SETTINGS[key],
+                        synonyms,
+                        documentation,
+                    )
+                    for key in chosen(GROUP_SETTINGS)
+                )
             case other:
                 raise unsupported(other)
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs, 0 to 1: single settings of topics, brokers and loggers are changed, others stay (KIP-339).
+"""IncrementalAlterConfigs, 0 to 1: single settings of topics, brokers, loggers and groups are changed (KIP-339).
 
 SET and DELETE are for every setting, APPEND and SUBTRACT for lists; they begin with the default where nothing is set.
 A broker's name is its id, or empty for all brokers. Levels of loggers (KIP-412) hold until the process ends.

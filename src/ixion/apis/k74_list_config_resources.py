@@ -29,6 +29,8 @@ def make(services: Services) -> Handle:
             return list(image.topics)
         if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
             return [str(broker) for broker in image.brokers]
+        if kind == ResourceType.GROUP:
+            return list(image.group_configs)
         return []
 
     def handle(call: Call) -> ListConfigResourcesResponse:

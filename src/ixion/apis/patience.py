@@ -1,17 +1,24 @@
 """How long a client waits for the controller.
 
 The work goes on when the time is over; a client that is told REQUEST_TIMED_OUT asks later what has become of it. With
-a timeout of 0 or less there is nothing to wait for beyond the work itself, so it is answered when it is done.
+a timeout of 0 or less there is nothing to wait for beyond the work itself, so it is answered when it is done. Kafka
+answers REQUEST_TIMED_OUT there, which librdkafka then takes for success.
+
+What the metadata refuses is no fault of the client's, and must not cost it the connection: it is told so by a code.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import logging
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
+from ixion.metadata.errors import MetadataError, StoreUnusableError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -21,9 +28,9 @@ _left_behind: set[asyncio.Future[Any]] = set()  # the loop itself holds them wea
 async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns; KafkaError REQUEST_TIMED_OUT if that takes too long."""
     if timeout_ms <= 0:
-        return await work
+        return await told(work)
     loop = asyncio.get_running_loop()
-    task = loop.create_task(work)
+    task = loop.create_task(told(work))
     over: asyncio.Future[None] = loop.create_future()
 
     def ring() -> None:
@@ -38,5 +45,20 @@ async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -
     if task.done():
         return task.result()
     _left_behind.add(task)
-    task.add_done_callback(_left_behind.discard)
+    task.add_done_callback(_forget)
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not done within {timeout_ms} ms; it goes on")
+
+
+async def told(work: Awaitable[T]) -> T:
+    """What `work` returns; a failure of the metadata is a KafkaError."""
+    try:
+        return await work
+    except (MetadataError, StoreUnusableError) as error:
+        logger.exception("the metadata refused a change")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the metadata could not be changed: {error}") from error
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    _left_behind.discard(task)
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("what a client did not wait for has failed: %s", task.exception())

@@ -28,6 +28,12 @@ def check_topic(image: ClusterImage, name: str) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
 
 
+def check_group_name(name: str) -> None:
+    """A group need not exist: what is set for it waits for it."""
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "settings of groups are for one group, and none is named")
+
+
 def check_broker(node_id: int, name: str, *, all_of_them: bool) -> str:
     """The entity of the tree: this broker, or all brokers where the name is empty and that is allowed."""
     if not name:

@@ -11,6 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ixion.config.dynamic import Level
+from ixion.config.errors import InvalidSettingError
+from ixion.config.group import check_group
 from ixion.controller.topics import read_config
 from ixion.metadata import paths
 from ixion.metadata.errors import NoNodeError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+GROUPS: Final = f"{paths.CONFIG}/groups"
 KEPT_MS: Final = 15 * 60 * 1000
 
 
@@ -35,6 +38,9 @@ class ConfigChanges:
         names = session.children(paths.CONFIG_CHANGES)
         self._seen = names[-1] if names else ""
         session.watch(paths.CONFIG_CHANGES, self._told)
+        if session.exists(GROUPS) is not None:
+            for entity in session.children(GROUPS):
+                self._take_group(entity, read_config(session, "groups", entity))
 
     def _told(self, _event: Event) -> None:
         """On any thread."""
@@ -99,3 +105,21 @@ class ConfigChanges:
                     logger.error("a changed setting is left out: %s", refused)
                 for name in parts.image.topics:
                     parts.replicas.reconfigure(name)
+        elif kind == "groups":
+            self._take_group(entity, config)
+
+    def _take_group(self, entity: str, config: dict[str, str]) -> None:
+        """What is set for a group, but for what cannot be taken: somebody else may have written it."""
+        parts = self._parts
+        taken = dict(config)
+        while taken:
+            try:
+                check_group(parts.config.current, taken)
+                break
+            except InvalidSettingError as error:
+                logger.error("a setting of group %s is left out: %s", paths.plain(entity), error)
+                if taken.pop(error.name, None) is None:
+                    taken.clear()
+        parts.image.group_configs.pop(paths.plain(entity), None)
+        if taken:
+            parts.image.group_configs[paths.plain(entity)] = taken

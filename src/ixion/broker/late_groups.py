@@ -41,6 +41,7 @@ class LateGroups:
                 clock_ms=parts.clock_ms,
                 config=parts.config,
                 topics=ImageTopics(parts.image),
+                group_config=lambda group_id: parts.image.group_configs.get(group_id, {}),
             )
             if not self._stopped:
                 groups.start()

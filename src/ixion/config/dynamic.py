@@ -22,12 +22,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import dropwhile
-from typing import Final
+from typing import Any, Final
 
 from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.rules import check_rules
-from ixion.config.setting import Scope, text_of
+from ixion.config.setting import Scope, Setting, text_of
 from ixion.config.table import BROKER_SETTINGS, meant, synonyms
 from ixion.config.topic import BEHIND
 
@@ -43,6 +43,7 @@ class Source(IntEnum):
     STATIC = 4
     DEFAULT = 5
     LOGGER = 6
+    GROUP = 8
 
 
 class Level(IntEnum):
@@ -140,13 +141,16 @@ class DynamicConfig:
 
     def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
         """`name` must be one of TOPIC_SETTINGS; `topic` is what is set for the topic itself."""
-        setting = BEHIND[name]
+        return self.describe_own(name, topic, BEHIND[name], Source.TOPIC)
+
+    def describe_own(self, name: str, own: Mapping[str, str], setting: Setting[Any], source: Source) -> Described:
+        """A setting of something that has settings of its own, laid over the broker's `setting`."""
         behind = self._synonyms(setting.name)
-        if name in topic:
-            behind = (Synonym(name=name, value=topic[name], source=Source.TOPIC), *behind)
+        if name in own:
+            behind = (Synonym(name=name, value=own[name], source=source), *behind)
         return Described(
             name=name,
-            value=topic.get(name, text_of(self.current[setting])),
+            value=own.get(name, text_of(self.current[setting])),
             source=behind[0].source if behind else Source.DEFAULT,
             synonyms=behind,
             read_only=False,

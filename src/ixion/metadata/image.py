@@ -56,6 +56,7 @@ class ClusterImage:
     controller_epoch: int = 0
     features: dict[str, int] = field(default_factory=dict)  # finalized levels
     features_epoch: int = 0
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; those that have any
     version: int = 0
 
     def put_topic(self, topic: TopicImage) -> None:

@@ -58,8 +58,21 @@ def partition_state(topic_name: str, number: int) -> str:
 
 
 def config(kind: str, entity: str) -> str:
-    """`entity` is sanitized where it can hold anything (clients, users); a topic or a broker id is itself."""
+    """`entity` is sanitized where it can hold anything (clients, users, groups); a topic or a broker id is itself."""
     return f"{CONFIG}/{kind}/{entity}"
+
+
+def sanitized(name: str) -> str:
+    """A name that can hold anything, as the name of a node."""
+    from urllib.parse import quote  # few have such names, and it is slow to import
+
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def plain(entity: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(entity)
 
 
 def delete_topic(name: str) -> str:

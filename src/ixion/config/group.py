@@ -1,0 +1,54 @@
+"""Group settings: what can be set for one consumer group, laid over those of its broker (KIP-848).
+
+A group may move only within the limits that the broker sets for all: with group.consumer.min.session.timeout.ms=45000
+no group can have a session timeout of 10 seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from ixion.config import group_settings as settings
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.setting import Setting
+from ixion.config.table import meant
+
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+
+# name -> the broker's setting behind it, and the broker's limits for it
+_BEHIND: Final = {
+    HEARTBEAT_INTERVAL: (
+        settings.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+        settings.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+        settings.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+    ),
+    SESSION_TIMEOUT: (
+        settings.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+        settings.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+        settings.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+    ),
+}
+BEHIND_GROUP: Final[dict[str, Setting[int]]] = {name: behind for name, (behind, _, _) in _BEHIND.items()}
+GROUP_SETTINGS: Final[dict[str, Setting[int]]] = {
+    name: replace(setting, name=name) for name, setting in BEHIND_GROUP.items()
+}
+
+
+def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
+    """InvalidSettingError for what a group cannot have. Like a topic, a group has no unknown settings."""
+    values = {name: broker[behind] for name, behind in BEHIND_GROUP.items()}
+    for name, value in given.items():
+        if name not in GROUP_SETTINGS:
+            raise InvalidSettingError(name, value, f"a group setting, which this is not{meant(name, GROUP_SETTINGS)}")
+        _, least, most = _BEHIND[name]
+        values[name] = GROUP_SETTINGS[name].parse(value)
+        if not broker[least] <= values[name] <= broker[most]:
+            allowed = f"{least.name} ({broker[least]}) to {most.name} ({broker[most]})"
+            raise InvalidSettingError(name, value, allowed)
+    session, heartbeat = values[SESSION_TIMEOUT], values[HEARTBEAT_INTERVAL]
+    if given and session <= heartbeat:
+        raise InvalidSettingError(SESSION_TIMEOUT, str(session), f"more than {HEARTBEAT_INTERVAL} ({heartbeat})")
