@@ -32,6 +32,11 @@ class Exposition:
     def gauge(self, name: str, meaning: str, samples: Number | Samples) -> None:
         self._family(name, meaning, "gauge", samples)
 
+    def more(self, name: str, samples: Samples) -> None:
+        """Of the family that was begun last, for those who write a long one in portions."""
+        for labels, value in samples:
+            self._sample(name, labels, value)
+
     def histogram(
         self, name: str, meaning: str, bounds: Sequence[float], samples: Iterable[tuple[Labels, Sequence[int], float]]
     ) -> None:
@@ -50,11 +55,7 @@ class Exposition:
 
     def _family(self, name: str, meaning: str, kind: str, samples: Number | Samples) -> None:
         self._begin(name, meaning, kind)
-        if isinstance(samples, (int, float)):
-            self._sample(name, NO_LABELS, samples)
-        else:
-            for labels, value in samples:
-                self._sample(name, labels, value)
+        self.more(name, [(NO_LABELS, samples)] if isinstance(samples, (int, float)) else samples)
 
     def _begin(self, name: str, meaning: str, kind: str) -> None:
         self._lines.append(f"# HELP {name} {meaning}")

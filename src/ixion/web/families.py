@@ -191,11 +191,10 @@ async def logs(page: Exposition, manager: LogManager) -> None:
         ("ixion_high_watermark", "First offset that consumers do not see yet.", lambda log: log.high_watermark),
     )
     for name, meaning, value in families:
-        samples: list[tuple[Labels, int]] = []
+        page.gauge(name, meaning, [])
         for portion in portions(len(every)):
-            samples += [(labels[index], value(every[index])) for index in portion if not every[index].closed]
+            page.more(name, [(labels[index], value(every[index])) for index in portion if not every[index].closed])
             await asyncio.sleep(0)
-        page.gauge(name, meaning, samples)
 
 
 def portions(count: int) -> Iterator[range]:
