@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
 KEPT: Final = 1000  # batches in the history
+ORPHAN_S: Final = 30.0  # a JVM whose driver was killed ends within a few seconds
 
 
 class Store(Protocol):
@@ -106,21 +108,27 @@ class Checkpoint:
         return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in names]
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Against a second run on this machine; elsewhere Spark notices when two write one checkpoint."""
+    def locked(self, jvm: int = 0) -> Iterator[None]:
+        """Against a second run on this machine; elsewhere Spark notices when two write one checkpoint.
+
+        JVM is the process in which Spark runs. When a run is killed, its JVM notices a moment later, and may finish a
+        write until then; the next run waits for its end, so that it sees all that the old one did.
+        """
         if not isinstance(self._store, LocalFiles):
             yield
             return
         os.makedirs(self._own, exist_ok=True)
         with open(f"{self._own}/lock", "a+") as handle:
+            handle.seek(0)
+            pid, _, old_jvm = handle.read().strip().partition(" ")
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                handle.seek(0)
-                pid = handle.read().strip() or "unknown"
                 raise PipelineError(f"this pipeline is running already (process {pid})", retry=True) from None
+            if old_jvm.isdigit() and int(old_jvm) != jvm:
+                _wait_for_end(int(old_jvm))
             handle.truncate(0)
-            handle.write(str(os.getpid()))
+            handle.write(f"{os.getpid()} {jvm}")
             handle.flush()
             yield
 
@@ -145,3 +153,19 @@ def open_checkpoint(path: str, elsewhere: Store | None = None) -> Checkpoint:
 
 def _figures(values: dict[str, Any]) -> BatchFigures:
     return BatchFigures(**values)
+
+
+def _wait_for_end(jvm: int) -> None:
+    end = time.monotonic() + ORPHAN_S
+    while _is_java(jvm):
+        if time.monotonic() > end:
+            raise PipelineError(f"the Spark of an earlier run is still there (process {jvm})", retry=True)
+        time.sleep(0.1)
+
+
+def _is_java(pid: int) -> bool:
+    """By /proc; a system without it gives no answer, and nothing is waited for."""
+    try:
+        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

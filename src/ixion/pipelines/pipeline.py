@@ -20,7 +20,7 @@ from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.schema import settle_schema
-from ixion.pipelines.session import open_session
+from ixion.pipelines.session import jvm_pid, open_session
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.source import offsets_behind
 from ixion.pipelines.spec import PipelineSpec, load_spec
@@ -98,7 +98,7 @@ class Pipeline:
         """Drains the topics and returns; with FOLLOW, goes on until STARTED's Progress is told to stop."""
         with _explained():
             checkpoint = self.checkpoint(spark)
-            with checkpoint.locked():
+            with checkpoint.locked(jvm_pid(spark)):
                 return self._run(
                     spark, checkpoint, follow, every_ms or self.spec.every_ms or FOLLOW_MS, report, started
                 )

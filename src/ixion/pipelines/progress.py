@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -25,6 +26,7 @@ class Progress:
         self._query: Final = query
         self._writer: Final = writer
         self._expectations: Final = expectations
+        self._at_once: Final = threading.Event()
         self._last = -1
 
     def follow(self, tick: Callable[[], None] = lambda: None) -> Iterator[BatchFigures]:
@@ -34,7 +36,8 @@ class Progress:
             ended = self._ended()
             yield from self._new_batches()
             tick()
-            if self._writer.stopping.is_set() and not self._writer.busy.is_set() and not self._waits_for_commit():
+            idle = not self._writer.busy.is_set() and not self._waits_for_commit()
+            if self._at_once.is_set() or (self._writer.stopping.is_set() and idle):
                 self._query.stop()
 
     def stop(self) -> None:
@@ -42,16 +45,18 @@ class Progress:
         self._writer.stopping.set()
 
     def stop_at_once(self) -> None:
-        """What has begun is given up; it is taken up again by the next run."""
+        """What has begun is given up; it is taken up again by the next run. May be called by a signal handler: Spark is
+        told by the thread that follows, since the way to it bears no interruption."""
+        self._at_once.set()
         self._writer.stopping.set()
-        self._query.stop()
 
     def _ended(self) -> bool:
         try:
             wait: Any = self._query.awaitTermination  # takes parts of a second, though its types do not say so
             return bool(wait(POLL_S))
         except StreamingQueryException as error:
-            if self._writer.stopping.is_set() and StopRequested.__name__ in str(error):
+            asked = self._writer.stopping.is_set() and StopRequested.__name__ in str(error)
+            if asked or self._at_once.is_set():
                 return True
             if self._writer.error is not None:
                 raise self._writer.error from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ixion.pipelines import jars as jar_files
 from ixion.pipelines.errors import PipelineError
@@ -65,7 +66,14 @@ def open_session(
     except Exception as error:
         raise _did_not_start(error, found.packages, log) from error
     session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+    if not verbose:  # it prints the stack of every batch that fails, which is reported in other words
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return session
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mapping[str, str]) -> dict[str, str]:

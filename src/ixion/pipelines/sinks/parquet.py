@@ -4,7 +4,7 @@ Spark's own file sink keeps a log of the files that count, and only Spark reads 
 reader sees files of an attempt that was given up. So a batch is committed here by moving files, in an order that can be
 taken up again at any point:
 
-    1  write      lake/.orders.staging/shop/<query>/000000012/day=2026-01-31/part-….parquet
+    1  write      lake/.orders.staging/shop/<query>/000000012/<attempt>/day=2026-01-31/….parquet
     2  decide     lake/orders/_ixion/shop/<query>/000000012.json     the list of moves, by one rename
     3  move       lake/orders/day=2026-01-31/shop-….parquet          one rename for each file
     4  clean up   the staging folder
@@ -22,6 +22,7 @@ list is decided by one small object; it is only slower: Delta or Iceberg are bet
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -53,11 +54,15 @@ class ParquetWriter:
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if self.has(batch):
             return
-        stage = self._stage(batch)
-        self._files.remove(stage)
+        self._files.remove(self._stage(batch))
+        # A folder of its own for each attempt: what a driver that was killed has left running cannot write into this
+        # one.
+        attempt = uuid.uuid4().hex[:8]
+        stage = f"{self._stage(batch)}/{attempt}"
         frame.write.partitionBy(*self.sink.partition_by).options(**self.sink.options).parquet(stage)
-        self._files.write_new(self._list(batch), json.dumps({"moves": self._moves(batch)}, indent=1))
-        self.finish(self._list(batch), stage)
+        moves = [(f"{attempt}/{staged}", final) for staged, final in self._moves(stage, batch)]
+        self._files.write_new(self._list(batch), json.dumps({"moves": moves}, indent=1))
+        self.finish(self._list(batch), self._stage(batch))
         self._forget(batch)
 
     def finish(self, listed: str, stage: str) -> None:
@@ -67,10 +72,10 @@ class ParquetWriter:
                 self._files.rename(f"{stage}/{staged}", f"{self.table}/{final}")
         self._files.remove(stage)
 
-    def _moves(self, batch: Batch) -> list[tuple[str, str]]:
+    def _moves(self, stage: str, batch: Batch) -> list[tuple[str, str]]:
         """Staged name, final name. The final names tell batches apart: two pipelines may write into one table."""
         moves = []
-        for number, (staged, size) in enumerate(self._files.walk(self._stage(batch))):
+        for number, (staged, size) in enumerate(self._files.walk(stage)):
             folder, _, name = staged.rpartition("/")
             if name.endswith(".parquet") and size:
                 ending = name[name.index("c000") + 4 :]  # .snappy.parquet, or whatever the codec is
