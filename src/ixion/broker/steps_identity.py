@@ -1,0 +1,123 @@
+"""Steps 1 to 8: the tree, the cluster, the id of this broker, its settings, its threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from ixion.broker.errors import (
+    InconsistentBrokerIdError,
+    InconsistentBrokerMetadataError,
+    InconsistentClusterIdError,
+)
+from ixion.broker.parts import Parts
+from ixion.broker.scheduler import Scheduler
+from ixion.broker.upkeep import keep_session
+from ixion.config import cluster_settings as cluster
+from ixion.config.dynamic import Level
+from ixion.controller.topics import read_config
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
+from ixion.log.meta_properties import MetaProperties, read_meta_properties
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import decode_cluster_id, encode_cluster_id
+from ixion.metadata.ensure import ensure
+from ixion.metadata.errors import NoNodeError
+from ixion.model.ids import id_text, new_id
+
+logger = logging.getLogger(__name__)
+
+
+async def base_nodes(parts: Parts) -> None:
+    """1. The tree has the nodes that everything else hangs on."""
+    # Until there was a controller nothing can have been made but what is found on disk; see `adopt`.
+    parts.fresh = parts.session.exists(paths.CONTROLLER_EPOCH) is None
+    if any(parts.session.exists(path) is None for path in paths.BASE):
+        ensure(parts.session, paths.BASE)
+
+
+async def cluster_id(parts: Parts) -> None:
+    """2. The id of the cluster, drawn by whoever starts first."""
+    session = parts.session
+    try:
+        parts.cluster_id = decode_cluster_id(session.get(paths.CLUSTER_ID).data)
+    except NoNodeError:
+        # A directory that another Kafka has written keeps its cluster: with a new tree nobody contradicts it.
+        known = {found.cluster_id for found in read_all_meta(parts.paths).values() if found is not None}
+        parts.cluster_id = next(iter(known - {None}), None) or id_text(new_id())
+        ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
+        session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
+
+
+async def directory_papers(parts: Parts) -> None:
+    """3. meta.properties of every log directory; all must be of one broker and one cluster."""
+    parts.found = read_all_meta(parts.paths)
+    papers = {(found.cluster_id, found.node_id) for found in parts.found.values() if found is not None}
+    if len(papers) > 1:
+        lines = "; ".join(
+            f"{path}: cluster {found.cluster_id}, broker {found.node_id}"
+            for path, found in parts.found.items()
+            if found is not None
+        )
+        raise InconsistentBrokerMetadataError(f"the log directories belong to different brokers: {lines}")
+
+
+async def cluster_check(parts: Parts) -> None:
+    """4. The directories are of this cluster."""
+    for path, found in parts.found.items():
+        if found is not None and found.cluster_id not in (None, parts.cluster_id):
+            raise InconsistentClusterIdError(
+                f"{path} belongs to cluster {found.cluster_id}, the metadata is of cluster {parts.cluster_id};"
+                " one of the two is in the wrong place"
+            )
+
+
+async def broker_id(parts: Parts) -> None:
+    """5. The id given, or the one the directories know, or a new one above reserved.broker.max.id."""
+    config = parts.config.current
+    given = config[cluster.BROKER_ID] if config[cluster.BROKER_ID] >= 0 else config[cluster.NODE_ID]
+    stored = next((found.node_id for found in parts.found.values() if found and found.node_id is not None), None)
+    if given >= 0 and stored is not None and given != stored:
+        raise InconsistentBrokerIdError(
+            f"broker.id is {given}, but the log directories are those of broker {stored}; use that id,"
+            " or other directories"
+        )
+    if given >= 0:
+        parts.node_id = given
+    elif stored is not None:
+        parts.node_id = stored
+    else:
+        sequence = parts.session.set(paths.BROKER_SEQUENCE, b"").version
+        parts.node_id = sequence + config[cluster.RESERVED_BROKER_MAX_ID]
+
+
+async def dynamic_config(parts: Parts) -> None:
+    """6. What was set while brokers ran, for all of them and then for this one, over what was given at the start."""
+    for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
+        stored = read_config(parts.session, "brokers", entity)
+        for refused in parts.config.restore(level, stored) if stored else ():
+            logger.error("a stored setting is left out: %s", refused)
+
+
+async def scheduler(parts: Parts) -> None:
+    """7. Threads for what blocks, and the wheel that says when."""
+    parts.scheduler = Scheduler(parts.timer, parts.config.current[cluster.BACKGROUND_THREADS])
+    parts.undo.append(("scheduler", parts.scheduler.stop))
+    keep_session(parts)
+
+
+async def quotas(parts: Parts) -> None:
+    """8. Quotas of clients and users. They are not enforced yet, so whoever has set one is told."""
+    for kind in ("clients", "users", "ips"):
+        for entity in parts.session.children(f"{paths.CONFIG}/{kind}"):
+            logger.warning("a quota is set for %s/%s, but quotas are not enforced", kind, entity)
+
+
+def read_all_meta(directories: list[str]) -> dict[str, MetaProperties | None]:
+    found: dict[str, MetaProperties | None] = {}
+    for path in directories:
+        try:
+            found[path] = read_meta_properties(os.path.join(path, META_PROPERTIES))
+        except CorruptFileError as error:
+            raise InconsistentBrokerMetadataError(f"{error}; restore the file, or remove it if it is lost") from error
+    return found
