@@ -79,10 +79,15 @@ class FakeLog:
         self.batches: list[bytes] = []
         self.start = 0
         self.end = 0
+        self._lock = threading.Lock()  # a connection that the client has left may still be working off requests
         self._known: dict[int, deque[tuple[int, int, int]]] = {}  # producer -> first, last sequence, base offset
 
     def append(self, data: bytes) -> tuple[int, int]:
         """The error code and the base offset."""
+        with self._lock:
+            return self._append(data)
+
+    def _append(self, data: bytes) -> tuple[int, int]:
         view = BatchView(data)
         assert view.crc_is_valid()
         first, last = view.base_sequence, view.last_sequence

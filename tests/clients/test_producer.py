@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 
@@ -13,6 +14,7 @@ from ixion.clients.metadata import TopicPartition
 from ixion.clients.outbox import Delivery
 from ixion.clients.partitioner import keyed_partition
 from ixion.clients.producer import Producer
+from ixion.clients.sender import REQUESTS_UNDER_WAY
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k00_produce import (
     PartitionProduceResponse,
@@ -131,7 +133,7 @@ FAULTS: list[Reaction] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), 179, 211])
 def test_nothing_is_lost_doubled_or_overtaken(seed: int) -> None:
     choose = random.Random(seed)
     with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
@@ -147,6 +149,16 @@ def test_nothing_is_lost_doubled_or_overtaken(seed: int) -> None:
             assert [delivery.error for delivery in heard[number]] == [None] * 40
 
 
+def when(held: Event, react: Callable[[Struct], Struct]) -> Callable[[Struct], Struct]:
+    """Answer only then."""
+
+    def wait(request: Struct) -> Struct:
+        assert held.wait(20)
+        return react(request)
+
+    return wait
+
+
 def calmly(fakes: FakeCluster, node: int) -> Callable[[Struct], Struct]:
     """Nothing special: to put distance between two faults."""
     return fakes.nodes[node]._answer
@@ -155,10 +167,27 @@ def calmly(fakes: FakeCluster, node: int) -> Callable[[Struct], Struct]:
 def test_without_sequences_a_retry_keeps_the_order_too() -> None:
     with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
         fakes.add_topic("orders", leaders=[1])
-        fakes.at(1, ApiKey.PRODUCE, refuse(ErrorCode.NOT_ENOUGH_REPLICAS), Fault.DROP)
+        held = Event()
+        fakes.at(1, ApiKey.PRODUCE, when(held, refuse(ErrorCode.NOT_ENOUGH_REPLICAS)))
         with Producer(cluster, acks=1, batch_bytes=SMALL) as producer:
             send_all(producer, numbered(30))
+            held.set()
         assert stored(fakes) == numbered(30)
+
+
+def test_several_requests_are_under_way_once_the_broker_knows_the_producer() -> None:
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[1])
+        with Producer(cluster, batch_bytes=SMALL) as producer:
+            send_all(producer, numbered(1))
+            producer.flush()
+            held = Event()
+            fakes.at(1, ApiKey.PRODUCE, when(held, calmly(fakes, 1)))
+            send_all(producer, numbered(50, 1))
+            (box,) = producer._boxes
+            assert len(box.flying) == REQUESTS_UNDER_WAY
+            held.set()
+        assert stored(fakes) == numbered(51)
 
 
 def test_a_leader_that_moves_is_followed() -> None:

@@ -61,6 +61,11 @@ class Lanes(Generic[T]):
             self._poll.register(lane.connection, select.POLLIN)
         return lane.connection
 
+    @property
+    def has_lost(self) -> bool:
+        """Whether a lane broke while sending, so that `collect` is called for before anything else is sent."""
+        return bool(self._lost)
+
     def in_flight(self, node_id: int) -> int:
         lane = self._lanes.get(node_id)
         return 0 if lane is None else len(lane.tokens)

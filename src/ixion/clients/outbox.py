@@ -6,7 +6,10 @@ any more: so the order stays, whichever of the flying ones failed.
 
     waiting [5 6]   flying [2 3 4]      2 fails: the leader moved
     waiting [5 6]   flying [3 4]        returned [2]        3 and 4 follow: their sequence has a gap
-    waiting [2 3 4 5 6]                                     sent again from 2 on
+    waiting [2 3 4 5 6]                                     sent again from 2 on, one at a time as far as 4
+
+What is sent again flies alone. It may have been written the first time, and a broker remembers only the last five
+batches of a producer: if others flew past it, it would no longer be known again as written.
 
 An idempotent producer numbers the records of a partition. A batch that the broker refuses for good leaves a gap, which
 no later batch may show: when nothing flies any more, all that is left is numbered anew, on from the last number that
@@ -20,13 +23,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
 from ixion.records.builder import BatchBuilder, Headers
 from ixion.records.compression import Codec
-from ixion.records.layout import NO_SEQUENCE, add_to_sequence
+from ixion.records.layout import MAX_I32, NO_SEQUENCE, add_to_sequence
 from ixion.records.patch import patch_producer
 
 
@@ -47,6 +50,7 @@ class ProducerIdentity(NamedTuple):
 
 
 NOBODY = ProducerIdentity(-1, -1)
+HALF: Final = 1 << 30  # of all sequence numbers: nothing that is under way is so far from anything else
 
 
 class Batch:
@@ -140,7 +144,9 @@ class Outbox:
     def may_send(self, now_s: float, most_flying: int) -> bool:
         if not self.waiting or self._returned or self._has_gap:
             return False
-        return len(self.flying) < (most_flying if self._is_known else 1) and now_s >= self.not_before_s
+        again = self.waiting[0].attempts > 0 or (self.flying and self.flying[-1].attempts > 1)
+        most = most_flying if self._is_known and not again else 1
+        return len(self.flying) < most and now_s >= self.not_before_s
 
     def take(self) -> Batch:
         batch = self.waiting.popleft()
@@ -151,8 +157,9 @@ class Outbox:
     def acknowledge(self, batch: Batch, base_offset: int) -> None:
         self.flying.remove(batch)
         if batch.sequence != NO_SEQUENCE:
-            self._acknowledged = batch.next_sequence
             self._is_known = True
+            if is_after(batch.next_sequence, self._acknowledged):  # the answer to a duplicate may come late
+                self._acknowledged = batch.next_sequence
         self.size_in_bytes -= len(batch.data)
         batch.settle(self.partition, base_offset, None)
         self._land()
@@ -210,3 +217,8 @@ class Outbox:
             batch.sequence = sequence
             sequence = batch.next_sequence
         self._next_sequence = sequence
+
+
+def is_after(sequence: int, other: int) -> bool:
+    """Whether a sequence number comes after another; they wrap from 2**31 - 1 to 0."""
+    return 0 < (sequence - other) & MAX_I32 < HALF

@@ -71,7 +71,8 @@ class Sender:
 
     def step(self, boxes: Iterable[Outbox], wait_s: float) -> None:
         """Send what can be sent, take in what has been answered, waiting up to `wait_s` if all depends on answers."""
-        self._send_ready([box for box in boxes if box.waiting])
+        while not self._lanes.has_lost and self._send_ready([box for box in boxes if box.waiting]):
+            pass
         for arrival in self._lanes.collect(wait_s):
             self._take_in(arrival)
 
@@ -83,7 +84,8 @@ class Sender:
     def close(self) -> None:
         self._lanes.close()
 
-    def _send_ready(self, boxes: list[Outbox]) -> None:
+    def _send_ready(self, boxes: list[Outbox]) -> bool:
+        """Send one request to every leader that may get one; whether there was any."""
         now_s = time.monotonic()
         loads: dict[int, list[tuple[Outbox, Batch]]] = {}
         sizes: dict[int, int] = {}
@@ -103,6 +105,7 @@ class Sender:
             loads.setdefault(leader, []).append((box, box.take()))
         for leader, batches in loads.items():
             self._send(leader, batches, topics)
+        return bool(loads)
 
     def _leader(self, box: Outbox, now_s: float) -> int | None:
         """Who leads, with a connection to it; None if that cannot be said now."""
