@@ -90,5 +90,5 @@ def test_a_listener_has_a_limit_of_its_own() -> None:
     loaded = load(assignments=["listener.name.internal.max.connections=7"])
     assert loaded.warnings == ()
     assert loaded.config.max_connections_of == {"INTERNAL": 7}
-    with pytest.raises(InvalidSettingError, match="max.connections is 'many'"):
+    with pytest.raises(InvalidSettingError, match=r"max.connections is 'many'"):
         load(assignments=["listener.name.internal.max.connections=many"])
