@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak check format support bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill check format support bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -27,6 +27,9 @@ fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a l
 
 soak: .venv/.built ## minutes of transactions while broker and clients are killed; every promise is checked
 	$(BIN)/python -m devtools.soak $(ARGS)
+
+soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
+	$(BIN)/python -m tests.kill.soak $(ARGS)
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
