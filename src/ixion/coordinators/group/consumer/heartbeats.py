@@ -2,7 +2,7 @@
 
 A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other is a sign of
 life, and may bring a new subscription or the partitions that the member has. The answer brings the member's epoch, and
-its partitions when they changed or when the member told everything about itself.
+its partitions when they changed, when it reports others, or when it told everything about itself.
 
 A member is removed when it is silent for the session timeout, or when it does not let go of partitions within its
 rebalance timeout.
@@ -86,13 +86,15 @@ class ConsumerHeartbeats:
             and owned is not None
         )
         assigned = member.current.assigned
+        # Its partitions as it reports them differ when an answer of ours was lost: it is told again.
+        news = assigned != before or (owned is not None and owned != assigned)
         return ConsumerGroupHeartbeatResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._limits.heartbeat_interval_ms(group.group_id),
-            assignment=_told(assigned) if tells_all or assigned != before else None,
+            assignment=_told(assigned) if tells_all or news else None,
         )
 
     def leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
