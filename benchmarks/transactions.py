@@ -1,6 +1,6 @@
 """Transactions beside Apache Kafka 3.9.1: the same librdkafka client, one transaction after the other.
 
-Kafka answers EndTxn before it has written the markers, and tells a client whose next transaction comes too soon to wait.
+Kafka answers EndTxn before it has written the markers, and tells a client that goes on too soon to wait.
 How long such a pause is lies with the client, so another client may see other ratios; how much of the difference the
 pauses are was not measured.
 """
