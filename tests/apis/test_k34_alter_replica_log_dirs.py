@@ -192,8 +192,8 @@ def test_a_deleted_topic_leaves_nothing_on_its_way(paths: list[str]) -> None:
 
 def test_partitions_that_are_not_there_yet_are_made_where_wished(paths: list[str]) -> None:
     with start(paths) as broker, Asking(broker.bootstrap) as asking:
-        unavailable = ErrorCode.REPLICA_NOT_AVAILABLE
-        assert move(asking, paths[1], "t", 0, 1, 2) == [(0, unavailable), (1, unavailable), (2, unavailable)]
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert move(asking, paths[1], "t", 0, 1, 2) == [(0, unknown), (1, unknown), (2, unknown)]
         broker.create_topic("t", 3)
         assert places(asking) == {("t", number): [(paths[1], False)] for number in range(3)}
 
@@ -203,8 +203,8 @@ def test_what_cannot_be(paths: list[str]) -> None:
         broker.create_topic("t")
         home = places(asking)["t", 0][0][0]
         assert move(asking, "/no/such/place", "t", 0) == [(0, ErrorCode.LOG_DIR_NOT_FOUND)]
-        assert move(asking, home, "t", 0, 9) == [(0, ErrorCode.NONE), (9, ErrorCode.REPLICA_NOT_AVAILABLE)]
-        assert move(asking, home, "a b", 0) == [(0, ErrorCode.INVALID_TOPIC_EXCEPTION)]
+        assert move(asking, home, "t", 0, 9) == [(0, ErrorCode.NONE), (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+        assert move(asking, home, "a b", 0) == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
         async def lose(real: RealBroker) -> None:
             for directory in real.parts.logs.directories:

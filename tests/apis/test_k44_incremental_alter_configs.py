@@ -64,6 +64,18 @@ def test_lists_grow_and_shrink_from_the_default(asking: Asking) -> None:
     assert value() == "compact"
 
 
+def test_what_tools_that_move_replicas_set(asking: Asking) -> None:
+    name = "follower.replication.throttled.replicas"
+    untouched = setting(asking, TOPIC, "listed", name)
+    assert (untouched.value, untouched.config_source, untouched.synonyms) == ("", Source.DEFAULT, ())
+    for edits, value in (((name, SET, "*"), "*"), ((name, SET, "0:5"), "0:5"), ((name, APPEND, "1:5"), "0:5,1:5")):
+        assert change(asking, TOPIC, "listed", [edits]) == DONE
+        found = setting(asking, TOPIC, "listed", name)
+        assert (found.value, found.config_source) == (value, Source.TOPIC)
+    assert change(asking, TOPIC, "listed", [(name, DELETE, None)]) == DONE
+    assert setting(asking, TOPIC, "listed", name).value == ""
+
+
 def test_checking_changes_nothing(asking: Asking) -> None:
     assert change(asking, TOPIC, "checked", [("retention.ms", SET, "7")], validate_only=True) == DONE
     assert setting(asking, TOPIC, "checked", "retention.ms").value == "1000"
@@ -81,6 +93,8 @@ def test_checking_changes_nothing(asking: Asking) -> None:
         ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST, "retention.ms"),
         ([("retentoin.ms", SET, "1")], ErrorCode.INVALID_CONFIG, "did you mean retention.ms?"),
         ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG, "list"),
+        ([("leader.replication.throttled.replicas", SET, "0:")], ErrorCode.INVALID_CONFIG, "partition:broker"),
+        ([("remote.storage.enable", SET, "true")], ErrorCode.INVALID_CONFIG, "no remote storage"),
         ([("no.such", APPEND, "1")], ErrorCode.INVALID_CONFIG, "no.such"),
         ([("retention.ms", 9, "1")], ErrorCode.INVALID_REQUEST, "9"),
         ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST, "twice"),

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs, 1 to 2: partitions move to other log directories of this broker (KIP-113).
 
 The answer says that the moves have begun; DescribeLogDirs shows how far they are. Writing and reading go on meanwhile.
-A partition that is not here gets REPLICA_NOT_AVAILABLE, but the directory is kept in mind: if the partition is made
-before the broker stops, it is made there.
+For a partition that is not there yet the answer is UNKNOWN_TOPIC_OR_PARTITION, as it is Kafka's, but the directory is
+kept in mind: if the partition is made before the broker stops, it is made there.
 """
 
 from __future__ import annotations
@@ -59,11 +59,16 @@ def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorC
     if directory.home.offline or (partition is None and (topic, number) in replicas.offline):
         return ErrorCode.KAFKA_STORAGE_ERROR
     if partition is None:
-        try:
-            check_topic_name(topic)
-        except KafkaError as error:
-            return error.code
-        logs.prefer(topic, number, directory)
-        return ErrorCode.REPLICA_NOT_AVAILABLE
+        if is_topic_name(topic):
+            logs.prefer(topic, number, directory)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     replicas.moves.begin(partition, directory)
     return ErrorCode.NONE
+
+
+def is_topic_name(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except KafkaError:
+        return False
+    return True

@@ -29,7 +29,7 @@ from ixion.config.errors import InvalidSettingError
 from ixion.config.rules import check_rules
 from ixion.config.setting import Scope, Setting, text_of
 from ixion.config.table import BROKER_SETTINGS, meant, synonyms
-from ixion.config.topic import BEHIND
+from ixion.config.topic import BEHIND, OWN
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +141,8 @@ class DynamicConfig:
 
     def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
         """`name` must be one of TOPIC_SETTINGS; `topic` is what is set for the topic itself."""
+        if name in OWN:
+            return _described_alone(OWN[name], topic)
         return self.describe_own(name, topic, BEHIND[name], Source.TOPIC)
 
     def describe_own(self, name: str, own: Mapping[str, str], setting: Setting[Any], source: Source) -> Described:
@@ -196,6 +198,20 @@ class DynamicConfig:
         ]
         # Kafka's list begins with the setting's own name; what is stronger under another name is not shown.
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def _described_alone(setting: Setting[Any], topic: Mapping[str, str]) -> Described:
+    """A topic setting that nothing of the broker stands behind."""
+    name = setting.name
+    synonyms_of = (Synonym(name=name, value=topic[name], source=Source.TOPIC),) if name in topic else ()
+    return Described(
+        name=name,
+        value=topic.get(name, text_of(setting.default)),
+        source=Source.TOPIC if name in topic else Source.DEFAULT,
+        synonyms=synonyms_of,
+        read_only=False,
+        sensitive=False,
+    )
 
 
 def _check_dynamic(level: Level, name: str, value: str) -> None:

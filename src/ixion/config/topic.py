@@ -7,13 +7,14 @@ limits of their own, because the broker's name has none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
-from ixion.config.setting import Setting
+from ixion.config.setting import Setting, flag, words
 from ixion.config.table import BROKER_SETTINGS, meant
 
 T = TypeVar("T")
@@ -24,12 +25,25 @@ BEHIND: Final[dict[str, Setting[Any]]] = {
     setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
 }
 _DEFAULTS: Final = BrokerConfig({})
+# Set for topics only, with no setting of the broker behind them. They are about what one broker does not do: throttling
+# the moves of replicas between brokers, and remote storage. Tools set the first two, descriptions of topics the third.
+THROTTLED_LEADERS: Final = words(
+    "leader.replication.throttled.replicas", (), doc="replicas whose leaders are throttled, partition:broker or *"
+)
+THROTTLED_FOLLOWERS: Final = words(
+    "follower.replication.throttled.replicas", (), doc="replicas that are throttled themselves, partition:broker or *"
+)
+REMOTE_STORAGE_ENABLE: Final = flag("remote.storage.enable", False, doc="whether segments are moved to remote storage")
+OWN: Final[dict[str, Setting[Any]]] = {
+    setting.name: setting for setting in (THROTTLED_LEADERS, THROTTLED_FOLLOWERS, REMOTE_STORAGE_ENABLE)
+}
 TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = {
     name: replace(
         setting, name=name, default=_DEFAULTS[setting], least=_LEAST.get(name, setting.least), topic="", fallbacks=()
     )
     for name, setting in BEHIND.items()
-}
+} | OWN
+_THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
@@ -38,6 +52,12 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
         if name not in TOPIC_SETTINGS:
             raise InvalidSettingError(name, value, f"a topic setting, which this is not{meant(name, TOPIC_SETTINGS)}")
     values = {name: TOPIC_SETTINGS[name].parse(value) for name, value in given.items()}
+    for setting in (THROTTLED_LEADERS, THROTTLED_FOLLOWERS):
+        listed = values.get(setting.name, ())
+        if listed != ("*",) and not all(_THROTTLED.fullmatch(each) for each in listed):
+            raise InvalidSettingError(setting.name, given[setting.name], "partition:broker with commas, or *")
+    if values.get(REMOTE_STORAGE_ENABLE.name):
+        raise InvalidSettingError(REMOTE_STORAGE_ENABLE.name, "true", "false, as there is no remote storage")
     shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if shortest is not None and longest is not None and shortest > longest:
         raise InvalidSettingError("min.compaction.lag.ms", str(shortest), f"max.compaction.lag.ms ({longest}) or less")
