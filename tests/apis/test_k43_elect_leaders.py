@@ -78,6 +78,37 @@ def test_out_of_sync_replicas_lead_only_at_any_price(broker: Broker, asking: Ask
     assert elect(asking, UNCLEAN, ("t", (0,))) == (ErrorCode.NONE, {("t", 0): ErrorCode.NONE})
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_answered_when_this_broker_sees_the_leader_or_after_the_timeout(
+    broker: Broker, asking: Asking, seen: bool
+) -> None:
+    lose_leader(broker, 0)
+
+    async def elect_elsewhere(running: RealBroker) -> None:
+        """The controller elects, but this broker learns of it later, or not in time."""
+        parts = running.parts
+
+        async def elected(keys: list[tuple[str, int]], _unclean: bool) -> dict[tuple[str, int], ErrorCode]:
+            if seen:
+                parts.timer.call_later(20, learn)
+            return dict.fromkeys(keys, ErrorCode.NONE)
+
+        def learn() -> None:
+            assert parts.replicas.elect_leader.watched == 1  # the answer waits
+            known = parts.image.partition("t", 0)
+            assert known is not None
+            parts.image.put_partition("t", replace(known, leader=5))
+            parts.replicas.wake_all(("t", 0))
+
+        parts.controller.elect_leaders = elected  # type: ignore[method-assign,assignment]
+
+    broker.call(elect_elsewhere)
+    wanted = (TopicPartitions(topic="t", partitions=(0,)),)
+    request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted, timeout_ms=20_000 if seen else 20)
+    (topic,) = asking.ask(request, ElectLeadersResponse).replica_election_results
+    assert topic.partition_result[0].error_code == (ErrorCode.NONE if seen else ErrorCode.REQUEST_TIMED_OUT)
+
+
 def test_other_kinds_of_elections_are_not_held(asking: Asking) -> None:
     found = elect(asking, 7, ("t", (0,)))
     assert found == (ErrorCode.INVALID_REQUEST, {("t", 0): ErrorCode.INVALID_REQUEST})

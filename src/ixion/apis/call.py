@@ -52,6 +52,13 @@ class Call:
     def no_response(self) -> None:
         self.request.no_response()
 
+    def fail(self) -> None:
+        """There will be no answer, though one is owed: the connection ends."""
+        request = self.request
+        request.release()
+        request.connection.processor.plane.shared.times.note_failed(request.frame.api_key)
+        request.connection.close("handler_failed")
+
     def release(self) -> None:
         """Give the memory of the request back early; nothing of `body` that points into it may be used after."""
         self.request.release()

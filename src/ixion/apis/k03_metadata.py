@@ -15,6 +15,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE
 from ixion.controller.topics import NewTopic
 from ixion.log.names import check_topic_name
@@ -39,19 +40,21 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Outcome | Awaitable[Outcome]:
         request = cast(MetadataRequest, call.body)
-        if request.topics is not None and request.allow_auto_topic_creation:
-            missing = [
-                topic.name for topic in request.topics if topic.name is not None and topic.name not in image.topics
-            ]
+        if request.topics is not None and request.allow_auto_topic_creation and missing(request):
             allowed = config.current[AUTO_CREATE_TOPICS_ENABLE]
-            if missing and allowed:
-                return create_and_answer(call, request, missing)
+            if allowed:
+                return creating(call)
         return answer(call, request)
 
-    async def create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
+    def missing(request: MetadataRequest) -> list[str]:
+        names = [topic.name for topic in request.topics or () if topic.name is not None]
+        return [name for name in dict.fromkeys(names) if name not in image.topics]
+
+    async def create_and_answer(call: Call) -> MetadataResponse:
+        request = cast(MetadataRequest, call.body)
         plain = []
         refused: dict[str, ErrorCode] = {}
-        for name in dict.fromkeys(missing):
+        for name in missing(request):
             if name in internal_topics:
                 try:
                     await internal_topics[name].ensure()
@@ -106,6 +109,7 @@ def make(services: Services) -> Handle:
             cluster_authorized_operations=(ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
         )
 
+    creating = unhurried(create_and_answer)
     return handle
 
 

@@ -14,6 +14,7 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.topic import TOPIC_SETTINGS
 from ixion.controller.topics import NewTopic, TopicOutcome
@@ -65,7 +66,7 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return handle
+    return unhurried(handle)
 
 
 def wish_of(topic: CreatableTopic, times: int) -> NewTopic:

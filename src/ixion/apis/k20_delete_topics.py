@@ -13,6 +13,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
 from ixion.controller.topics import TopicOutcome
 from ixion.metadata.image import ClusterImage, TopicImage
@@ -71,7 +72,7 @@ def make(services: Services) -> Handle:
             ]
         return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(results))
 
-    return handle
+    return unhurried(handle)
 
 
 def find(image: ClusterImage, name: str | None, topic_id: bytes) -> TopicImage | None:

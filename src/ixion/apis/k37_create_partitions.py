@@ -12,6 +12,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k37_create_partitions import (
     CreatePartitionsRequest,
@@ -45,4 +46,4 @@ def make(services: Services) -> Handle:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
         await controller.create_partitions(topic.name, topic.count, assignment, validate_only)
 
-    return handle
+    return unhurried(handle)

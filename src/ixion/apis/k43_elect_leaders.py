@@ -13,6 +13,7 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k43_elect_leaders import (
     ElectLeadersRequest,
@@ -71,7 +72,7 @@ def make(services: Services) -> Handle:
             operation.force_complete()
         return LATER
 
-    return handle
+    return unhurried(handle)
 
 
 def answer(codes: Mapping[Key, ErrorCode], everywhere: bool, whole: ErrorCode = ErrorCode.NONE) -> ElectLeadersResponse:

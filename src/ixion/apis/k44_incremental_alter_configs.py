@@ -11,6 +11,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.config_edit import ConfigEditor, Edit
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.protocol.messages.k44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -42,4 +43,4 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return handle
+    return unhurried(handle)

@@ -14,6 +14,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.features import SUPPORTED
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k57_update_features import (
     FeatureUpdateKey,
@@ -54,7 +55,7 @@ def make(services: Services) -> Handle:
             else (),
         )
 
-    return handle
+    return unhurried(handle)
 
 
 def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:
