@@ -128,13 +128,13 @@ def test_a_row_carries_what_its_record_had(lab: Lab) -> None:
     producer.flush()
     include = 'include = ["topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers"]'
     lab.run(f'[format]\ntype = "json"\nschema = "n INT"\n{OUT}', source=include)
-    first, second, third = sorted(lab.rows(), key=lambda row: row["_offset"])
-    assert (first["n"], first["_topic"], first["_partition"], first["_offset"]) == (1, lab.topic, 1, 0)
-    assert first["_timestamp"].timestamp() * 1000 == 1_769_846_400_123
-    assert (first["_key"], first["_key_bytes"]) == ("k", b"k")
-    assert first["_headers"] == [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]
-    assert (second["n"], second["_key"]) == (2, None)
-    assert (third["n"], third["_key"]) == (None, "k")
+    first, second, third = sorted(lab.rows(), key=lambda row: row["kafka_offset"])
+    assert (first["n"], first["kafka_topic"], first["kafka_partition"], first["kafka_offset"]) == (1, lab.topic, 1, 0)
+    assert first["kafka_timestamp"].timestamp() * 1000 == 1_769_846_400_123
+    assert (first["kafka_key"], first["kafka_key_bytes"]) == ("k", b"k")
+    assert first["kafka_headers"] == [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]
+    assert (second["n"], second["kafka_key"]) == (2, None)
+    assert (third["n"], third["kafka_key"]) == (None, "k")
 
 
 @pytest.mark.parametrize(("policy", "kept", "quarantined"), [("drop", 1, 0), ("quarantine", 1, 1)])

@@ -119,7 +119,7 @@ def test_kill_9_of_the_driver_and_of_the_broker(served: Served, lab: Lab) -> Non
         tables[kind] = [row.asDict() for row in lab.spark.read.format(kind).load(str(lab.folder / kind)).collect()]
     for kind, rows in tables.items():
         assert sorted(row["n"] for row in rows) == expected, kind
-        assert sorted((row["_partition"], row["_offset"]) for row in rows) == [(0, n) for n in expected], kind
+        assert sorted((row["kafka_partition"], row["kafka_offset"]) for row in rows) == [(0, n) for n in expected], kind
         assert all(row["half"] == row["n"] % 2 for row in rows), kind
 
 

@@ -163,5 +163,5 @@ def test_the_functions_work_in_a_job_of_ones_own(lab: Lab) -> None:
     path = str(lab.folder / "mine")
     for _ in range(2):
         parsed.transform(accepted).transform(write_table, "parquet", path, job="mine", query="1", batch=0)
-    assert column(parquet_rows(lab.folder / "mine"), "_offset") == [0, 1, 2, 3]
+    assert column(parquet_rows(lab.folder / "mine"), "kafka_offset") == [0, 1, 2, 3]
     assert [(row.offset, bytes(row.value)) for row in parsed.transform(quarantine).collect()] == [(4, b"broken")]

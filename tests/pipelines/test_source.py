@@ -63,7 +63,7 @@ def test_holes_are_no_loss(lab: Lab) -> None:
         producer.flush()
         (producer.commit_transaction if commit else producer.abort_transaction)()
     lab.run(TEXT, source='include = ["offset"]')
-    assert [(row["_offset"], row["value"]) for row in sorted(lab.rows(), key=lambda row: row["_offset"])] == [
+    assert [(row["kafka_offset"], row["value"]) for row in sorted(lab.rows(), key=lambda row: row["kafka_offset"])] == [
         (0, "kept"),
         (4, "kept too"),
     ]

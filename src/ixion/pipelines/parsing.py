@@ -69,10 +69,10 @@ def quarantined(frame: DataFrame) -> DataFrame:
 
 
 def meta_column(name: str) -> Column:
-    """A column of the record beside its fields, under the name _NAME."""
+    """A column of the record beside its fields, under the name kafka_NAME."""
     if name == "key":
-        return F.col("key").cast("string").alias("_key")
-    return F.col("key" if name == "key_bytes" else name).alias(f"_{name}")
+        return F.col("key").cast("string").alias("kafka_key")
+    return F.col("key" if name == "key_bytes" else name).alias(f"kafka_{name}")
 
 
 def record_schema(spec: FormatSpec) -> T.StructType:

@@ -28,6 +28,7 @@ from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, need_columns
 from ixion.pipelines.stream import Stream, build_stream
+from ixion.pipelines.upkeep import finish_compaction, look_after
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
 
@@ -169,6 +170,9 @@ class Pipeline:
         spec = self.spec
         checkpoint.claim(spec)
         self._topics(spark)
+        for sink in spec.sinks:
+            if isinstance(sink, TableSink) and sink.format == "parquet":
+                finish_compaction(sink, spec.name, spark)
         stream = self._stream(spark, checkpoint, pin=True)
         writer = self._writer(spark, checkpoint, stream)
         starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", spec.checkpoint)
@@ -183,6 +187,10 @@ class Pipeline:
             figures = figures.plus(batch)
             checkpoint.remember(batch)
             report(batch)
+        if not progress.given_up:
+            for sink in spec.sinks:
+                if isinstance(sink, TableSink):
+                    look_after(sink, spec.name, spark)
         return figures
 
     def _writer(self, spark: SparkSession, checkpoint: Checkpoint, stream: Stream) -> BatchWriter:

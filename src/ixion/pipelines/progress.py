@@ -40,6 +40,11 @@ class Progress:
             if self._at_once.is_set() or (self._writer.stopping.is_set() and idle):
                 self._query.stop()
 
+    @property
+    def given_up(self) -> bool:
+        """Whether a batch may have been left half done."""
+        return self._at_once.is_set()
+
     def stop(self) -> None:
         """What has begun is finished; nothing more is begun."""
         self._writer.stopping.set()

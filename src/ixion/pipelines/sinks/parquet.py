@@ -66,8 +66,11 @@ class ParquetWriter:
         self._forget(batch)
 
     def finish(self, listed: str, stage: str) -> None:
-        """Makes the moves of a list that have not been made."""
-        for staged, final in json.loads(self._files.read(listed))["moves"]:
+        """Does what a list says and has not been done."""
+        listing = json.loads(self._files.read(listed))
+        for old in listing.get("replaces", ()):
+            self._files.remove(f"{self.table}/{old}")
+        for staged, final in listing["moves"]:
             if self._files.exists(f"{stage}/{staged}"):
                 self._files.rename(f"{stage}/{staged}", f"{self.table}/{final}")
         self._files.remove(stage)

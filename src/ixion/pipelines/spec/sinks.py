@@ -96,15 +96,17 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str]) -> Ta
         path=resolve(path) if path else "",
         table=table or "",
         partition_by=section.texts("partition_by"),
-        upkeep=_upkeep(section.section("upkeep")),
+        upkeep=_upkeep(section.section("upkeep"), kind),
         options=section.text_map("options"),
     )
 
 
-def _upkeep(section: Section | None) -> UpkeepSpec:
+def _upkeep(section: Section | None, kind: str) -> UpkeepSpec:
     if section is None:
         return UpkeepSpec()
     section.only("compact_below_mb", "keep")
+    if kind == "parquet" and "keep" in section:
+        section.fail("a parquet table has no old versions to keep; delta and iceberg have", "keep")
     megabytes = section.number("compact_below_mb")
     return UpkeepSpec(
         compact_below_bytes=None if megabytes is None else megabytes * _MB,

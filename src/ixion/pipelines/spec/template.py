@@ -22,7 +22,7 @@ bootstrap = "localhost:9092"
 topics = ["{name}"]                      # or: pattern = "{name}-.*"
 create_missing = true                   # make the topic if the broker does not have it yet
 start = "earliest"                      # of the first run; "latest", 2026-01-31T08:00:00Z, {{ {name} = {{ 0 = 120 }} }}
-include = ["partition", "offset"]       # columns _partition, _offset; also topic, timestamp, key, key_bytes, headers
+include = ["partition", "offset"]       # columns kafka_partition, kafka_offset; also topic, timestamp, key …
 max_records_per_batch = 1000000
 # min_partitions = 4                    # more tasks than the topic has partitions
 # [source.options]                      # handed to Spark's Kafka connector; ${{NAME}} is taken from the environment
@@ -74,8 +74,8 @@ type = "parquet"                        # "delta", "iceberg", "topic", "console"
 path = "lake/{name}"
 partition_by = ["day"]
 # [sinks.upkeep]                        # at the end of a run
-# compact_below_mb = 32
-# keep = "7 days"
+# compact_below_mb = 32                 # join files that are smaller
+# keep = "7 days"                       # delta, iceberg: remove old versions
 
 # [[sinks]]
 # type = "topic"
