@@ -123,6 +123,21 @@ def test_handlers(broker: Broker, asking: Asking) -> None:
     assert broker.call(handlers) == 11
 
 
+def test_compaction() -> None:
+    given = {"broker.id": ID, "log.cleaner.backoff.ms": 20}
+    with Broker(given) as broker, Asking(broker.bootstrap) as asking:
+        broker.create_topic("c", cleanup_policy="compact", segment_bytes=300, min_cleanable_dirty_ratio=1)
+        fill(broker.bootstrap, "c", count=30, key=b"k")
+
+        async def size(real: RealBroker) -> int:
+            return real.parts.replicas.partitions["c", 0].log.size
+
+        before = broker.call(size)
+        must_set(asking, BROKER, "", {"log.cleaner.dedupe.buffer.size": "2000000"})
+        must_set(asking, TOPIC, "c", {"min.cleanable.dirty.ratio": "0.01"})
+        wait_until(lambda: broker.call(size) < before / 2)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

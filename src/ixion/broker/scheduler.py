@@ -22,8 +22,13 @@ class Scheduler:
         self._stopped = False
         self.workers = ThreadPoolExecutor(threads, "background")
 
-    def every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int | None = None) -> None:
-        """On a worker thread."""
+    def every(
+        self, name: str, interval_ms: int | Callable[[], int], work: Callable[[], object], first_ms: int | None = None
+    ) -> None:
+        """On a worker thread. An interval that can change is asked for each time."""
+
+        def interval() -> int:
+            return interval_ms if isinstance(interval_ms, int) else interval_ms()
 
         def start() -> None:
             if not self._stopped:
@@ -33,9 +38,9 @@ class Scheduler:
             if not done.cancelled() and done.exception() is not None:
                 logger.error("%s failed", name, exc_info=done.exception())
             if not self._stopped:
-                self._timer.call_later(interval_ms, start)
+                self._timer.call_later(interval(), start)
 
-        self._timer.call_later(interval_ms if first_ms is None else first_ms, start)
+        self._timer.call_later(interval() if first_ms is None else first_ms, start)
 
     def every_on_loop(self, name: str, interval_ms: int, work: Callable[[], object]) -> None:
         def run() -> None:

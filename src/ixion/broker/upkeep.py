@@ -45,14 +45,16 @@ def schedule(parts: Parts) -> None:
         cleaners: list[Cleaner] = []
 
         def clean() -> None:
+            memory = parts.config.current[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE]
             if not cleaners:
                 from ixion.log.cleaner import Cleaner  # 5 ms, which the start can do without
 
-                cleaners.append(Cleaner(logs, config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE]))
+                cleaners.append(Cleaner(logs, memory))
+            cleaners[0].resize(memory)
             while cleaners[0].clean_dirtiest(parts.clock_ms()) is not None:
                 pass
 
-        scheduler.every("log-cleaner", config[log.LOG_CLEANER_BACKOFF_MS], clean)
+        scheduler.every("log-cleaner", lambda: parts.config.current[log.LOG_CLEANER_BACKOFF_MS], clean)
     guard = DiskGuard(LOW_DISK_BYTES)
 
     def look_at_disks() -> None:

@@ -94,6 +94,12 @@ class Cleaner:
                 logger.warning("%s; compaction starts at the beginning of every log", error)
                 self._checkpoints[directory.path] = {}
 
+    def resize(self, dedupe_buffer_bytes: int) -> None:
+        """From the next compaction on. For the thread that compacts."""
+        if dedupe_buffer_bytes != self._memory:
+            self._memory = dedupe_buffer_bytes
+            self._map = None
+
     def _path(self, directory: LogDirectory) -> str:
         return os.path.join(directory.path, checkpoint.CLEANER_OFFSETS)
 
