@@ -44,6 +44,7 @@ class Load:
             "reconnect.backoff.ms": 10,
             "reconnect.backoff.max.ms": 50,
             "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 50,  # or it waits for a second while the broker lives for half of one
             "message.timeout.ms": 120_000,
             "socket.timeout.ms": 10_000,
             "log_level": 0,
@@ -139,7 +140,7 @@ def live_through(
     said: Callable[[str], None] = lambda _line: None,
     **topic: str,
 ) -> tuple[History, list[str]]:
-    """The history, and what went wrong on the way."""
+    """The history, and what went wrong on the way. Each life ends while records are being acknowledged."""
     chance = random.Random(seed)
     history = History()
     words = ("--port", str(free_port()), "--set", "log.segment.bytes=200000", "--set", "log.index.interval.bytes=512")
@@ -153,7 +154,10 @@ def live_through(
                     create_topic(served.bootstrap, **topic)
                     load = Load(served.bootstrap, history, settings)
                 before = len(history.told)
-                time.sleep(0.2 + chance.random() * 0.6)
+                wanted = before + chance.randrange(1, 3000)
+                patience = time.monotonic() + 15
+                while len(history.told) < wanted and time.monotonic() < patience:
+                    time.sleep(0.001)
                 served.process.send_signal(signal.SIGKILL)
                 served.process.wait()
             said(f"round {number + 1}: ready after {ready * 1e3:.0f} ms, {len(history.told) - before} acknowledged")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kill.rounds import FAULTS, live_through
 
-ROUNDS = 2
+ROUNDS = 3
 
 
 @pytest.mark.parametrize(
