@@ -64,6 +64,7 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
         self._reserved: i64 = 0  # bytes of a request that is not whole yet
+        self._answer_size: i64 = 0  # of the last answer, in bytes
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
         self._writing_paused = False
@@ -118,9 +119,9 @@ class Connection:
         transport = self._transport
         if transport is None or self.closing:
             return
-        size = transport.get_write_buffer_size()
-        self._shared.slow_readers.add(self, size)
-        self._expect(size)
+        # What has left of an answer is kept with the rest of it, so the whole counts as memory.
+        self._shared.slow_readers.add(self, self._answer_size)
+        self._expect(transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._writing_paused = False
@@ -158,6 +159,7 @@ class Connection:
             size: i64 = 0
             for part in parts:
                 size += len(part)
+            self._answer_size = size
             self._counters.responses += 1
             self._counters.bytes_out += size
             if len(parts) == 1:

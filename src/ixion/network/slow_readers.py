@@ -2,7 +2,8 @@
 
 One connection holds one unsent answer at most, since it is not read from until that is out. Thousands of
 connections could still hold a fetch of 50 MiB each. Over `unsent_max_bytes` the longest waiting ones are closed,
-but none that has had less than a second: a burst of large answers to healthy readers is over by then.
+but none that has had less than a second: a burst of large answers to healthy readers is over by then. Over twice that
+there is no such grace, or 500 readers that read nothing would have 2 GB within their second.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class SlowReaders:
         while self.unsent > self.limit and self._since:
             connection, (since_ns, _) = next(iter(self._since.items()))
             left_ms = GRACE_MS - (now_ns - since_ns) // NS_PER_MS
-            if left_ms > 0:
+            if left_ms > 0 and self.unsent <= 2 * self.limit:
                 if not self._armed:
                     self._armed = True
                     self._timer.call_later(left_ms, self._look_again)

@@ -1,0 +1,53 @@
+"""Ten thousand idle connections and 500 slow readers: `python -m tests.crowd.soak`; prints memory and delays."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tests.broker.served import Served
+from tests.crowd.crowd import allow_many_files, delays_ms, fill, idle, p99, slow
+from tests.hostile.witness import memory_mb
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--idle", type=int, default=10_000)
+    parser.add_argument("--slow", type=int, default=500)
+    parser.add_argument("--produces", type=int, default=5_000)
+    given = parser.parse_args()
+    files = allow_many_files()
+    count = min(given.idle, files - 1000)
+    with tempfile.TemporaryDirectory() as path, Served(Path(path)) as served:
+        pid = served.process.pid
+        fill(served.bootstrap)
+
+        def report(what: str) -> None:
+            delays = delays_ms(served.bootstrap, given.produces)
+            middle = delays[len(delays) // 2]
+            peak = memory_mb(pid, "VmHWM")
+            print(
+                f"{what:40} p50 {middle:6.2f} ms, p99 {p99(delays):7.2f} ms, worst {delays[-1]:7.1f} ms,"
+                f" memory {memory_mb(pid)} MB (peak {peak})",
+                flush=True,
+            )
+
+        report("alone")
+        report("alone, again")
+        begun = time.perf_counter()
+        crowd = idle(served.bootstrap, count)
+        print(f"{count} connections made in {time.perf_counter() - begun:.1f} s")
+        report(f"with {count} idle connections")
+        readers = slow(served.bootstrap, given.slow)
+        report(f"and {given.slow} slow readers")
+        report("the same, a little later")
+        for each in [*crowd, *readers]:
+            each.close()
+        time.sleep(1)
+        report("all gone")
+
+
+if __name__ == "__main__":
+    main()
