@@ -145,6 +145,10 @@ def test_settings(tools: Tools) -> None:
     everything = tools(CONFIG, "--describe", "--broker", "5", "--all")
     assert "num.io.threads=8 sensitive=false synonyms={DEFAULT_CONFIG:num.io.threads=8}" in everything
 
+    tools(CONFIG, "--alter", "--group", "g", "--add-config", "consumer.session.timeout.ms=50000")
+    assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000" in tools(CONFIG, "--describe", "--group", "g")
+    assert "consumer.session.timeout.ms=50000" in tools(CONFIG, "--describe", "--entity-type", "groups")
+
     tools(CONFIG, "--alter", "--broker-logger", "5", "--add-config", "ixion.network=ERROR")
     assert "ixion.network=ERROR" in tools(CONFIG, "--describe", "--broker-logger", "5")
     tools(CONFIG, "--alter", "--broker-logger", "5", "--delete-config", "ixion.network")
@@ -208,7 +212,8 @@ def test_leaders_and_places(tools: Tools) -> None:
         for number in range(2)
     ]
     plan = tools.file("plan.json", {"version": 1, "partitions": moves})
-    begun = tools(REASSIGN, "--execute", "--reassignment-json-file", plan)
+    slowly = ("--throttle", "100000000", "--replica-alter-log-dirs-throttle", "100000000")
+    begun = tools(REASSIGN, "--execute", "--reassignment-json-file", plan, *slowly)
     assert begun.count("Successfully started moving log directory") == 2
     while "is still in progress" in (verified := tools(REASSIGN, "--verify", "--reassignment-json-file", plan)):
         pass
