@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from devtools.kafka import RealKafka, free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +37,12 @@ class Server:
 
 
 @contextmanager
-def ixion() -> Iterator[Server]:
+def ixion(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
     port = free_port()
     with tempfile.TemporaryDirectory() as data:
         started = time.time()
         command = [sys.executable, "-m", "ixion", "serve", "--data", data, "--port", str(port)]
+        command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
@@ -54,10 +56,10 @@ def ixion() -> Iterator[Server]:
 
 
 @contextmanager
-def apache_kafka() -> Iterator[Server]:
+def apache_kafka(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
     """3.9.1, KRaft, one node, with the heap of its start script; it never syncs on append either."""
     with tempfile.TemporaryDirectory() as data:
-        kafka = RealKafka("3.9.1", Path(data), heap="1g")
+        kafka = RealKafka("3.9.1", Path(data), heap="1g", properties=settings)
         kafka.format()
         started = time.time()
         kafka.launch()

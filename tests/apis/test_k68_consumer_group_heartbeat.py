@@ -5,6 +5,11 @@ from typing import Any
 
 import pytest
 
+from ixion.protocol.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ixion.protocol.registry import ApiKey
 from tests.apis.group_kit import group_broker
@@ -54,3 +59,16 @@ def test_epochs_ahead_are_fenced(raw: Raw) -> None:
     beat(raw, 1, group_id="fenced")
     assert beat(raw, 1, group_id="fenced", member_epoch=2**31 - 1).error_code == 110
     assert beat(raw, 1, group_id="fenced", member_epoch=-(2**31)).error_code == 42
+
+
+def test_a_group_may_have_timeouts_of_its_own(raw: Raw) -> None:
+    alteration = AlterConfigsResource(
+        resource_type=32,
+        resource_name="own",
+        configs=(AlterableConfig(name="consumer.heartbeat.interval.ms", config_operation=0, value="9000"),),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(alteration,), validate_only=False)
+    (altered,) = raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+    assert altered.error_code == 0
+    assert beat(raw, 1, group_id="own").heartbeat_interval_ms == 9_000
+    assert beat(raw, 1, group_id="not its own").heartbeat_interval_ms == 5_000

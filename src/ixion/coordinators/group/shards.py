@@ -21,6 +21,7 @@ from ixion.replica.coordinator_log import CoordinatorLog
 
 logger = logging.getLogger(__name__)
 
+MAX_REMEMBERED: Final = 10_000
 SLICE: Final = 200  # batches read before others get their turn
 
 
@@ -40,6 +41,7 @@ class Shards:
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
         self._shards: dict[int, Shard] = {}
+        self._places: dict[str, int] = {}  # the partitions of groups that were asked for
 
     def __iter__(self) -> Iterator[Shard]:
         return iter(list(self._shards.values()))
@@ -49,20 +51,27 @@ class Shards:
         return any(shard.loading for shard in self._shards.values())
 
     def partition_for(self, group_id: str) -> int:
-        return self._log.partition_for(group_id)
+        """Remembered, because the hash of a name is computed character by character."""
+        known = self._places.get(group_id)
+        if known is None:
+            if len(self._places) >= MAX_REMEMBERED:
+                self._places.clear()
+            known = self._places[group_id] = self._log.partition_for(group_id)
+        return known
 
     def at(self, partition: int) -> Shard | None:
         return self._shards.get(partition)
 
     def find(self, group_id: str) -> Shard | ErrorCode:
         """Where the group lives, or why that cannot be said here and now."""
-        shard = self._shards.get(self._log.partition_for(group_id))
+        shard = self._shards.get(self.partition_for(group_id))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else shard
 
     def elect(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on. An epoch that is not new says nothing."""
+        self._places.clear()  # the topic may have been made just now, with a number of partitions of its own
         known = self._shards.get(partition)
         if known is not None:
             if leader_epoch <= known.leader_epoch:

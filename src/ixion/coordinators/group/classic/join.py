@@ -184,7 +184,8 @@ class Joining:
 
     def _update(self, group: ClassicGroup, member: ClassicMember, join: Join) -> None:
         # A join that waited already is of a connection that was given up, or it would not be asked again.
-        group.answer_join(member, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        if member.awaits_join:
+            group.answer_join(member, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms, join.respond)
         self._rebalance.prepare_if_possible(group, f"member {member.member_id} joins again: {join.reason}")
 

@@ -35,7 +35,8 @@ def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, r
     group.pending_sync.discard(member.member_id)
     if group.state is COMPLETING_REBALANCE:
         # A sync that waited already is of a connection that was given up, or it would not be asked again.
-        group.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        if member.awaits_sync:
+            group.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         member.respond_sync = respond
         rebalance.check_sync(group)
         if group.leader_id == member.member_id:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
+from ixion.config.group import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 from ixion.config.setting import Setting
-
-OWN_SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
-OWN_HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 
 GroupConfig = Callable[[str], Mapping[str, str]]  # what is set for a group, by its id
 
@@ -40,7 +37,7 @@ class Limits:
     def session_timeout_ms(self, group_id: str) -> int:
         return self._own(
             group_id,
-            OWN_SESSION_TIMEOUT,
+            SESSION_TIMEOUT,
             settings.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
             settings.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
             settings.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
@@ -49,7 +46,7 @@ class Limits:
     def heartbeat_interval_ms(self, group_id: str) -> int:
         return self._own(
             group_id,
-            OWN_HEARTBEAT_INTERVAL,
+            HEARTBEAT_INTERVAL,
             settings.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
             settings.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
             settings.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,

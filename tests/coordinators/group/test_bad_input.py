@@ -1,0 +1,101 @@
+"""What strangers may try: many members, many groups, forged names, endless metadata. Nothing grows without bounds."""
+
+from __future__ import annotations
+
+from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.stored_offsets import Reader
+from ixion.model.errors import ErrorCode
+from tests.coordinators.group.kit import GROUP, World, join, settle
+
+MB = 1_000_000
+
+
+def test_ten_thousand_members_join_one_group() -> None:
+    world = World(message_max_bytes=8 * MB)
+    waiting = [world.join(client="c", rebalance_ms=60_000) for _ in range(10_000)]
+    world.advance(10)
+    leader = waiting[0].join
+    assert (leader.generation_id, len(leader.members)) == (1, 10_000)
+    assert all(answer.join.generation_id == 1 for answer in waiting)
+
+
+def test_a_group_that_outgrows_the_log_is_refused_its_assignment_but_lives_on() -> None:
+    world = World()
+    settle(world, "a")
+    world.log.fail = ErrorCode.MESSAGE_TOO_LARGE
+    leader = world.join("a-1")
+    refused = world.sync("a-1", leader.join.generation_id, {"a-1": bytes(2 * MB)})
+    assert refused.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    again = world.join("a-1")
+    assert world.sync("a-1", again.join.generation_id, {"a-1": b"small"}).sync.assignment == b"small"
+
+
+def test_the_metadata_of_a_group_is_bounded() -> None:
+    world = World(message_max_bytes=MB)
+    answers = [world.join(client="c", protocols={"range": bytes(MB)}) for _ in range(20)]
+    world.advance(10)
+    assert [answer.code for answer in answers].count(ErrorCode.NONE) == 8
+    assert world.group.metadata_bytes == 8 * MB
+    for member_id in list(world.group.members):
+        world.leave(member_id)
+    assert world.group.metadata_bytes == 0
+
+
+def test_groups_that_nobody_comes_back_to_are_forgotten() -> None:
+    world = World()
+    for number in range(1_000):
+        join(world, group=f"g{number}", version=5)
+    assert len(world.groups.admin.list((), ())[1]) == 1_000
+    world.advance(11_000)
+    world.groups.expire_offsets()
+    assert world.groups.admin.list((), ())[1] == ()
+    assert world.log.next_offset == 0, "nothing was ever written of them"
+
+
+def test_ids_that_are_given_out_and_never_used_are_forgotten() -> None:
+    world = World()
+    settle(world, "a", session_ms=1_000_000)
+    for _ in range(500):
+        world.join(client="ghost", version=5, session_ms=6_000)
+    assert len(world.group.pending_members) == 500
+    world.advance(7_000)
+    assert world.group.pending_members == set()
+    assert world.state == "Stable"
+
+
+def test_strangers_change_nothing() -> None:
+    world = World()
+    settle(world, "a")
+    before = world.log.next_offset
+    codes: list[list[ErrorCode]] = []
+    for member, generation in (
+        ("", -1),
+        ("x", 1),
+        ("a-1", 2**31 - 1),
+        ("a-1", -(2**31)),
+        ("A-1", 1),
+        ("x" * 30_000, 1),
+    ):
+        world.sync(member, generation, {"a-1": b"stolen"})
+        world.heartbeat(member, generation)
+        world.groups.commits.commit(
+            Committer(GROUP, member, None, generation), [Wanted(("t", 0), 9, -1, "")], codes.append
+        )
+        if member != "a-1":
+            world.leave(member)
+            world.join(member or "y")
+    assert all(code != [ErrorCode.NONE] for code in codes)
+    assert (world.state, world.log.next_offset, list(world.group.members)) == ("Stable", before, ["a-1"])
+    assert world.sync("a-1", 1).sync.assignment == b"of a-1"
+
+
+def test_any_offset_is_kept_as_it_is() -> None:
+    """Kafka checks none either: what an offset means is the client's affair."""
+    world = World()
+    codes: list[list[ErrorCode]] = []
+    wanted = [Wanted(("t", place), offset, -1, None) for place, offset in enumerate((0, -1, -(2**63), 2**63 - 1))]
+    world.groups.commits.commit(Committer(GROUP), wanted, codes.append)
+    assert codes == [[ErrorCode.NONE] * 4]
+    found = world.restart().groups.offsets.fetch(Reader(GROUP), None, require_stable=False)
+    assert isinstance(found, list)
+    assert [committed.offset for _, committed, _ in found if committed] == [0, -1, -(2**63), 2**63 - 1]
