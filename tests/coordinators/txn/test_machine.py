@@ -1,9 +1,9 @@
 """Whatever clients, disks and clocks do: a transaction ends alike in all its partitions, and epochs never go back.
 
-A few producers share two transactional ids. They begin, write, commit and abort as good clients do, send requests again
-and hold some back; new ones take over. Meanwhile appends to the log and writes of markers are delayed, refused, or lost
-with the broker, which starts again on what was stored. A model of the partitions takes the markers and the writes that
-verification lets through, and is the judge:
+A few producers, of transaction.version 2 and older, share two transactional ids. They begin, write, commit and abort as
+good clients do, send requests again and hold some back; new ones take over. Meanwhile appends to the log and writes of
+markers are delayed, refused, or lost with the broker, which starts again on what was stored. A model of the partitions
+takes the markers and the writes that verification lets through, and is the judge:
 
 - every write belongs to one transaction; all writes of one transaction get the same outcome, in every partition;
 - what a client was told to be committed is committed, what it was told to be aborted is aborted;
@@ -35,14 +35,16 @@ class Life:
     number: int
     told: bool | None = None  # what EndTxn was answered with
     asked: set[bool] = field(default_factory=set)  # ends that were sent
+    announced: set[TopicPartition] = field(default_factory=set)  # by an older client, and answered
     writes: dict[TopicPartition, bool | None] = field(default_factory=dict)  # partition: outcome, None while open
 
 
 @dataclass
 class Client:
-    """A producer of transaction.version 2."""
+    """`version` 2 raises the epoch with every transaction and adds partitions by writing; 0 announces them first."""
 
     name: str
+    version: int
     producer_id: int
     epoch: int
     life: Life
@@ -114,13 +116,13 @@ class Transactions(RuleBasedStateMachine):
 
     # What clients do.
 
-    @rule(name=strategies.sampled_from(NAMES))
-    def take_over(self, name: str) -> None:
+    @rule(name=strategies.sampled_from(NAMES), version=strategies.sampled_from([2, 2, 0]))
+    def take_over(self, name: str, version: int) -> None:
         code, producer_id, epoch = self.world.init(name)
         self.apply_markers()
         if code == "NONE":
             self.hand_out(name, producer_id, epoch)
-            self.clients.append(Client(name, producer_id, epoch, self.new_life()))
+            self.clients.append(Client(name, version, producer_id, epoch, self.new_life()))
             del self.clients[:-3]  # the others are heard of no more
 
     @precondition(lambda self: self.clients)
@@ -177,14 +179,25 @@ class Transactions(RuleBasedStateMachine):
             if codes[key] == ErrorCode.NONE:
                 append()
 
+        def announced(code: ErrorCode) -> None:
+            self.apply_markers()
+            if code == ErrorCode.NONE:
+                life.announced.add(key)
+
+        if client.version < 2 and key not in life.announced:
+            self.world.coordinator.add_partitions(client.name, producer_id, epoch, [key], 0, announced)
+            if key not in life.announced:
+                return  # a good client waits for the answer
         if partition.open.get(producer_id) is not None and partition.epochs[producer_id] == epoch:
             append()
         else:
-            self.world.coordinator.verify_produce(client.name, producer_id, epoch, [key], 12, verified)
+            produce = 12 if client.version == 2 else 11
+            self.world.coordinator.verify_produce(client.name, producer_id, epoch, [key], produce, verified)
 
     def end(self, client: Client, commit: bool) -> None:
         request = (client.name, client.producer_id, client.epoch, commit)
-        self.sent.append(request)
+        if client.version == 2:
+            self.sent.append(request)  # for older ones a latecomer is a hole that cannot be closed
         life = client.life
         life.asked.add(commit)
 
@@ -200,7 +213,7 @@ class Transactions(RuleBasedStateMachine):
                 else:
                     self.clients = [other for other in self.clients if other is not client]
 
-        self.world.coordinator.end(*request[:3], commit, 2, answered)
+        self.world.coordinator.end(*request[:3], commit, client.version, answered)
         self.apply_markers()
 
     @precondition(lambda self: self.sent)
