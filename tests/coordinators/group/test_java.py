@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -24,6 +25,7 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 200,
 }
+GROUPS: dict[str, dict[str, Any]] = {"old": {"session.timeout.ms": 1_000}, "new": {"group.protocol": "consumer"}}
 EXPECTED = """\
 range shared and handed over
 cooperative shared and handed over
@@ -72,3 +74,29 @@ def test_the_tool_of_kafka() -> None:
         _, *rows = tool("--reset-offsets", "--group", "g", "--topic", "t:1", "--to-latest", "--execute")
         assert rows == [["g", "t", "1", "10"]]
         assert "successful." in tool("--delete", "--group", "g")[0]
+
+
+@pytest.mark.parametrize(
+    ("jars", "tool"),
+    [("kafka-3.9.1", "kafka.tools.DumpLogSegments"), ("kafka-4.3.0", "org.apache.kafka.tools.DumpLogSegments")],
+)
+def test_what_is_stored_is_read_by_kafka(tmp_path: Path, jars: str, tool: str) -> None:
+    classpath = need(jars)
+    with Broker(SETTINGS, data=str(tmp_path)) as broker:
+        broker.create_topic("t", 2)
+        for group, settings in GROUPS.items():
+            consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **settings})
+            consumer.subscribe(["t"])
+            while not consumer.assignment():
+                consumer.poll(0.05)
+            consumer.commit(offsets=[TopicPartition("t", 1, 5)], asynchronous=False)
+            consumer.close()
+    log = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    said = run_java(
+        tool, "--offsets-decoder", "--files", str(log), classpath=classpath, options=["-Xmx256m"], timeout_s=60
+    )
+    for group in GROUPS:
+        assert f'"group":"{group}","topic":"t","partition":1' in said
+    kinds = {line.split('"type":"')[1].split('"')[0] for line in said.splitlines() if '"type":"' in line}
+    assert kinds == {"1", "2", "3", "5", "6", "7", "8"}
+    assert "isvalid: false" not in said
