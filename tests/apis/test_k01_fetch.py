@@ -273,6 +273,24 @@ def test_a_long_poll_ends_when_its_topic_does(broker: Broker, asking: Asking) ->
     deletion.join()
 
 
+def test_nobody_waits_for_weeks(broker: Broker, asking: Asking) -> None:
+    """Or those who are long gone would be kept for as long as they asked for."""
+    topic = filled(broker, "weeks")
+
+    async def waits(real: RealBroker) -> list[int]:
+        wheel = real.parts.replicas.fetch
+        return [each.delay_ms for shard in wheel._shards for each in shard.operations((topic, 0))]
+
+    waiter = threading.Thread(target=lambda: fetch(asking, of(topic), wait_ms=2**31 - 1))
+    waiter.start()
+    found = broker.call(waits)
+    while not found:
+        found = broker.call(waits)
+    write(broker, topic, batch(b"v"))
+    waiter.join(20)
+    assert found == [600_000]
+
+
 def test_nothing_wanted_is_nothing_given(asking: Asking) -> None:
     assert fetch(asking, wait_ms=15_000).responses == ()
 

@@ -1,4 +1,4 @@
-"""Fetch, 4 to 18: batches from offsets on, waiting up to max_wait_ms for min_bytes.
+"""Fetch, 4 to 18: batches from offsets on, waiting up to max_wait_ms (ten minutes at most) for min_bytes.
 
 A client that asks from the middle of a batch gets the whole batch. The broker's fetch.max.bytes caps a consumer's
 max_bytes; the first batch comes whole in any case. At read_committed (4) the answer lists aborted transactions. Version
@@ -50,6 +50,8 @@ from ixion.wire.answer import LATER
 IDS_SINCE: Final = 13
 LEADER_SINCE: Final = 16
 REPLICA_STATE_SINCE: Final = 15
+# A client that waits is not noticed to be gone; so that it is one day, nobody waits longer than an idle connection may.
+LONGEST_WAIT_MS: Final = 600_000
 DEBUGGER: Final = -2  # a consumer that may read up to the log end
 UNKNOWN: Final = ""  # the name of a topic whose id is not known
 
@@ -104,7 +106,7 @@ class Fetch:
             max_bytes = min(max_bytes, self._config.current[FETCH_MAX_BYTES])
         terms = FetchTerms(
             replica_id=replica,
-            max_wait_ms=request.max_wait_ms,
+            max_wait_ms=min(request.max_wait_ms, LONGEST_WAIT_MS),
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             isolation=isolation,
