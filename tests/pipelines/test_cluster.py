@@ -1,0 +1,112 @@
+"""A pipeline submitted to a Spark standalone cluster: one master and two workers, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from devtools.kafka import free_port
+from ixion.testing import Broker
+from tests.pipelines.support import SMALL, parquet_rows, send, spark_jars
+
+STEP = """
+import os
+from pyspark.sql import functions as F
+
+
+@F.udf("string")
+def executor_folder(n):
+    return os.getcwd()
+
+
+def step(frame):
+    return frame.withColumn("ran_in", executor_folder("n"))
+"""
+
+
+@contextmanager
+def spark_process(name: str, *arguments: str, output: Path, ready: str) -> Iterator[None]:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    with output.open("wb") as log:
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        end = time.monotonic() + 90
+        while not re.search(ready, output.read_text()):
+            assert process.poll() is None, output.read_text()
+            assert time.monotonic() < end, output.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def master(spark_parts: None, tmp_path: Path) -> Iterator[str]:
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        place = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        stack.enter_context(
+            spark_process("master.Master", *place, output=tmp_path / "master.log", ready="New state: ALIVE")
+        )
+        for number in range(2):
+            words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "700m", "--webui-port", "0")
+            work = ("--work-dir", str(tmp_path / f"worker-{number}"), url)
+            log = tmp_path / f"worker-{number}.log"
+            ready = "Successfully registered"
+            stack.enter_context(spark_process("worker.Worker", *words, *work, output=log, ready=ready))
+        yield url
+
+
+@pytest.mark.timeout(400)
+def test_a_pipeline_on_a_cluster(master: str, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("cluster", partitions=2)
+    for partition in range(2):
+        send(broker.bootstrap, "cluster", [{"n": n} for n in range(partition, 400, 2)], partition=partition)
+    (tmp_path / "cluster_step.py").write_text(STEP)
+    file = tmp_path / "cluster.toml"
+    file.write_text(f"""
+[source]
+bootstrap = "{broker.bootstrap}"
+topics = ["cluster"]
+[format]
+type = "json"
+schema = "n INT"
+[[steps]]
+python = "cluster_step:step"
+[[sinks]]
+type = "parquet"
+path = "out"
+""")
+    settings = {
+        **SMALL,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.ui.enabled": "false",
+        "spark.locality.wait": "0",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
+    conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    command = [sys.executable, "-m", "ixion", "pipeline", "run", str(file), "--master", master]
+    command += ["--jars", ",".join(spark_jars()), *conf]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = parquet_rows(tmp_path / "out")
+    assert sorted(row["n"] for row in rows) == list(range(400))
+    workers = {str(row["ran_in"]).removeprefix(f"{tmp_path}/").partition("/")[0] for row in rows}
+    assert workers == {"worker-0", "worker-1"}
