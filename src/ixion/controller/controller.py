@@ -35,6 +35,7 @@ from ixion.controller.topics import (
     topic_node,
 )
 from ixion.log.manager import LogManager
+from ixion.log.together import for_each
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import encode_features
 from ixion.metadata.ensure import ensure
@@ -52,6 +53,7 @@ from ixion.replica.partition import Key, Partition
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+AT_A_TIME = 32  # partitions that go online while everybody else waits
 MAX_PARTITIONS = 100_000  # of one topic; a number beyond it is a mistake
 
 
@@ -159,6 +161,13 @@ class Controller:
             except KafkaError as error:
                 logger.error("%s belongs to no topic, and cannot be set aside: %s", log.name, error)
 
+    async def _bring_all_online(self, topic: TopicImage, partitions: Sequence[PartitionImage]) -> None:
+        """A few at a time, so that nobody waits long for a large topic of somebody else's."""
+        for count, partition in enumerate(partitions, 1):
+            self._bring_online(topic, partition)
+            if count % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+
     def _bring_online(self, topic: TopicImage, partition: PartitionImage) -> None:
         if partition.leader != self._node_id:
             return
@@ -195,8 +204,7 @@ class Controller:
                 await self.in_thread(lambda: self._create(made))
                 for topic in made:
                     self._image.put_topic(topic)
-                    for partition in topic.partitions:
-                        self._bring_online(topic, partition)
+                    await self._bring_all_online(topic, topic.partitions)
             return outcomes
 
     def _plan(self, wish: NewTopic, taken: Collection[str]) -> TopicImage:
@@ -233,18 +241,18 @@ class Controller:
         for topic in topics:
             operations += operations_to_create(topic, self.epoch)
         self._session.multi(operations)
-        for topic in topics:
-            # The image has the topic only after this, so the logs are told its settings here.
-            self._make_logs(topic, topic.partitions)
+        self._make_logs([(topic, partition) for topic in topics for partition in topic.partitions])
 
-    def _make_logs(self, topic: TopicImage, partitions: Sequence[PartitionImage]) -> None:
-        settings = log_config(self._config.current, topic.config)
-        for partition in partitions:
-            if partition.leader == self._node_id:
-                try:
-                    self._logs.create(topic.name, partition.number, topic.topic_id, config=settings)
-                except KafkaError as error:
-                    logger.error("the log of %s-%d cannot be made: %s", topic.name, partition.number, error)
+    def _make_logs(self, wanted: Sequence[tuple[TopicImage, PartitionImage]]) -> None:
+        # The image has the topics only after this, so the logs are told their settings here.
+        settings = {topic.name: log_config(self._config.current, topic.config) for topic, _ in wanted}
+
+        def make(each: tuple[TopicImage, PartitionImage]) -> None:
+            topic, partition = each
+            self._logs.create(topic.name, partition.number, topic.topic_id, config=settings[topic.name])
+
+        for (topic, partition), error in for_each([each for each in wanted if each[1].leader == self._node_id], make):
+            logger.error("the log of %s-%d cannot be made: %s", topic.name, partition.number, error)
 
     async def delete_topics(self, names: Sequence[str]) -> list[TopicOutcome]:
         """By name; who knows only an id looks it up first."""
@@ -278,12 +286,9 @@ class Controller:
             self._session.multi(operations_to_delete(self._session, name))
 
     def _delete_logs(self, name: str) -> None:
-        for topic, number in list(self._logs.logs):
-            if topic == name:
-                try:
-                    self._logs.delete(topic, number)
-                except KafkaError as error:
-                    logger.error("%s", error)
+        doomed = [key for key in list(self._logs.logs) if key[0] == name]
+        for _, error in for_each(doomed, lambda key: self._logs.delete(*key)):
+            logger.error("%s", error)
 
     async def create_partitions(
         self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
@@ -327,12 +332,11 @@ class Controller:
                 for partition in added:
                     operations += operations_to_add(name, partition, self.epoch)
                 self._session.multi(operations)
-                self._make_logs(after, added)
+                self._make_logs([(after, partition) for partition in added])
 
             await self.in_thread(write)
             self._image.put_topic(after)
-            for partition in added:
-                self._bring_online(after, partition)
+            await self._bring_all_online(after, added)
 
     # Leaders.
 
