@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from ixion.network.connection import Connection
 from ixion.network.memory_pool import LARGE, MemoryPool
 
 POOL = 256 * LARGE
@@ -23,10 +20,10 @@ class Waiting:
     def go_on(self) -> None:
         self.has = self.pool.reserve(self.size)
         if not self.has:
-            self.pool.wait(cast(Connection, self), self.size)
+            self.pool.wait(self, self.size)
 
     def leave(self) -> None:
-        self.pool.forget(cast(Connection, self))
+        self.pool.forget(self)
         if self.has:
             self.has = False
             self.pool.release(self.size)

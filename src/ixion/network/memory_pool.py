@@ -13,14 +13,18 @@ that large, always finds a quarter. (Kafka does not make this difference.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ixion._native import i64
 
-if TYPE_CHECKING:
-    from ixion.network.connection import Connection
-
 LARGE: Final = 1 << 20  # bytes; a batch of the default message.max.bytes just fits below it, or is a rare one
+
+
+class Waiter(Protocol):
+    """A connection, to the pool."""
+
+    def go_on(self) -> None:
+        """There is memory again."""
 
 
 class MemoryPool:
@@ -28,8 +32,8 @@ class MemoryPool:
         self.size: i64 = size  # negative: no limit
         self.used: i64 = 0
         self._large: i64 = 0  # the part of it that large requests have
-        self._waiting: dict[Connection, None] = {}  # a queue that one can leave
-        self._waiting_large: dict[Connection, None] = {}
+        self._waiting: dict[Waiter, None] = {}  # a queue that one can leave
+        self._waiting_large: dict[Waiter, None] = {}
         self._waking = False
 
     @property
@@ -57,13 +61,13 @@ class MemoryPool:
         self.size = size
         self._wake()
 
-    def wait(self, connection: Connection, size: i64) -> None:
+    def wait(self, connection: Waiter, size: i64) -> None:
         if size > LARGE:
             self._waiting_large[connection] = None
         else:
             self._waiting[connection] = None
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Waiter) -> None:
         self._waiting.pop(connection, None)
         self._waiting_large.pop(connection, None)
 
