@@ -65,7 +65,10 @@ def sources(parts: Parts) -> Sources:
         replicas=replicas,
         logs=parts.logs,
         image=parts.image,
-        purgatories=(replicas.produce, replicas.fetch, replicas.delete_records, replicas.elect_leader),
+        purgatories=(
+            *(replicas.produce, replicas.fetch, replicas.delete_records, replicas.elect_leader),
+            *(() if parts.groups.made is None else parts.groups.made.purgatories),
+        ),
         groups=lambda: group_states(parts),
         transactions=lambda: transaction_states(parts),
     )

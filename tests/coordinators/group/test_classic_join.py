@@ -244,3 +244,27 @@ def test_a_group_is_limited_in_size() -> None:
 
 def test_a_group_without_a_name_is_refused() -> None:
     assert World().join(group="").code is ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_group_is_upgraded_from_one_protocol_to_another_by_two_rounds_of_restarts() -> None:
+    """As users go from eager to cooperative: first everybody offers both, then the old one is dropped."""
+    world = World()
+    eager, both, cooperative = {"range": b""}, {"cooperative": b"", "range": b""}, {"cooperative": b""}
+
+    def replace(leaver: str, stayer: str, offered: dict[str, bytes], stays_with: dict[str, bytes]) -> tuple[str, str]:
+        """One member leaves and comes back with other protocols; its new id, and the protocol of the generation."""
+        world.leave(leaver)
+        world.join(stayer, protocols=stays_with)
+        newcomer = world.join(client="n", protocols=offered)
+        answer = world.join(stayer, protocols=stays_with)
+        assert newcomer.join.generation_id == answer.join.generation_id
+        return newcomer.join.member_id, newcomer.join.protocol_name or ""
+
+    first, second = settle(world, "a", "b", protocols=eager)
+    first, protocol = replace(first, second, both, eager)
+    assert protocol == "range"
+    assert world.join(client="c", protocols=cooperative).code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    second, protocol = replace(second, first, both, both)
+    assert protocol == "cooperative"
+    _, protocol = replace(second, first, cooperative, both)
+    assert protocol == "cooperative"

@@ -290,17 +290,22 @@ def test_classic_and_new_members_in_one_group() -> None:
         old.close()
 
 
-def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
-    settings = {**SETTINGS, "listeners": "PLAINTEXT://127.0.0.1:0"}
-    with Broker(settings, data=str(tmp_path)) as broker:
+@pytest.mark.parametrize("killed", [False, True])
+def test_groups_and_offsets_survive(tmp_path: Path, killed: bool) -> None:
+    with Broker(SETTINGS, data=str(tmp_path)) as broker:
         broker.create_topic("t", 4)
         consumer = librdkafka(broker, "kept")
         consumer.subscribe(["t"])
         until(lambda: share(consumer))
         consumer.commit(offsets=[TopicPartition("t", 1, 6, "note")], asynchronous=False)
-        consumer.close()
-    with Broker(settings, data=str(tmp_path)) as broker:
-        consumer = librdkafka(broker, "kept")
-        (found,) = consumer.committed([TopicPartition("t", 1)], PATIENCE_S)
+        if killed:
+            broker.kill()
+        else:
+            consumer.close()
+    with Broker(SETTINGS, data=str(tmp_path)) as broker:
+        again = librdkafka(broker, "kept")
+        (found,) = again.committed([TopicPartition("t", 1)], PATIENCE_S)
         assert (found.offset, found.metadata) == (6, "note")
+        again.close()
+    if killed:
         consumer.close()

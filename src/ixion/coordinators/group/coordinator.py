@@ -33,6 +33,7 @@ from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import StoredOffsets
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode
+from ixion.purgatory import DelayedOperationPurgatory
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.task import TimerTask
@@ -87,6 +88,11 @@ class GroupCoordinator:
         self.admin = Admin(self.shards, self.rebalance, self.offsets)
         self._cleanup: TimerTask | None = None
 
+    @property
+    def purgatories(self) -> tuple[DelayedOperationPurgatory, ...]:
+        """Where members wait, and where their next sign of life is waited for."""
+        return self.rebalance.heartbeat_purgatory, self.rebalance.rebalance_purgatory
+
     def start(self) -> None:
         """From now on old offsets are looked for."""
         interval_ms = self._config.current[settings.OFFSETS_RETENTION_CHECK_INTERVAL_MS]
@@ -99,8 +105,8 @@ class GroupCoordinator:
         for shard in self.shards:
             self.shards.resign(shard.partition)
         self.consumers.stop()
-        self.rebalance.heartbeat_purgatory.shutdown()
-        self.rebalance.rebalance_purgatory.shutdown()
+        for purgatory in self.purgatories:
+            purgatory.shutdown()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """A partition of __consumer_offsets is led here from now on."""
