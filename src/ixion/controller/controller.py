@@ -245,7 +245,8 @@ class Controller:
 
     def _make_logs(self, wanted: Sequence[tuple[TopicImage, PartitionImage]]) -> None:
         # The image has the topics only after this, so the logs are told their settings here.
-        settings = {topic.name: log_config(self._config.current, topic.config) for topic, _ in wanted}
+        topics = {topic.name: topic for topic, _ in wanted}
+        settings = {name: log_config(self._config.current, topic.config) for name, topic in topics.items()}
 
         def make(each: tuple[TopicImage, PartitionImage]) -> None:
             topic, partition = each
