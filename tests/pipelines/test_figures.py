@@ -1,0 +1,91 @@
+"""Figures as lines, as JSON, as Prometheus text; and what a checkpoint keeps of them."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from ixion.cli.pipeline_metrics import serve_figures
+from ixion.pipelines.checkpoint import open_checkpoint
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, total
+from ixion.pipelines.orders import order_events
+from ixion.pipelines.spec import read_spec
+
+SPEC = '[source]\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
+FIRST = BatchFigures(batch=0, rows_in=10, rows_out=8, quarantined=2, lag=5, duration_ms=500, rows_per_s=20.0)
+SECOND = BatchFigures(batch=1, rows_in=5, rows_out=5, duration_ms=500, rows_per_s=10.0, warned={"big": 1})
+
+
+def test_a_batch_is_a_line() -> None:
+    assert FIRST.line() == "batch 0 · 10 rows in · 8 out · 2 quarantined · 20 rows/s · lag 5 · 0.5 s"
+
+
+def test_a_run_adds_up() -> None:
+    figures = total([FIRST, SECOND])
+    assert (figures.batches, figures.rows_in, figures.rows_out, figures.warned, figures.lag) == (2, 15, 13, 1, 0)
+    assert figures.rows_per_s == 15.0
+
+
+def test_prometheus_text() -> None:
+    text = prometheus("shop", total([FIRST, SECOND]))
+    assert '# TYPE ixion_pipeline_rows_in_total counter\nixion_pipeline_rows_in_total{pipeline="shop"} 15\n' in text
+    assert 'ixion_pipeline_lag{pipeline="shop"} 0\n' in text
+
+
+def test_figures_are_served_while_a_pipeline_runs() -> None:
+    with serve_figures("shop", 0) as page:
+        page.figures = total([FIRST])
+
+        def get(path: str) -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{page.port}{path}", timeout=10) as answer:
+                text: str = answer.read().decode()
+                return text
+
+        assert get("/metrics") == prometheus("shop", page.figures)
+        assert json.loads(get("/figures"))["rows_in"] == 10
+
+
+def test_a_checkpoint_keeps_figures_schema_and_owner(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(str(tmp_path / "c"))
+    checkpoint.claim(read_spec(SPEC, file="shop.toml"))
+    checkpoint.remember(FIRST)
+    checkpoint.remember(SECOND)
+    checkpoint.remember(BatchFigures(batch=1, repeated=True))  # counted before: that stays
+    assert checkpoint.history() == [FIRST, SECOND]
+    assert checkpoint.schema() is None
+    checkpoint.pin_schema("a INT")
+    assert checkpoint.schema() == "a INT"
+    checkpoint.claim(read_spec(SPEC, file="shop.toml"))
+    with pytest.raises(PipelineError, match="belongs to pipeline shop, which reads a"):
+        checkpoint.claim(read_spec(SPEC, file="other.toml"))
+
+
+def test_a_checkpoint_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(str(tmp_path))
+    with checkpoint.locked(), pytest.raises(PipelineError, match="running already"), checkpoint.locked():
+        pass
+    with checkpoint.locked():
+        pass
+
+
+def test_a_checkpoint_elsewhere_needs_spark() -> None:
+    with pytest.raises(PipelineError, match="not on this machine"):
+        open_checkpoint("hdfs://far/away")
+
+
+def test_the_order_stream_is_the_same_each_time_and_has_all_kinds() -> None:
+    events = [event.value for event in order_events(1000)]
+    assert events == [event.value for event in order_events(1000)]
+    assert len(events) == 1000
+    assert len(set(events)) < 1000  # some come again
+    assert any(not value.endswith(b"}") for value in events)  # cut off
+    assert any(b'"a lot"' in value for value in events)
+    assert any(b'"amount": -1.0' in value for value in events)
+
+
+def test_nothing_yet() -> None:
+    assert total([]) == RunFigures()
