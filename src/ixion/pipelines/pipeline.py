@@ -45,7 +45,8 @@ class Plan:
 
 
 class Pipeline:
-    """
+    """What a pipeline file declares, ready to be checked and run.
+
     pipeline = Pipeline.from_file("orders.toml")
     with pipeline.session() as spark:
         figures = pipeline.run(spark)

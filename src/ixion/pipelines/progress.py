@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,13 +29,12 @@ class Progress:
         self._at_once: Final = threading.Event()
         self._last = -1
 
-    def follow(self, tick: Callable[[], None] = lambda: None) -> Iterator[BatchFigures]:
+    def follow(self) -> Iterator[BatchFigures]:
         """Each batch when it is through, until the query ends; its error, if it had one, is raised at the end."""
         ended = False
         while not ended:
             ended = self._ended()
             yield from self._new_batches()
-            tick()
             idle = not self._writer.busy.is_set() and not self._waits_for_commit()
             if self._at_once.is_set() or (self._writer.stopping.is_set() and idle):
                 self._query.stop()

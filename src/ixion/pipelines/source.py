@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -96,7 +96,3 @@ def offsets_behind(ends: Mapping[str, Mapping[str, int]], reached: Mapping[str, 
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     )
-
-
-def topic_list(topics: Sequence[str]) -> str:
-    return ", ".join(topics)
