@@ -12,7 +12,7 @@ from ixion.protocol.messages.k44_incremental_alter_configs import (
 )
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ixion.protocol.registry import ApiKey
-from tests.apis.group_kit import group_broker
+from tests.apis.group_kit import commit_request, group_broker
 from tests.apis.raw import Raw
 
 
@@ -72,3 +72,14 @@ def test_a_group_may_have_timeouts_of_its_own(raw: Raw) -> None:
     assert altered.error_code == 0
     assert beat(raw, 1, group_id="own").heartbeat_interval_ms == 9_000
     assert beat(raw, 1, group_id="not its own").heartbeat_interval_ms == 5_000
+
+
+def test_members_commit_by_epoch_and_by_no_version_that_knows_none(raw: Raw) -> None:
+    epoch = beat(raw, 1, group_id="commits").member_epoch
+
+    def code(version: int, named: int) -> int:
+        request = commit_request("commits", {("t", 0): 1}, member_id="m", generation_id_or_member_epoch=named)
+        answer: int = raw.ask(ApiKey.OFFSET_COMMIT, version, request).topics[0].partitions[0].error_code
+        return answer
+
+    assert [code(9, epoch), code(9, epoch + 1), code(8, epoch)] == [0, 113, 35]

@@ -23,6 +23,7 @@ from ixion.protocol.messages.k08_offset_commit import (
 )
 from ixion.wire.answer import LATER, Later
 
+MEMBER_EPOCHS_FROM: Final = 9
 TOPIC_IDS_FROM: Final = 10
 NO_RETENTION_FROM: Final = 5
 
@@ -87,7 +88,11 @@ def make(services: Services) -> Handle:
             )
 
         committer = Committer(
-            request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            knows_epochs=call.version >= MEMBER_EPOCHS_FROM,
         )
         retention_ms = request.retention_time_ms if call.version < NO_RETENTION_FROM else -1
         groups.commits.commit(committer, wanted, committed, retention_ms=retention_ms)

@@ -40,6 +40,7 @@ class Committer(NamedTuple):
     generation: int = -1  # or member epoch
     producer_id: int = NO_PRODUCER_ID  # of the transaction, if it is part of one
     producer_epoch: int = NO_PRODUCER_EPOCH
+    knows_epochs: bool = True  # False: by a version of the request that is older than consumer groups
 
     @property
     def is_transactional(self) -> bool:
@@ -89,6 +90,9 @@ class Commits:
                 return ErrorCode.NONE
             if committer.is_transactional and committer.generation < 0 and not committer.member_id:
                 return ErrorCode.NONE
+            member = group.members.get(committer.member_id)
+            if member is not None and not member.is_classic and not committer.knows_epochs:
+                return ErrorCode.UNSUPPORTED_VERSION
             code = check_offset_use(group, committer.member_id, committer.generation)
             if committer.is_transactional and code is ErrorCode.STALE_MEMBER_EPOCH:
                 return ErrorCode.ILLEGAL_GENERATION  # the older of the two, which producers know
