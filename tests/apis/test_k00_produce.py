@@ -290,6 +290,26 @@ def test_bad_batches(broker: Broker, asking: Asking, name: str) -> None:
     assert produce(asking, topic, batch(b"good")).base_offset == 0  # on the same connection
 
 
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_each_message_is_flushed_if_the_topic_says_so(broker: Broker, asking: Asking, acks: int) -> None:
+    topic = fresh(broker, f"flushed{acks}", flush_messages=1)
+    if acks == 0:
+        bare = Bare(broker.bootstrap)
+        bare.send(request((topic, 0, batch(b"v")), acks=0), 9, 1)
+        bare.send(request((topic, 0, batch(b"w")), acks=1), 9, 2)
+        assert int.from_bytes(bare.socket.recv(1000)[4:8]) == 2
+        bare.socket.close()
+    else:
+        assert produce(asking, topic, batch(b"v"), acks=acks).base_offset == 0
+        assert produce(asking, topic, batch(b"w"), acks=acks).base_offset == 1
+
+    async def flushed(real: RealBroker) -> int:
+        return real.parts.replicas.partitions[topic, 0].log.recovery_point
+
+    assert broker.call(flushed) == 2
+    assert values(broker, topic) == [b"v", b"w"]
+
+
 def test_the_same_partition_twice(broker: Broker, asking: Asking) -> None:
     topic = fresh(broker, "twice")
     answer = asking.ask(request((topic, 0, batch(b"a")), (topic, 0, batch(b"b"))), ProduceResponse, 12)

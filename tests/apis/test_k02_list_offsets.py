@@ -153,3 +153,19 @@ def test_the_same_partition_twice_is_refused_and_the_others_are_not(asking: Aski
 
 def test_a_debugger_sees_the_log_end(asking: Asking, times: str) -> None:
     assert found(ask(asking, times, LATEST, replica=-2))[1] == 6
+
+
+def test_a_leader_that_does_not_know_its_high_watermark_yet(broker: Broker, asking: Asking) -> None:
+    broker.create_topic("begun")
+    write(broker, "begun", batch(b"a", timestamp=100))
+
+    async def begin(real: RealBroker) -> None:
+        partition = real.parts.replicas.partitions["begun", 0]
+        partition.log.high_watermark = 0
+        partition.epoch_start = 1
+
+    broker.call(begin)
+    assert ask(asking, "begun", LATEST).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert ask(asking, "begun", LATEST, version=4).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert found(ask(asking, "begun", LATEST, replica=-2))[1] == 1
+    assert found(ask(asking, "begun", EARLIEST))[1] == 0

@@ -3,7 +3,8 @@
 -1 latest (the high watermark, or the last stable offset at read_committed), -2 earliest, -3 the record with the
 largest timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the
 first not yet there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at
-or after it that the client can see. Version 4 brought leader epochs; 10 a timeout for remote reads, which is not needed
+or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its high
+watermark yet; 10 a timeout for remote reads, which is not needed
 here.
 """
 
@@ -34,6 +35,7 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING: Final = -6
 # The first version that knows each of the special times.
 _SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
@@ -86,6 +88,8 @@ def look_up(
     try:
         timestamp, offset, epoch = find(partition, wish.timestamp, isolation)
     except KafkaError as error:
+        if error.code == ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
+            return failed(wish, ErrorCode.LEADER_NOT_AVAILABLE)
         return failed(wish, error.code)
     return ListOffsetsPartitionResponse(
         partition_index=wish.partition_index,
@@ -101,6 +105,9 @@ def find(partition: Partition, timestamp: int, isolation: Isolation) -> tuple[in
     log = partition.log
     limit = limit_of(log, isolation)
     if timestamp == LATEST:
+        if isolation != Isolation.LOG_END and log.high_watermark < partition.epoch_start:
+            # A leader that has only just begun: what others had before may lie beyond what it may show yet.
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"the high watermark of {log.name} is not known yet")
         return -1, limit, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start, log.epochs.epoch_of(log.log_start)

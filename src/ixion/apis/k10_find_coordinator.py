@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.services import Services
+from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
@@ -29,15 +30,18 @@ def make(services: Services) -> Handle:
         request = cast(FindCoordinatorRequest, call.body)
         name = TOPICS.get(request.key_type)
         if name is not None and name not in image.topics:
-            return create_and_answer(call, name)
+            return creating(call)
         return answer(call)
 
-    async def create_and_answer(call: Call, name: str) -> FindCoordinatorResponse:
+    async def create_and_answer(call: Call) -> FindCoordinatorResponse:
+        request = cast(FindCoordinatorRequest, call.body)
         try:
-            await topics[name].ensure()
+            await topics[TOPICS[request.key_type]].ensure()
         except KafkaError:
             pass  # there is no leader then, and the answer says so
         return answer(call)
+
+    creating = unhurried(create_and_answer)
 
     def answer(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)
