@@ -3,9 +3,8 @@
 -1 latest (the high watermark, or the last stable offset at read_committed), -2 earliest, -3 the record with the
 largest timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the
 first not yet there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at
-or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its high
-watermark yet; 10 a timeout for remote reads, which is not needed
-here.
+or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its
+high watermark yet; 10 a timeout for remote reads, which is not needed here.
 """
 
 from __future__ import annotations
