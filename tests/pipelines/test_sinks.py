@@ -153,6 +153,19 @@ def test_two_pipelines_share_a_topic_and_a_table(lab: Lab) -> None:
     assert column(lab.rows(), "n") == list(range(6))
 
 
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_a_lost_checkpoint_does_not_write_everything_again(lab: Lab, kind: str) -> None:
+    text = FORMAT + f'[[sinks]]\ntype = "{kind}"\npath = "table"\n'
+    lab.send(*sent(3))
+    lab.run(text)
+    (lab.folder / ".ixion").rename(lab.folder / "lost")
+    with pytest.raises(PipelineError, match=r"has rows of this pipeline, but the checkpoint .* is new"):
+        lab.run(text)
+    lab.pipeline(text).run(lab.spark, again=True)
+    rows = lab.spark.read.format(kind).load(str(lab.folder / "table")).collect()
+    assert sorted(row.n for row in rows) == [0, 0, 1, 1, 2, 2]
+
+
 def test_the_functions_work_in_a_job_of_ones_own(lab: Lab) -> None:
     from ixion.pipelines import accepted, parse, quarantine, read_topic, write_table
 

@@ -48,6 +48,7 @@ def run(
     file: File,
     follow: Annotated[bool, typer.Option("--follow", help="Keep going instead of stopping at the end.")] = False,
     every: Annotated[str | None, typer.Option(help='With --follow, the time between two batches: "30s".')] = None,
+    again: Annotated[bool, typer.Option("--again", help="Add to tables that an older checkpoint has filled.")] = False,
     master: Master = None,
     conf: Conf = None,
     jars: Jars = "",
@@ -59,7 +60,7 @@ def run(
     from ixion.cli.pipeline_run import Job, guarded, run_job
 
     with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
-        stopped = run_job(job, follow=follow, every=every, as_json=as_json, metrics_port=metrics_port)
+        stopped = run_job(job, follow=follow, every=every, again=again, as_json=as_json, metrics_port=metrics_port)
     if stopped:
         raise typer.Exit(130)
 

@@ -78,7 +78,7 @@ class Job:
         self._stack.close()
 
 
-def run_job(job: Job, *, follow: bool, every: str | None, as_json: bool, metrics_port: int | None) -> bool:
+def run_job(job: Job, *, follow: bool, every: str | None, again: bool, as_json: bool, metrics_port: int | None) -> bool:
     """Whether it was stopped at once, by a second Ctrl-C."""
     every_ms = None
     if every is not None:
@@ -105,7 +105,9 @@ def run_job(job: Job, *, follow: bool, every: str | None, as_json: bool, metrics
             if page is not None:
                 page.figures = figures
 
-        job.pipeline.run(job.spark, follow=follow, every_ms=every_ms, report=report, started=interrupts.watch)
+        job.pipeline.run(
+            job.spark, follow=follow, every_ms=every_ms, again=again, report=report, started=interrupts.watch
+        )
     if as_json:
         typer.echo(json.dumps({"summary": figures.to_json()}))
     else:

@@ -94,12 +94,18 @@ class Pipeline:
         *,
         follow: bool = False,
         every_ms: int | None = None,
+        again: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
         started: Callable[[Progress], None] = lambda _: None,
     ) -> RunFigures:
-        """Drains the topics and returns; with FOLLOW, goes on until STARTED's Progress is told to stop."""
+        """Drains the topics and returns; with FOLLOW, goes on until STARTED's Progress is told to stop.
+
+        A new checkpoint does not know what tables have already; that it is meant to add to them is said by AGAIN.
+        """
         with _explained():
             checkpoint = self.checkpoint(spark)
+            if not again and not checkpoint.used:
+                self._refuse_filled_tables(spark)
             with checkpoint.locked(jvm_pid(spark)):
                 return self._run(
                     spark, checkpoint, follow, every_ms or self.spec.every_ms or FOLLOW_MS, report, started
@@ -193,6 +199,16 @@ class Pipeline:
                 if isinstance(sink, TableSink):
                     look_after(sink, spec.name, spark)
         return figures
+
+    def _refuse_filled_tables(self, spark: SparkSession) -> None:
+        for sink in self.spec.sinks:
+            if make_writer(sink, spark).knows(self.spec.name):
+                message = f"{sink.label} has rows of this pipeline, but the checkpoint {self.spec.checkpoint} is new"
+                hint = (
+                    "records would be written again from where source.start says; put the old checkpoint back, or "
+                    "remove the table too, or run with --again if that is what you want"
+                )
+                raise PipelineError(message, hint=hint)
 
     def _writer(self, spark: SparkSession, checkpoint: Checkpoint, stream: Stream) -> BatchWriter:
         spec = self.spec

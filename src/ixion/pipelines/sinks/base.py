@@ -35,3 +35,6 @@ class Writer(Protocol):
 
     def has(self, batch: Batch) -> bool:
         """Whether the batch is there already, or could be put there, without its rows being computed."""
+
+    def knows(self, pipeline: str) -> bool:
+        """Whether there are batches of PIPELINE, by whichever checkpoint."""

@@ -19,6 +19,9 @@ class ConsoleWriter:
     def has(self, batch: Batch) -> bool:  # noqa: ARG002 - what was shown before may be shown again
         return False
 
+    def knows(self, pipeline: str) -> bool:  # noqa: ARG002 - there is nothing to ask
+        return False
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
         print(f"batch {batch.number}")
         frame.show(self.sink.rows, truncate=False)

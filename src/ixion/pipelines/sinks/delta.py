@@ -25,13 +25,26 @@ class DeltaWriter:
         self._asked = False
 
     def has(self, batch: Batch) -> bool:
-        if self._asked or not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+        if self._asked:
             return False
         self._asked = True
+        return self._last_batches().get(batch.writer, -1) >= batch.number
+
+    def knows(self, pipeline: str) -> bool:
+        return any(writer.startswith(f"{pipeline}-") for writer in self._last_batches())
+
+    def _last_batches(self) -> dict[str, int]:
+        """Writer -> number of its last transaction."""
+        if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+            return {}
         jvm: Any = self._spark.sparkContext._jvm
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.sink.path)
-        last = log.unsafeVolatileSnapshot().transactions().get(batch.writer)
-        return bool(last.isDefined()) and int(last.get()) >= batch.number
+        found = log.unsafeVolatileSnapshot().transactions().iterator()
+        batches = {}
+        while found.hasNext():
+            entry = found.next()
+            batches[str(entry._1())] = int(entry._2())
+        return batches
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         writer = frame.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.sinks.base import Batch
@@ -32,11 +32,17 @@ class IcebergWriter:
         if self._asked:
             return False
         self._asked = True
+        summary = F.col("summary")
+        return self._any((summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number))
+
+    def knows(self, pipeline: str) -> bool:
+        return self._any(F.col("summary")[WRITER].startswith(f"{pipeline}-"))
+
+    def _any(self, condition: Column) -> bool:
+        """Whether there is such a snapshot."""
         if not self._spark.catalog.tableExists(self.table):
             return False
-        summary = F.col("summary")
-        same = (summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number)
-        return not self._spark.table(f"{self.table}.snapshots").where(same).isEmpty()
+        return not self._spark.table(f"{self.table}.snapshots").where(condition).isEmpty()
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if not self._spark.catalog.tableExists(self.table):

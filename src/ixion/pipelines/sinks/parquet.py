@@ -65,6 +65,9 @@ class ParquetWriter:
         self.finish(self._list(batch), self._stage(batch))
         self._forget(batch)
 
+    def knows(self, pipeline: str) -> bool:
+        return any(name != "joins" for name in self._files.names(f"{self.table}/_ixion/{pipeline}"))
+
     def finish(self, listed: str, stage: str) -> None:
         """Does what a list says and has not been done."""
         listing = json.loads(self._files.read(listed))

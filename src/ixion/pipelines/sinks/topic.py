@@ -33,6 +33,9 @@ class TopicWriter:
     def has(self, batch: Batch) -> bool:  # noqa: ARG002 - a topic cannot be asked
         return False
 
+    def knows(self, pipeline: str) -> bool:  # noqa: ARG002 - a topic cannot be asked
+        return False
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
         records = to_records(frame, self.sink, batch)
         options = {"kafka.bootstrap.servers": self.sink.bootstrap, "includeHeaders": "true", **self.sink.options}
