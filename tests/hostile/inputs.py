@@ -145,31 +145,31 @@ def requests() -> Iterator[Input]:
     )
 
 
-FLOOD_MB = 250  # a request holds 250 thousand elements at most, and each becomes an object or two of its answer
+FLOOD_MB = 100  # a request holds 250 thousand elements at most, and each becomes an object or two of its answer
 
 
 def floods() -> Iterator[Input]:
     """Each element is honest; there are only so many of them."""
     yield Input(
-        "a hundred thousand topics",
+        "forty thousand topics",
         Take.BEAR,
         lambda: asked(
             3,
             9,
             MetadataRequest(
-                topics=of_many(100_000, lambda n: MetadataRequestTopic(name=f"t{n}")), allow_auto_topic_creation=False
+                topics=of_many(40_000, lambda n: MetadataRequestTopic(name=f"t{n}")), allow_auto_topic_creation=False
             ),
         ),
         cost_mb=FLOOD_MB,
     )
     yield Input(
-        "a hundred thousand bad names",
+        "forty thousand bad names",
         Take.BEAR,
-        lambda: asked(3, 9, MetadataRequest(topics=of_many(100_000, lambda n: MetadataRequestTopic(name=f"/{n}")))),
+        lambda: asked(3, 9, MetadataRequest(topics=of_many(40_000, lambda n: MetadataRequestTopic(name=f"/{n}")))),
         cost_mb=FLOOD_MB,
     )
     yield Input(
-        "a fetch of a hundred thousand partitions",
+        "a fetch of forty thousand partitions",
         Take.BEAR,
         lambda: asked(
             1,
@@ -182,7 +182,7 @@ def floods() -> Iterator[Input]:
                     FetchTopic(
                         topic="hostile",
                         partitions=of_many(
-                            100_000, lambda n: FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1)
+                            40_000, lambda n: FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1)
                         ),
                     ),
                 ),
@@ -192,7 +192,7 @@ def floods() -> Iterator[Input]:
         cost_mb=FLOOD_MB,
     )
     yield Input(
-        "offsets of a hundred thousand partitions",
+        "offsets of forty thousand partitions",
         Take.BEAR,
         lambda: asked(
             2,
@@ -202,7 +202,7 @@ def floods() -> Iterator[Input]:
                 topics=(
                     ListOffsetsTopic(
                         name="hostile",
-                        partitions=of_many(100_000, lambda n: ListOffsetsPartition(partition_index=n, timestamp=0)),
+                        partitions=of_many(40_000, lambda n: ListOffsetsPartition(partition_index=n, timestamp=0)),
                     ),
                 ),
             ),
@@ -210,7 +210,7 @@ def floods() -> Iterator[Input]:
         cost_mb=FLOOD_MB,
     )
     yield Input(
-        "a produce to a hundred thousand partitions",
+        "a produce to forty thousand partitions",
         Take.BEAR,
         lambda: asked(
             0,
@@ -221,7 +221,7 @@ def floods() -> Iterator[Input]:
                 topic_data=(
                     TopicProduceData(
                         name="hostile",
-                        partition_data=of_many(100_000, lambda n: PartitionProduceData(index=n + 1, records=b"x")),
+                        partition_data=of_many(40_000, lambda n: PartitionProduceData(index=n + 1, records=b"x")),
                     ),
                 ),
             ),

@@ -32,8 +32,7 @@ def test_the_cluster(broker: Broker, topic: str) -> None:
     assert [node["name"] for node in told["brokers"]] == [broker.bootstrap]
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("acks", ["0", "1", "-1"])
+@pytest.mark.parametrize(("codec", "acks"), list(zip(CODECS, ("0", "1", "-1", "1", "-1"), strict=True)))
 def test_there_and_back(broker: Broker, topic: str, codec: str, acks: str) -> None:
     lines = "".join(f"key{number}:value {number}\n" for number in range(50))
     kcat(broker, "-P", "-t", topic, "-p", "0", "-K", ":", "-z", codec, "-X", f"acks={acks}", "-H", "a=b", said=lines)
