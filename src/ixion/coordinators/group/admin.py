@@ -62,15 +62,18 @@ class Admin:
         else:
 
             def deleted(code: ErrorCode) -> None:
-                if code is not ErrorCode.NONE:
-                    pass
-                elif isinstance(group, ConsumerGroup):
-                    group.dead = True
-                elif group.state is not DEAD:
-                    self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                if code is ErrorCode.NONE:
+                    self._end(group)
                 done(code)
 
             self._offsets.forget_group(shard, group, deleted)
+
+    def _end(self, group: Group) -> None:
+        """Whoever still holds on to the group object learns that it is over."""
+        if isinstance(group, ConsumerGroup):
+            group.dead = True
+        elif group.state is not DEAD:
+            self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def listed(group: Group) -> ListedGroup:
