@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
@@ -20,6 +20,8 @@ from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
 from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+LATEST_MS: Final = 2**63 - 1  # no time of the protocol is later
 
 
 class Wanted(NamedTuple):
@@ -111,7 +113,7 @@ class Commits:
         self, shard: Shard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int
     ) -> None:
         now_ms = self._clock_ms()
-        expire_ms = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
+        expire_ms = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, LATEST_MS)
         limit = self._config.current[settings.OFFSET_METADATA_MAX_BYTES]
         group_id, producer_id = committer.group_id, committer.producer_id
         codes = [ErrorCode.NONE] * len(wanted)
