@@ -46,7 +46,8 @@ class Anything:
             for column in table.columns
             if holds(column.versions, version)
         }
-        return table.blank().replace(**present)
+        made: Struct = table.blank().replace(**present)
+        return made
 
     def _value(self, annotation: Any, column: Column, version: int) -> Any:
         if type(None) in get_args(annotation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -41,16 +42,30 @@ def test_no_handler_gives_up(broker: Broker, key: ApiKey, caplog: pytest.LogCapt
     anything = Anything(zlib.crc32(key.stem.encode()), broker.call(topic_ids))
     before = broker.call(failures)
     with ExitStack() as clients:
-        ask_anything(broker, key, anything, clients, before, caplog)
+        ask_anything(broker, [key] * REQUESTS, anything, clients, before, caplog)
     with connect(broker.bootstrap) as other:
         ask(other)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_nor_when_one_comes_after_the_other(broker: Broker, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """What one key has left behind is what the next one finds."""
+    anything = Anything(seed, broker.call(topic_ids))
+    keys = random.Random(seed).choices(SERVED, k=REQUESTS * 5)
+    with ExitStack() as clients:
+        ask_anything(broker, keys, anything, clients, broker.call(failures), caplog)
+
+
 def ask_anything(
-    broker: Broker, key: ApiKey, anything: Anything, clients: ExitStack, before: int, caplog: pytest.LogCaptureFixture
+    broker: Broker,
+    keys: list[ApiKey],
+    anything: Anything,
+    clients: ExitStack,
+    before: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = clients.enter_context(connect(broker.bootstrap))
-    for number in range(REQUESTS):
+    for number, key in enumerate(keys):
         version = key.oldest + number % (key.newest - key.oldest + 1)
         request = anything.of(key.request_table, version)
         client.settimeout(0.3)
@@ -64,4 +79,4 @@ def ask_anything(
         if not answered:
             client.close()
             client = clients.enter_context(connect(broker.bootstrap))
-        assert broker.call(failures) == before, f"version {version}: {request}\n{caplog.text[-3000:]}"
+        assert broker.call(failures) == before, f"{key.title} version {version}: {request}\n{caplog.text[-3000:]}"
