@@ -121,6 +121,10 @@ public class Groups {
         first.subscribe(List.of("t"), new Listener(events));
         second.subscribe(List.of("t"));
         until("they share", () -> share(List.of(first, second)));
+        for (int round = 0; round < 10; round++) { // an assignment may be seen before its listener has been told
+            first.poll(Duration.ofMillis(50));
+            second.poll(Duration.ofMillis(50));
+        }
         Set<TopicPartition> had = new java.util.HashSet<>(second.assignment());
         second.close();
         events.clear();
