@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,3 +50,18 @@ def test_slow_readers() -> None:
         assert answered == len(delays_ms(broker.bootstrap, 50)) == 50
         assert unsent <= 2 * NetworkLimits().unsent_max_bytes
         assert closed > 0
+
+
+def test_slow_readers_in_memory(served: Served) -> None:
+    """A gigabyte is asked for and not read: no more than twice 256 MiB of it is ever there, and nothing afterwards."""
+    pid = served.process.pid
+    before = memory_mb(pid)
+    crowd = slow(served.bootstrap, 200)
+    assert len(delays_ms(served.bootstrap, 50)) == 50
+    peak = memory_mb(pid, "VmHWM")
+    close(crowd)
+    assert peak - before < 2 * 256 + 64
+    deadline = time.monotonic() + 20
+    while memory_mb(pid) - before > 128 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert memory_mb(pid) - before <= 128

@@ -166,6 +166,7 @@ class Connection:
                 transport.write(parts[0])
             else:
                 transport.writelines(parts)
+            request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
             if self._writing_paused:
                 return  # resume_writing goes on
         self._sent()
