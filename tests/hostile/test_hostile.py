@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -76,6 +77,19 @@ def test_half_a_request_and_the_end(served: Served, witness: Witness) -> None:
         assert take(client) is None
         client.close()
     assert witness.alive
+
+
+def test_half_requests_leave_nothing_behind(served: Served, witness: Witness) -> None:
+    pid = served.process.pid
+    before = memory_mb(pid)
+    for _ in range(8):
+        with connect(served.bootstrap) as client:
+            client.sendall(struct.pack(">i", 60 * MIB) + bytes(40 * MIB))
+        assert witness.alive
+    deadline = time.monotonic() + 20
+    while memory_mb(pid) - before > 100 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert memory_mb(pid) - before <= 100
 
 
 def test_byte_by_byte_is_slow_and_no_sin(served: Served) -> None:

@@ -135,6 +135,7 @@ class Connection:
         self.closing = True
         self._transport = None
         self._deadline.cancel()
+        self._wire.drop()  # it may hold half a request, and this object goes only with the next collection
         self._shared.slow_readers.remove(self)
         self._channel.forget(self)
         self._pool.forget(self)

@@ -108,6 +108,15 @@ class Framer:
         self._fault = fault
         self._size = -1
 
+    def drop(self) -> None:
+        """Nobody wants the rest: let go of all bytes."""
+        self._chunk = b""
+        self._at = 0
+        self._later = deque()
+        self._size = -1
+        self._body = None
+        self._missing = 0
+
     def _begin(self, size: i64) -> i64:
         if size <= 0 or size > self.limit:
             peek = (

@@ -105,6 +105,10 @@ class ServerConnection:
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
 
+    def drop(self) -> None:
+        """The connection is gone, and with it what has come of a request."""
+        self._framer.drop()
+
     def announced(self) -> i64:
         """The size of the request that comes next; -1 if it is not known yet, or the one before is unanswered."""
         if self._state == BUSY:
