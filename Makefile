@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill check format support bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd check format support bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -30,6 +30,9 @@ soak: .venv/.built ## minutes of transactions while broker and clients are kille
 
 soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
 	$(BIN)/python -m tests.kill.soak $(ARGS)
+
+soak-crowd: .venv/.built ## ten thousand idle connections and 500 slow readers; memory, and what others have to wait
+	$(BIN)/python -m tests.crowd.soak $(ARGS)
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
