@@ -113,6 +113,8 @@ def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.Monkey
     lab.run(FORMAT + sink)
     read = {"parquet": lambda lab: column(lab.rows(), "n"), "delta": delta_numbers, "iceberg": iceberg_numbers}[kind]
     assert read(lab) == list(range(15))
+    place = {"parquet": "out", "delta": "delta", "iceberg": "ice"}[kind]
+    assert lab.spark.read.format(kind).load(str(lab.folder / f"{place}_quarantine")).count() == 1
 
 
 def test_a_repeated_batch_in_a_topic_can_be_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,8 @@ class BatchWriter:
         return expect_result(wanted if self._stateful else self._steps(wanted), self._of_results)
 
     def _write_quarantine(self, frame: DataFrame, batch: Batch) -> None:
+        if self._quarantine.has(batch):
+            return
         bad = quarantined(frame)
         if self._of_results:
             bad = bad.unionByName(quarantined(self._results(frame)))
