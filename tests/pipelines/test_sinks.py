@@ -96,6 +96,7 @@ def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.Monkey
     from ixion.pipelines.batch import BatchWriter
 
     sink = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}[kind]
+    lab.run(FORMAT + sink)  # the session has seen the tables before
     lab.send(*sent(10), "broken")
     real = BatchWriter._write
 

@@ -68,4 +68,8 @@ def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
     for kind in ("delta", "iceberg"):
         path = lab.folder / kind
         assert sorted(row.n for row in lab.spark.read.format(kind).load(str(path)).collect()) == sent
-        assert len(data_files(path)) == 1, kind
+    assert len(data_files(lab.folder / "delta")) == 1
+    iceberg = str(lab.folder / "iceberg")
+    assert lab.spark.read.format("iceberg").load(f"{iceberg}#files").count() == 1
+    assert lab.spark.read.format("iceberg").load(f"{iceberg}#snapshots").count() == 1
+    assert len(data_files(lab.folder / "iceberg")) == 1

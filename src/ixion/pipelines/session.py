@@ -82,8 +82,9 @@ def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mappi
         cores = str(os.cpu_count() or 2)
         settings["spark.ui.enabled"] = "false"
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        # Spark's and Delta's defaults, 200 and 50 tasks for the smallest thing, are made for clusters.
+        # The defaults, 200, 50 and up to 10,000 tasks for the smallest thing, are made for clusters.
         settings["spark.sql.shuffle.partitions"] = settings["spark.databricks.delta.snapshotPartitions"] = cores
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = cores
     if found.files:
         settings["spark.jars"] = ",".join(found.files)
     if found.packages:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from ixion.pipelines.files import Files
-from ixion.pipelines.sinks.iceberg import iceberg_name
+from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
 from ixion.pipelines.sinks.parquet import ParquetWriter
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -89,7 +89,9 @@ def _look_after_delta(sink: TableSink, spark: SparkSession) -> None:
 
 
 def _look_after_iceberg(sink: TableSink, spark: SparkSession) -> None:
-    catalog, _, table = iceberg_name(sink, spark).partition(".")
+    name = iceberg_name(sink, spark)
+    refresh(name, spark)
+    catalog, _, table = name.partition(".")
     if sink.upkeep.compact_below_bytes is not None:
         options = f"map('min-input-files', '2', 'min-file-size-bytes', '{sink.upkeep.compact_below_bytes}')"
         spark.sql(f"CALL {catalog}.system.rewrite_data_files(table => '{table}', options => {options})")

@@ -42,6 +42,7 @@ class IcebergWriter:
         """Whether there is such a snapshot."""
         if not self._spark.catalog.tableExists(self.table):
             return False
+        refresh(self.table, self._spark)
         return not self._spark.table(f"{self.table}.snapshots").where(condition).isEmpty()
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
@@ -55,6 +56,11 @@ class IcebergWriter:
         ).append()
 
 
+def refresh(table: str, spark: SparkSession) -> None:
+    """Every session keeps tables for a while as it saw them, and each run of a stream is a session of its own."""
+    spark.sql(f"REFRESH TABLE {table}")
+
+
 def iceberg_name(sink: TableSink, spark: SparkSession) -> str:
     """A path becomes a table of a catalog for its parent folder: lake/orders is `orders` in the catalog of `lake`."""
     if sink.table:
@@ -65,4 +71,5 @@ def iceberg_name(sink: TableSink, spark: SparkSession) -> str:
         spark.conf.set(f"spark.sql.catalog.{catalog}", "org.apache.iceberg.spark.SparkCatalog")
         spark.conf.set(f"spark.sql.catalog.{catalog}.type", "hadoop")
         spark.conf.set(f"spark.sql.catalog.{catalog}.warehouse", parent)
+        spark.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
     return f"{catalog}.`{name}`"
