@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -10,6 +11,10 @@ from ixion.cli.main import build_kind
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts the tests in the background has SIGINT ignored, and so would every command that a test starts
+    # and then interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     expected = os.environ.get("IXION_EXPECT")
     if expected and build_kind() != expected:
         raise pytest.UsageError(f"the tests were to run {expected}, but ixion is {build_kind()}")
