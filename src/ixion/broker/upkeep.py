@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ixion.broker.memory import MemoryReturn
 from ixion.config import log_settings as log
 from ixion.config import replica_settings as replica
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
 LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
+MEMORY_CHECK_MS: Final = 500
 DISK_CHECK_MS: Final = 2_000
 DELETE_CHECK_MS: Final = 30_000
 
@@ -62,6 +64,9 @@ def schedule(parts: Parts) -> None:
             guard.check(directory.home)
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
+    if parts.options.owns_process:
+        memory = MemoryReturn(lambda: parts.server.snapshot().unsent_bytes, scheduler.workers)
+        scheduler.every_on_loop("memory-return", MEMORY_CHECK_MS, memory.look)
     scheduler.every_on_loop("isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr)
 
 
