@@ -191,6 +191,7 @@ def test_a_move_under_appends_and_reads_loses_nothing(stage: Stage) -> None:
     stage.config = LogConfig(segment_bytes=10_000, file_delete_delay_ms=0)
     stage.create(0)
     done = threading.Event()
+    all_written = threading.Event()  # what was begun when `done` came is written, too
     failures: list[BaseException] = []
     written: list[bytes] = []
     seen: list[bytes] = []
@@ -205,15 +206,18 @@ def test_a_move_under_appends_and_reads_loses_nothing(stage: Stage) -> None:
                     raise
 
     def write() -> None:
-        while not done.is_set() and len(written) < 5000:
-            value = b"%d" % len(written)
-            info = insist(lambda log, value=value: log.append_as_leader(batch(value), 0))  # type: ignore[misc]
-            assert info.first_offset == len(written)
-            written.append(value)
-            insist(lambda log: log.raise_high_watermark(log.end_offset))
+        try:
+            while not done.is_set() and len(written) < 5000:
+                value = b"%d" % len(written)
+                info = insist(lambda log, value=value: log.append_as_leader(batch(value), 0))  # type: ignore[misc]
+                assert info.first_offset == len(written)
+                written.append(value)
+                insist(lambda log: log.raise_high_watermark(log.end_offset))
+        finally:
+            all_written.set()
 
     def follow() -> None:
-        while not done.is_set() or len(seen) < len(written):
+        while not all_written.is_set() or (not failures and len(seen) < len(written)):
             new = insist(lambda log: stored(log, len(seen)))
             assert [offset for offset, _ in new] == list(range(len(seen), len(seen) + len(new)))
             seen.extend(value for _, value in new)
