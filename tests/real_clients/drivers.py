@@ -193,11 +193,15 @@ class KafkaPython:
         consumer.assign([place])
         consumer.seek(place, offset)
         found: list[Message] = []
-        while len(found) < count:
-            polled = consumer.poll(20_000, max_records=count)
-            assert polled, f"only {len(found)} of {count}"
-            found += [Message(got.key, got.value, tuple(got.headers), got.timestamp) for got in polled.get(place, ())]
-        consumer.close()
+        try:
+            while len(found) < count:
+                polled = consumer.poll(20_000, max_records=count)
+                assert polled, f"only {len(found)} of {count}"
+                found += [
+                    Message(got.key, got.value, tuple(got.headers), got.timestamp) for got in polled.get(place, ())
+                ]
+        finally:
+            consumer.close()
         return found[:count]
 
     @tidied
