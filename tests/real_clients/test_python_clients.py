@@ -98,8 +98,9 @@ def test_an_idempotent_producer(broker: Broker, topic: str, driver: Driver) -> N
 
 def test_topics_that_nobody_made(broker: Broker, driver: Driver, request: pytest.FixtureRequest) -> None:
     if driver.name == "kafka-python":
-        # Its consumer was once silent for its 20 seconds in a run of all tests, and never in 70 runs of this one alone.
-        request.applymarker(pytest.mark.xfail(strict=False, reason="a rare silence whose cause is not known"))
+        # Seen on the wire, about once in 200 runs: it has had the record (its next fetch is from offset 1), and does
+        # not hand it over.
+        request.applymarker(pytest.mark.xfail(strict=False, reason="its consumer loses a record it has fetched"))
     name = f"auto-{driver.name}"
     assert driver.produce(broker.bootstrap, name, [Message(b"k", b"v")]) == [0]
     assert driver.read(broker.bootstrap, name, 0, 1) == [Message(b"k", b"v")]
