@@ -25,7 +25,7 @@ from ixion.pipelines import open_session
 
 OURS, KAFKA = "ixion", "Apache Kafka 3.9.1"
 SIZES = {100: ("100 B", 5_000_000), 1000: ("1 KB", 500_000)}
-SPLITS = (1, 2, 4)  # minPartitions, over a topic of one partition
+SPLITS = (1, 2, 3, 4)  # minPartitions, over a topic of one partition
 JSON_COUNT = 500_000
 
 
