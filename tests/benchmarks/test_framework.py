@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,7 +15,7 @@ from rich.console import Console
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session, fresh, report
 from benchmarks.framework.model import Outcome
-from benchmarks.framework.neighbours import Neighbours
+from benchmarks.framework.neighbours import Neighbours, own_seconds
 from benchmarks.framework.rounds import run
 
 FAST, SLOW = "fast & light", "slow"
@@ -160,5 +162,18 @@ def test_what_we_use_ourselves_is_not_the_neighbours(monkeypatch: pytest.MonkeyP
     second = os.sysconf("SC_CLK_TCK")  # in ticks
     machine, own = iter([(0, 0), (4 * second, 3 * second)]), iter([10.0, 11.0])
     monkeypatch.setattr("benchmarks.framework.neighbours._machine", lambda: next(machine))
-    monkeypatch.setattr("benchmarks.framework.neighbours._own", lambda: next(own))
+    monkeypatch.setattr("benchmarks.framework.neighbours.own_seconds", lambda: next(own))
     assert Neighbours().share() == 0.5  # two cores, two seconds, three busy; one of them ours
+
+
+def test_a_server_that_runs_is_ours_too() -> None:
+    """One that a child of ours has started, as a virtual machine or a broker may be."""
+    busy = "import time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\ninput()"
+    starter = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    before = own_seconds()
+    with subprocess.Popen([sys.executable, "-c", starter], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert own_seconds() - before > 0.15
+        child.communicate(b"\n")
+    assert own_seconds() - before > 0.15
