@@ -69,22 +69,6 @@ def test_holes_are_no_loss(lab: Lab) -> None:
     ]
 
 
-def test_a_topic_made_anew_is_a_loss_and_stops(lab: Lab) -> None:
-    from confluent_kafka.admin import AdminClient
-
-    lab.send("a", "b", "c")
-    lab.run(TEXT)
-    admin = AdminClient({"bootstrap.servers": lab.bootstrap})
-    admin.delete_topics([lab.topic])[lab.topic].result(30)
-    with pytest.raises(PipelineError, match=f"there is no topic {lab.topic}"):
-        lab.run(TEXT)
-    lab.send("x")  # which makes it anew
-    with pytest.raises(PipelineError, match="deleted, made anew or shrunk") as caught:
-        lab.run(TEXT)
-    assert not caught.value.retry
-    assert column(lab.rows(), "value") == ["a", "b", "c"]
-
-
 def test_another_pipelines_checkpoint_is_refused(lab: Lab) -> None:
     lab.send("a")
     lab.run(TEXT, name="one")

@@ -81,7 +81,7 @@ aggregates = { orders = "count(*)" }
         ('"latest"', "latest"),
         ("2026-01-31T08:00:00Z", "time"),
         ('"2026-01-31 08:00"', "time"),
-        ("{o={0=7}}", "offsets"),
+        ("{orders={0=7}}", "offsets"),
     ],
 )
 def test_start_positions(start: str, kind: str) -> None:
@@ -90,7 +90,7 @@ def test_start_positions(start: str, kind: str) -> None:
     if kind == "time":
         assert spec.source.start.time_ms == 1_769_846_400_000
     if kind == "offsets":
-        assert spec.source.start.offsets == {"o": {0: 7}}
+        assert spec.source.start.offsets == {"orders": {0: 7}}
 
 
 def test_a_topic_sink_uses_the_sources_broker_and_its_security() -> None:

@@ -4,7 +4,7 @@ that Spark's connector brings, so that the same security settings hold."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from ixion.config.table import meant
 from ixion.pipelines.broker_address import unreachable
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.loss import Topic
 from ixion.pipelines.spec.source import SourceSpec
 
 TIMEOUT_MS: Final = 8000
@@ -55,16 +56,22 @@ class Broker:
             for topic in wanted:
                 if topic not in there:
                     raise self._unknown(topic, there)
-        names = self._jvm.java.util.ArrayList()
-        for topic in wanted:
-            names.add(topic)
-        described = self._answer(self._admin.describeTopics(names).allTopicNames())
+        described = self._describe(wanted)
         return {topic: int(described[topic].partitions().size()) for topic in wanted}
 
     def create(self, topic: str) -> None:
         empty = self._jvm.java.util.Optional.empty()
         new = self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, empty, empty)
         self._answer(self._admin.createTopics(self._jvm.java.util.List.of(new)).all())
+
+    def look_at(self, partitions: Mapping[str, int]) -> dict[str, Topic]:
+        """Topic -> its id and how far its partitions reach."""
+        first, end = self.ends(partitions, earliest=True), self.ends(partitions)
+        described = self._describe(partitions)
+        return {
+            topic: Topic(id=str(described[topic].topicId().toString()), first=first[topic], end=end[topic])
+            for topic in partitions
+        }
 
     def ends(self, partitions: Mapping[str, int], *, earliest: bool = False) -> dict[str, dict[str, int]]:
         """Topic -> partition -> the next offset to be written, or the first that is still there."""
@@ -79,6 +86,12 @@ class Broker:
         for partition in found:
             offsets[partition.topic()][str(partition.partition())] = int(found[partition].offset())
         return offsets
+
+    def _describe(self, topics: Iterable[str]) -> Any:
+        names = self._jvm.java.util.ArrayList()
+        for topic in topics:
+            names.add(topic)
+        return self._answer(self._admin.describeTopics(names).allTopicNames())
 
     def _unknown(self, topic: str, there: list[str]) -> PipelineError:
         shown = [name for name in there if not name.startswith("__")]

@@ -3,6 +3,7 @@ batches.
 
 <checkpoint>/metadata, offsets, commits, state      Spark's
 <checkpoint>/ixion/owner.json                       the pipeline's name and topics
+<checkpoint>/ixion/topics.json                      the ids of the topics that were read
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
 <checkpoint>/ixion/history/000000012.json           figures of a batch
 <checkpoint>/ixion/lock                             held while the pipeline runs (on this machine)
@@ -14,13 +15,13 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.figures import BatchFigures
+from ixion.pipelines.figures import BatchFigures, Offsets
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
 KEPT: Final = 1000  # batches in the history
@@ -77,17 +78,43 @@ class Checkpoint:
 
     def claim(self, spec: PipelineSpec) -> None:
         """Refuses the checkpoint of another pipeline, and remembers whose this is."""
-        topics = [*spec.source.topics] if spec.source.pattern is None else [spec.source.pattern]
-        mine = {"pipeline": spec.name, "topics": topics}
+        self.refuse_foreign(spec)
+        self._store.write(f"{self._own}/owner.json", json.dumps(_owner(spec)))
+
+    def refuse_foreign(self, spec: PipelineSpec) -> None:
         path = f"{self._own}/owner.json"
         if not self._store.exists(path):
             if self.used:
                 raise self._foreign("a Spark job that is not an ixion pipeline", [])
-            self._store.write(path, json.dumps(mine))
             return
         owner = json.loads(self._store.read(path))
-        if owner != mine:
+        if owner != _owner(spec):
             raise self._foreign(f"pipeline {owner['pipeline']}", owner["topics"])
+
+    def position(self) -> Offsets | None:
+        """Where the next run begins: after the last batch that Spark has noted as done; None if there was no run.
+
+        Before the first one is done, it is where the first began. A stream that is taken twice has two sources, which
+        are at the same place.
+        """
+        done = [int(name) for name in self._store.names(f"{self.path}/commits") if name.isdigit()]
+        place = f"offsets/{max(done)}" if done else "sources/0/0"
+        if not self._store.exists(f"{self.path}/{place}"):
+            return None
+        lines = self._store.read(f"{self.path}/{place}").splitlines()
+        offsets: Offsets = json.loads(lines[2 if done else 1])
+        return offsets
+
+    def topic_ids(self) -> dict[str, str]:
+        path = f"{self._own}/topics.json"
+        ids: dict[str, str] = json.loads(self._store.read(path)) if self._store.exists(path) else {}
+        return ids
+
+    def remember_topics(self, ids: Mapping[str, str]) -> None:
+        """Those that a pattern does not find any more stay known."""
+        known = self.topic_ids()
+        if {**known, **ids} != known:
+            self._store.write(f"{self._own}/topics.json", json.dumps({**known, **ids}))
 
     def schema(self) -> str | None:
         path = f"{self._own}/schema.sql"
@@ -149,6 +176,11 @@ def open_checkpoint(path: str, elsewhere: Store | None = None) -> Checkpoint:
     if elsewhere is None:
         raise PipelineError(f"{path} is not on this machine, and there is no Spark to reach it")
     return Checkpoint(path, elsewhere)
+
+
+def _owner(spec: PipelineSpec) -> dict[str, Any]:
+    topics = [*spec.source.topics] if spec.source.pattern is None else [spec.source.pattern]
+    return {"pipeline": spec.name, "topics": topics}
 
 
 def _figures(values: dict[str, Any]) -> BatchFigures:

@@ -14,20 +14,16 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.session import first_line
 
 # (what is found in the report, what it means, what to do, whether running again can help)
+_LOSS: Final = (
+    r"KAFKA_DATA_LOSS|data may have been (?:lost|missed)|START_OFFSET_RESET|offset was changed from|are gone|"
+    r"OffsetOutOfRange|UnknownTopicOrPartitionException|This server does not host this topic"
+)
 _KNOWN: Final = (
     (
-        r"KAFKA_DATA_LOSS|some data may have been (?:lost|missed)|data may have been lost|START_OFFSET_RESET|"
-        r"offset was changed from|are gone|OffsetOutOfRange",
-        "records that this pipeline had not read yet are gone from the topic: it was deleted, made anew or shrunk, "
-        "or its retention was faster than the pipeline",
-        "nothing of it was written; to go on from what is there now, use a new checkpoint (and a new table), or set "
-        '[source.options] failOnDataLoss = "false" for one run',
-        False,
-    ),
-    (
-        r"UnknownTopicOrPartitionException|This server does not host this topic",
-        "the topic, or one of its partitions, is no longer there",
-        "was it deleted? The rows written so far are in the table",
+        _LOSS,
+        "records that this pipeline had not read yet are gone: a topic or partition was deleted, made anew or shrunk, "
+        "or retention was faster than the pipeline",
+        "nothing of this batch was written; run again for the details",
         False,
     ),
     (
@@ -62,6 +58,11 @@ _KNOWN: Final = (
     ),
     (r"No space left on device", "the disk is full", "make room and run again: nothing is lost", True),
 )
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether Spark complains of records that are not there any more."""
+    return any(re.search(_LOSS, report) for report in _reports(error))
 
 
 def explain(error: BaseException) -> PipelineError:

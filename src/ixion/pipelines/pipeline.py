@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.batch import BatchWriter
-from ixion.pipelines.broker import Broker
 from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.explain import explain
+from ixion.pipelines.explain import explain, is_loss
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
@@ -22,12 +21,12 @@ from ixion.pipelines.progress import Progress
 from ixion.pipelines.schema import settle_schema
 from ixion.pipelines.session import jvm_pid, open_session
 from ixion.pipelines.sinks.make import make_writer
-from ixion.pipelines.source import offsets_behind
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, need_columns
 from ixion.pipelines.stream import Stream, build_stream
+from ixion.pipelines.topics import find_topics
 from ixion.pipelines.upkeep import finish_compaction, look_after
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
@@ -117,7 +116,7 @@ class Pipeline:
         if not source.topics:
             raise PipelineError("a pattern names no topic to send to")
         with _explained():
-            self._topics(spark)
+            find_topics(spark, source, create=True)
             rows = [(bytearray(event.key), bytearray(event.value)) for event in order_events(count)]
             frame = spark.createDataFrame(rows, "key BINARY, value BINARY").coalesce(1)
             options = {name: value for name, value in source.options.items() if name.startswith("kafka.")}
@@ -130,32 +129,16 @@ class Pipeline:
 
     def _check(self, spark: SparkSession) -> Plan:
         spec, checkpoint = self.spec, self.checkpoint(spark)
-        topics = self._topics(spark, create=False)
-        with Broker(spark, spec.source.bootstrap, spec.source.options) as broker:
-            ends, starts = broker.ends(topics), broker.ends(topics, earliest=True)
+        checkpoint.refuse_foreign(spec)
+        topics = find_topics(spark, spec.source, checkpoint)
         stream = self._stream(spark, checkpoint, pin=False)
         return Plan(
-            topics=topics,
-            records=offsets_behind(ends, starts),
+            topics={**dict.fromkeys(spec.source.topics, 0), **{name: len(topic.end) for name, topic in topics.items()}},
+            records=sum(topic.end[number] - topic.first[number] for topic in topics.values() for number in topic.end),
             schema=stream.schema,
             columns=tuple((field.name, field.dataType.simpleString()) for field in stream.result.schema.fields),
             stateful=stream.stateful,
         )
-
-    def _topics(self, spark: SparkSession, *, create: bool = True) -> dict[str, int]:
-        """Those of the source with their partitions; one that is missing is made if the file says so, or counts 0."""
-        source = self.spec.source
-        with Broker(spark, source.bootstrap, source.options) as broker:
-            if not source.create_missing:
-                return broker.matching(source)
-            missing = sorted(set(source.topics) - set(broker.topics()))
-            for topic in missing if create else ():
-                broker.create(topic)
-            there = [topic for topic in source.topics if create or topic not in missing]
-            return {
-                **broker.matching(replace(source, topics=tuple(there))),
-                **dict.fromkeys(set(missing) - set(there), 0),
-            }
 
     def _stream(self, spark: SparkSession, checkpoint: Checkpoint, *, pin: bool) -> Stream:
         schema = settle_schema(spark, self.spec, checkpoint, pin=pin)
@@ -176,7 +159,8 @@ class Pipeline:
     ) -> RunFigures:
         spec = self.spec
         checkpoint.claim(spec)
-        self._topics(spark)
+        topics = find_topics(spark, spec.source, checkpoint, create=True)
+        checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
         for sink in spec.sinks:
             if isinstance(sink, TableSink) and sink.format == "parquet":
                 finish_compaction(sink, spec.name, spark)
@@ -190,10 +174,15 @@ class Pipeline:
         progress = Progress(starter.start(), writer, [one for one in spec.expectations if one.on == "record"])
         started(progress)
         figures = RunFigures()
-        for batch in progress.follow():
-            figures = figures.plus(batch)
-            checkpoint.remember(batch)
-            report(batch)
+        try:
+            for batch in progress.follow():
+                figures = figures.plus(batch)
+                checkpoint.remember(batch)
+                report(batch)
+        except Exception as error:
+            if is_loss(error):  # Spark does not say of what
+                find_topics(spark, spec.source, checkpoint)
+            raise
         if not progress.given_up:
             for sink in spec.sinks:
                 if isinstance(sink, TableSink):

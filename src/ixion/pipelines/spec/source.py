@@ -35,7 +35,12 @@ class SourceSpec:
     min_partitions: int | None = None
     committed_only: bool = True
     create_missing: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)  # handed to Spark's connector as they are
+    # Handed to Spark's connector as they are. Passwords are among them, so they are not shown.
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def loss_allowed(self) -> bool:
+        return self.options.get("failOnDataLoss", "true").lower() == "false"
 
 
 def read_source(section: Section) -> SourceSpec:
@@ -85,7 +90,11 @@ def _read_start(section: Section) -> Start:
     if isinstance(value, datetime):
         return Start(kind="time", time_ms=_milliseconds(value))
     if isinstance(value, dict):
-        return Start(kind="offsets", offsets={str(topic): _offsets(section, part) for topic, part in value.items()})
+        topics = section.texts("topics")
+        for topic in value:
+            if topics and topic not in topics:
+                section.fail(f"{section.label('start')} names {topic}, which is not among the topics", "start")
+        return Start(kind="offsets", offsets={topic: _offsets(section, part) for topic, part in value.items()})
     text = section.text("start", "earliest")
     if text == "earliest":
         return Start(kind="earliest")

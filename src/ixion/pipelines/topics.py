@@ -1,0 +1,38 @@
+"""The topics of a pipeline, looked at before anything is read: are they there, and are they still those of before?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from ixion.pipelines.broker import Broker
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.loss import Topic, refuse_losses, refuse_start
+from ixion.pipelines.spec.source import SourceSpec
+
+
+def find_topics(
+    spark: SparkSession, source: SourceSpec, checkpoint: Checkpoint | None = None, *, create: bool = False
+) -> dict[str, Topic]:
+    """By name. One that is missing is an error, unless it may be made: then it is, with CREATE, or is left out.
+
+    Records that were lost since the last run with CHECKPOINT are an error too, unless the file says that they may be.
+    """
+    position = checkpoint.position() if checkpoint else None
+    with Broker(spark, source.bootstrap, source.options) as broker:
+        names = broker.topics()
+        if position is not None and not source.loss_allowed:  # before one of them is made anew
+            refuse_losses({topic: read for topic, read in position.items() if topic not in names}, {}, {})
+        missing = [topic for topic in source.topics if topic not in names] if source.create_missing else []
+        for topic in missing if create else ():
+            broker.create(topic)
+        there = tuple(topic for topic in source.topics if create or topic not in missing)
+        found = broker.look_at(broker.matching(replace(source, topics=there)))
+    if checkpoint is None or source.loss_allowed:
+        return found
+    if position is not None:
+        refuse_losses(position, checkpoint.topic_ids(), found)
+    else:
+        refuse_start(source.start.offsets, found)
+    return found
