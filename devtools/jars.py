@@ -9,11 +9,12 @@ the set quiet: warnings and errors on standard error, nothing else.
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 
 from devtools.cache import made_once
-from devtools.jvm import PartMissing, tool
+from devtools.jvm import QUICK, PartMissing, tool
 
 # Kafka 3.9 logs through reload4j, which comes with it; 4.x through log4j 2, whose slf4j binding does not.
 _LOG4J2 = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
@@ -101,7 +102,8 @@ def _fetch(pom: str, directory: Path) -> None:
         *(tool("mvn"), "--quiet", "--batch-mode", "--file", str(directory / "pom.xml")),
         *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    quick = {**os.environ, "MAVEN_OPTS": f"{' '.join(QUICK)} {os.environ.get('MAVEN_OPTS', '')}"}
+    done = subprocess.run(command, capture_output=True, text=True, env=quick, check=False)
     if done.returncode:
         raise PartMissing(f"mvn could not bring {directory.name[1:]}: {done.stdout.strip()[-1000:]}")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from devtools import jars
-from devtools.jvm import java_command, run_java
+from devtools.jvm import QUICK, java_command, run_java
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
@@ -35,14 +35,18 @@ class RealKafka:
         *,
         port: int = 0,
         heap: str = "512m",
+        quick: bool = True,
         properties: Mapping[str, str] | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        """PORT 0 takes a free one; PROPERTIES are added to server.properties, or replace what is set here."""
+        """PORT 0 takes a free one; PROPERTIES are added to server.properties, or replace what is set here.
+
+        QUICK starts it sooner and makes it slower later on: for tests, not to be measured against.
+        """
         self.version = version
         self.data_dir = data_dir
         self.port = port or free_port()
-        self.heap = heap
+        self.options = [f"-Xmx{heap}", *(QUICK if quick else ())]
         self.properties = dict(properties or {})
         self.cluster_id = cluster_id or new_cluster_id()
         self._process: subprocess.Popen[bytes] | None = None
@@ -87,7 +91,7 @@ class RealKafka:
         """Starts the process and does not wait for it to answer."""
         assert self._process is None, "the broker is running already"
         classpath = jars.classpath(f"kafka-{self.version}")
-        command = java_command("kafka.Kafka", str(self._file), classpath=classpath, options=[f"-Xmx{self.heap}"])
+        command = java_command("kafka.Kafka", str(self._file), classpath=classpath, options=self.options)
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 

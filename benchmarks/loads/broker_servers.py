@@ -59,7 +59,7 @@ def ixion(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
 def apache_kafka(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
     """3.9.1, KRaft, one node, with the heap of its start script; it never syncs on append either."""
     with tempfile.TemporaryDirectory() as data:
-        kafka = RealKafka("3.9.1", Path(data), heap="1g", properties=settings)
+        kafka = RealKafka("3.9.1", Path(data), heap="1g", quick=False, properties=settings)
         kafka.format()
         started = time.time()
         kafka.launch()

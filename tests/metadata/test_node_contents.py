@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from devtools.jvm import compile_java, java_command
+from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
 from ixion.config.listeners import Endpoint
 from ixion.metadata import broker_node, cluster_node, notice_node, paths, topic_node
@@ -113,7 +113,7 @@ def test_what_older_brokers_left_behind() -> None:
 
 def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
     jars = need("kafka-3.9.1")
-    command = java_command("NodeOracle", classpath=f"{compile_java(SOURCE, jars)}:{jars}", options=["-Xmx128m"])
+    command = java_command("NodeOracle", classpath=f"{compile_java(SOURCE, jars)}:{jars}", options=[*QUICK, "-Xmx128m"])
     ours = [(kind, encode(value)) for kind, value, encode, _ in SAMPLES]
     asked = b"".join(kind.encode() + b"\t" + data + b"\n" for kind, data in ours)
     done = subprocess.run(command, input=asked, capture_output=True, timeout=120, check=False)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from devtools.jars import classpath
-from devtools.jvm import compile_java, java_command
+from devtools.jvm import QUICK, compile_java, java_command
 from ixion.protocol.notation import Struct
 from ixion.protocol.resolve import holds
 
@@ -22,7 +22,8 @@ class JavaOracle:
 
     def __init__(self, jars: str) -> None:
         path = classpath(jars)
-        command = java_command("MessageOracle", classpath=f"{compile_java(SOURCE, path)}:{path}", options=["-Xmx128m"])
+        options = [*QUICK, "-Xmx128m"]
+        command = java_command("MessageOracle", classpath=f"{compile_java(SOURCE, path)}:{path}", options=options)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from devtools.jvm import compile_java, java_command
+from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
 
 END = "\x01exit "
@@ -18,9 +18,7 @@ class ToolBox:
         classpath = need(f"kafka-{version}")
         classes = compile_java(Path(__file__).parent / "java" / "ToolBox.java", classpath)
         # What is logged in the background must not get between the lines: only errors are, and they go elsewhere.
-        command = java_command(
-            "ToolBox", classpath=f"{classes}:{classpath}", options=["-Xmx256m", "-XX:TieredStopAtLevel=1"]
-        )
+        command = java_command("ToolBox", classpath=f"{classes}:{classpath}", options=["-Xmx256m", *QUICK])
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
