@@ -36,17 +36,20 @@ class RealKafka:
         port: int = 0,
         heap: str = "512m",
         quick: bool = True,
+        listeners: Mapping[str, int] | None = None,
         properties: Mapping[str, str] | None = None,
         cluster_id: str | None = None,
     ) -> None:
         """PORT 0 takes a free one; PROPERTIES are added to server.properties, or replace what is set here.
 
         QUICK starts it sooner and makes it slower later on: for tests, not to be measured against.
+        Beside the plain one at PORT, LISTENERS are opened: protocol (SASL_SSL …) -> port.
         """
         self.version = version
         self.data_dir = data_dir
         self.port = port or free_port()
         self.options = [f"-Xmx{heap}", *(QUICK if quick else ())]
+        self.listeners = dict(listeners or {})
         self.properties = dict(properties or {})
         self.cluster_id = cluster_id or new_cluster_id()
         self._process: subprocess.Popen[bytes] | None = None
@@ -117,11 +120,15 @@ class RealKafka:
 
     def _settings(self) -> dict[str, str]:
         controller = free_port()
+        more = "".join(f",{protocol}://127.0.0.1:{port}" for protocol, port in self.listeners.items())
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}{more},CONTROLLER://127.0.0.1:{controller}",
+            "listener.security.protocol.map": ",".join(
+                ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT", *(f"{name}:{name}" for name in self.listeners)]
+            ),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir / "logs"),
             "offsets.topic.replication.factor": "1",

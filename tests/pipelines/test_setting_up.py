@@ -122,7 +122,7 @@ def test_a_broker_that_is_not_there_is_told_at_once() -> None:
             need_reachable(address)
         assert caught.value.retry
         taken.listen()
-        need_reachable(f"127.0.0.1:1,{address}")
+        need_reachable(f"127.0.0.1:1,{address}", "SSL")
     with pytest.raises(PipelineError, match="is not host:port"):
         need_reachable("localhost")
 
@@ -154,7 +154,9 @@ def test_the_command_without_java(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         file = tmp_path / "p.toml"
-        bootstrap = f'bootstrap = "127.0.0.1:{listener.getsockname()[1]}"'
+        bootstrap = (
+            f'bootstrap = "127.0.0.1:{listener.getsockname()[1]}"\noptions = {{ "kafka.security.protocol" = "SSL" }}'
+        )
         file.write_text(
             f'[source]\n{bootstrap}\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
         )

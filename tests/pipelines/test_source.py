@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from ixion.pipelines.errors import PipelineError
 from ixion.testing import Broker
-from tests.pipelines.support import Lab, column, send
+from tests.pipelines.support import Lab, column
 
 TEXT = '[format]\ntype = "text"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
 
@@ -121,16 +120,3 @@ def test_following_goes_on_until_it_is_told_to_stop(lab: Lab) -> None:
     assert not thread.is_alive()
     assert column(lab.rows(), "value") == ["a", "b"]
     assert [one.rows_in for one in lab.pipeline(TEXT).checkpoint().history() if one.rows_in] == [1, 1]
-
-
-def test_apache_kafka_is_a_source_too(spark_parts: None, lab: Lab, tmp_path: Path) -> None:
-    from devtools.kafka import RealKafka
-    from devtools.parts import need
-
-    need("kafka-3.9.1")
-    with RealKafka("3.9.1", tmp_path / "kafka") as kafka:
-        send(kafka.bootstrap, "orders", [f"{number}" for number in range(100)], partition=-1)
-        theirs = Lab(spark=lab.spark, bootstrap=kafka.bootstrap, folder=tmp_path, topic="orders")
-        figures = theirs.run(TEXT)
-        assert (figures.rows_in, figures.rows_out, figures.lag) == (100, 100, 0)
-        assert sorted(int(row["value"]) for row in theirs.rows()) == list(range(100))

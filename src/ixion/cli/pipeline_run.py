@@ -63,7 +63,8 @@ class Job:
 
     def __enter__(self) -> Job:
         spec = load_spec(self._file)
-        need_reachable(spec.source.bootstrap)  # before Spark, which takes seconds to start
+        # Before Spark, which takes seconds to start.
+        need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
         try:
             from ixion.pipelines.pipeline import Pipeline
         except ImportError:

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ixion.config.table import meant
-from ixion.pipelines.broker_address import unreachable
+from ixion.pipelines.broker_address import need_reachable
+from ixion.pipelines.broker_refusal import refused, refused_settings
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.spec.source import SourceSpec
@@ -20,8 +22,12 @@ TIMEOUT_MS: Final = 8000
 
 
 class Broker:
-    def __init__(self, spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> None:
-        """OPTIONS as the connector takes them; those that begin with `kafka.` are the client's."""
+    def __init__(
+        self, spark: SparkSession, bootstrap: str, options: Mapping[str, str], place: str = "source.options"
+    ) -> None:
+        """OPTIONS as the connector takes them; those that begin with `kafka.` are the client's. PLACE is where they
+        stand in the file."""
+        need_reachable(bootstrap, options.get("kafka.security.protocol", "PLAINTEXT"))
         jvm: Any = spark.sparkContext._jvm
         settings = jvm.java.util.HashMap()
         for name, value in options.items():
@@ -32,7 +38,11 @@ class Broker:
         settings.put("request.timeout.ms", str(TIMEOUT_MS // 2))
         self._jvm: Final = jvm
         self._bootstrap: Final = bootstrap
-        self._admin: Final[Any] = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._place: Final = place
+        try:
+            self._admin: Final[Any] = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        except Py4JJavaError as error:
+            raise refused_settings(_causes(error), place) from error
 
     def __enter__(self) -> Broker:
         return self
@@ -99,14 +109,17 @@ class Broker:
         return PipelineError(f"there is no topic {topic}{meant(topic, shown, 0.6)}", hint=hint, retry=True)
 
     def _answer(self, future: Any) -> Any:
-        from py4j.protocol import Py4JJavaError
-
         try:
             return future.get(TIMEOUT_MS, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
         except Py4JJavaError as error:
-            java = error.java_exception
-            cause = java.getCause() or java
-            name, message = cause.getClass().getSimpleName(), str(cause.getMessage())
-            if "Timeout" in name:
-                raise unreachable(self._bootstrap, "it does not reply in time") from error
-            raise PipelineError(f"the broker at {self._bootstrap} says {name}: {message}") from error
+            raise refused(self._bootstrap, _causes(error), self._place) from error
+
+
+def _causes(error: Py4JJavaError) -> list[tuple[str, str]]:
+    """Java's exceptions, the outermost first: class name, message."""
+    found: list[tuple[str, str]] = []
+    java = error.java_exception
+    while java is not None and len(found) < 20:
+        found.append((str(java.getClass().getSimpleName()), str(java.getMessage() or "")))
+        java = java.getCause()
+    return found

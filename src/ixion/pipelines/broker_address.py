@@ -1,27 +1,54 @@
-"""Whether anybody listens at the broker's address, asked before Spark is started: that takes seconds."""
+"""Whether a broker listens at its address, asked before Spark is started: that takes seconds."""
 
 from __future__ import annotations
 
 import socket
+import struct
+from typing import Final
 
 from ixion.pipelines.errors import PipelineError
 
+TIMEOUT_S: Final = 3.0
+TLS_TIMEOUT_S: Final = 1.0  # an alert is sent at once
+_HELLO: Final = struct.pack(">ihhih", 10, 18, 0, 7, -1)  # ApiVersions: length, key, version, correlation id, no name
+_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is no handshake
 
-def need_reachable(bootstrap: str, timeout_s: float = 3.0) -> None:
-    """Fails if nobody listens at any of the addresses."""
+
+def need_reachable(bootstrap: str, protocol: str = "PLAINTEXT") -> None:
+    """Fails if nobody listens at any of the addresses, or if the one that does wants TLS while PROTOCOL has none.
+
+    A Kafka client takes the first bytes of a TLS alert for a length, and waits for 350 MB that never come.
+    """
     said = ""
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit():
             raise PipelineError(f"the broker's address {address.strip()!r} is not host:port")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+            with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as connection:
+                if protocol in ("PLAINTEXT", "SASL_PLAINTEXT") and _wants_tls(connection):
+                    hint = f'[source.options] "kafka.security.protocol" = "{_with_tls(protocol)}"'
+                    raise PipelineError(f"the broker at {address.strip()} wants TLS", hint=hint)
             return
         except OSError as error:
             said = error.strerror or str(error)
     raise unreachable(bootstrap, said)
 
 
-def unreachable(bootstrap: str, said: str) -> PipelineError:
-    hint = "is it running (ixion serve), and is source.bootstrap its address?"
+def unreachable(bootstrap: str, said: str, hint: str = "") -> PipelineError:
+    hint = hint or "is it running (ixion serve), and is source.bootstrap its address?"
     return PipelineError(f"no broker answers at {bootstrap}: {said}", hint=hint, retry=True)
+
+
+def _wants_tls(connection: socket.socket) -> bool:
+    """A broker that is slow to answer, or does not, is left to the client."""
+    connection.settimeout(TLS_TIMEOUT_S)
+    try:
+        connection.sendall(_HELLO)
+        return connection.recv(len(_TLS_ALERT)) == _TLS_ALERT
+    except OSError:
+        return False
+
+
+def _with_tls(protocol: str) -> str:
+    return "SASL_SSL" if protocol.startswith("SASL") else "SSL"

@@ -33,6 +33,24 @@ _KNOWN: Final = (
         True,
     ),
     (
+        r"(?:Sasl|Ssl)AuthenticationException|Authentication failed",
+        "the broker no longer lets this pipeline in",
+        "has the password or the certificate been changed?",
+        False,
+    ),
+    (
+        r"TopicAuthorizationException|Not authorized to access",
+        "the broker does not allow this",
+        "whoever looks after it grants rights: read and describe for the topics, write for a topic sink",
+        False,
+    ),
+    (
+        r"Topic \S+ not present in metadata",
+        "a topic that rows are sent to is not there",
+        "this broker does not make topics by itself: make it first (ixion topic create)",
+        False,
+    ),
+    (
         r"Timed? ?out.*(?:node assignment|fetch|offset)|TimeoutException|Bootstrap broker|DisconnectException",
         "the broker stopped answering",
         "run again when it is back: nothing is lost, nothing is written twice",
@@ -125,8 +143,9 @@ def _innermost(reports: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without Java's class name and Spark's code in front, and without the SQL state behind."""
-    text = re.sub(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ", "", text)
+    """Without the names of queries and classes and Spark's code in front, and without the SQL state behind."""
+    text = re.sub(r"^(?:.*terminated with exception: )?[: ]*", "", text)
+    text = re.sub(r"^(?:(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Failure): )+", "", text)
     return re.sub(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+.*$", "", text)
 
 

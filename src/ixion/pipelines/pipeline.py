@@ -26,7 +26,7 @@ from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, need_columns
 from ixion.pipelines.stream import Stream, build_stream
-from ixion.pipelines.topics import find_topics
+from ixion.pipelines.topics import find_topics, need_sink_brokers
 from ixion.pipelines.upkeep import finish_compaction, look_after
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
@@ -131,6 +131,7 @@ class Pipeline:
         spec, checkpoint = self.spec, self.checkpoint(spark)
         checkpoint.refuse_foreign(spec)
         topics = find_topics(spark, spec.source, checkpoint)
+        need_sink_brokers(spark, spec.sinks)
         stream = self._stream(spark, checkpoint, pin=False)
         return Plan(
             topics={**dict.fromkeys(spec.source.topics, 0), **{name: len(topic.end) for name, topic in topics.items()}},
@@ -160,6 +161,7 @@ class Pipeline:
         spec = self.spec
         checkpoint.claim(spec)
         topics = find_topics(spark, spec.source, checkpoint, create=True)
+        need_sink_brokers(spark, spec.sinks)
         checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
         for sink in spec.sinks:
             if isinstance(sink, TableSink) and sink.format == "parquet":

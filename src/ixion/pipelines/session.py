@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +23,11 @@ _EXTENSIONS: Final = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
+# Settings whose names hold one of these are not shown by Spark, and not given to it on its command line.
+_HIDDEN: Final = r"(?i)secret|password|token|access[.]?key|jaas|ssl[.]key"
 _ALWAYS: Final = {
+    "spark.redaction.regex": _HIDDEN,
+    "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the
@@ -49,6 +54,7 @@ def open_session(
     need_java()
     try:
         import pyspark
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
         raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
@@ -56,12 +62,16 @@ def open_session(
     carried = Path(pyspark.__file__).parent / "jars"
     found = jar_files.find(jar_files.needed(pyspark.__version__, formats), jars, carried)
     builder = SparkSession.builder.appName(name).master(master or "local[*]")
-    for key, value in _settings(formats, found, master or "local[*]", conf or {}).items():
+    settings = _settings(formats, found, master or "local[*]", conf or {})
+    for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = None if verbose else Path(tempfile.gettempdir()) / f"ixion-spark-{os.getpid()}.log"
     try:
         with _output_to(log):
+            # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
+            open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
             session = builder.getOrCreate()
     except Exception as error:
         raise _did_not_start(error, found.packages, log) from error

@@ -1,7 +1,8 @@
-"""The topics of a pipeline, looked at before anything is read: are they there, and are they still those of before?"""
+"""The topics and brokers of a pipeline before anything is read: are they there, and still those of before?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 from ixion.pipelines.broker import Broker
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.loss import Topic, refuse_losses, refuse_start
+from ixion.pipelines.spec.sinks import Sink, TopicSink
 from ixion.pipelines.spec.source import SourceSpec
 
 
@@ -36,3 +38,11 @@ def find_topics(
     else:
         refuse_start(source.start.offsets, found)
     return found
+
+
+def need_sink_brokers(spark: SparkSession, sinks: Iterable[Sink]) -> None:
+    """Fails if a broker that rows are sent to does not answer, or does not let us in."""
+    for number, sink in enumerate(sinks):
+        if isinstance(sink, TopicSink):
+            with Broker(spark, sink.bootstrap, sink.options, f"sinks[{number + 1}].options") as broker:
+                broker.topics()

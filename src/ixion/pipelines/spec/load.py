@@ -13,7 +13,7 @@ from ixion.pipelines.spec.lines import key_lines
 from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
 from ixion.pipelines.spec.section import Section
 from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, read_sink, read_table
-from ixion.pipelines.spec.source import read_source
+from ixion.pipelines.spec.source import expanded, read_source
 from ixion.pipelines.spec.steps import read_step, read_tables
 
 Resolve = Callable[[str], str]
@@ -119,6 +119,6 @@ def _spark(section: Section | None, resolve: Resolve) -> SparkSpec:
     section.only("master", "conf", "jars")
     return SparkSpec(
         master=section.optional_text("master"),
-        conf=section.text_map("conf"),
+        conf=expanded(section, "conf"),
         jars=tuple(resolve(jar) for jar in section.texts("jars")),
     )

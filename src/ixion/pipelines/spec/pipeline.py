@@ -23,7 +23,7 @@ class Expectation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSpec:
     master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
     jars: tuple[str, ...] = ()
 
 

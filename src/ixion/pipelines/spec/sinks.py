@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ixion.pipelines.spec.section import Section
-from ixion.pipelines.spec.source import expand
+from ixion.pipelines.spec.source import expanded
 
 TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
 _SINKS: Final = (*TABLE_FORMATS, "topic", "console")
@@ -29,7 +29,7 @@ class TableSink:
     table: str = ""  # Iceberg: a name in one of Spark's catalogs, instead of a path
     partition_by: tuple[str, ...] = ()
     upkeep: UpkeepSpec = field(default_factory=UpkeepSpec)
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
     @property
     def label(self) -> str:
@@ -44,7 +44,7 @@ class TopicSink:
     bootstrap: str
     key: str | None = None
     value: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
     @property
     def label(self) -> str:
@@ -73,13 +73,12 @@ def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], reso
         section.only("type", "topic", "bootstrap", "key", "value", "options")
         own = section.optional_text("bootstrap")
         shared = {} if own else {name: value for name, value in options.items() if name.startswith("kafka.")}
-        given = {name: expand(section, "options", value) for name, value in section.text_map("options").items()}
         return TopicSink(
             topic=section.text("topic"),
             bootstrap=own or bootstrap,
             key=section.optional_text("key"),
             value=section.optional_text("value"),
-            options={**shared, **given},
+            options={**shared, **expanded(section, "options")},
         )
     return read_table(section, kind, resolve)
 
@@ -97,7 +96,7 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str]) -> Ta
         table=table or "",
         partition_by=section.texts("partition_by"),
         upkeep=_upkeep(section.section("upkeep"), kind),
-        options=section.text_map("options"),
+        options=expanded(section, "options"),
     )
 
 

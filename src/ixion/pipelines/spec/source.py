@@ -69,8 +69,13 @@ def read_source(section: Section) -> SourceSpec:
         min_partitions=section.number("min_partitions"),
         committed_only=section.flag("committed_only", True),
         create_missing=create,
-        options={name: expand(section, "options", value) for name, value in section.text_map("options").items()},
+        options=expanded(section, "options"),
     )
+
+
+def expanded(section: Section, name: str) -> dict[str, str]:
+    """The table NAME of SECTION, its values with what the environment gives."""
+    return {key: expand(section, name, value) for key, value in section.text_map(name).items()}
 
 
 def expand(section: Section, name: str, text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ixion.pipelines.spec.section import Section
+from ixion.pipelines.spec.source import expanded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class TableSpec:
 
     path: str
     format: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
 
 def read_step(section: Section, tables: Mapping[str, TableSpec]) -> Step:
@@ -83,7 +84,7 @@ def read_tables(section: Section | None, resolve: Callable[[str], str]) -> dict[
         tables[name] = TableSpec(
             path=resolve(table.text("path")),
             format=table.choice("format", ("parquet", "delta", "iceberg", "csv", "json"), "parquet"),
-            options=table.text_map("options"),
+            options=expanded(table, "options"),
         )
     return tables
 
