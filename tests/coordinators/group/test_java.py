@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SOURCE = Path(__file__).parent / "java" / "Groups.java"
+OPTIONS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SETTINGS = {
     "group.min.session.timeout.ms": 500,
@@ -52,7 +53,7 @@ def test_consumers(clients: str) -> None:
     classes = compile_java(SOURCE, jars)
     with Broker(SETTINGS) as broker:
         fill(broker)
-        said = run_java("Groups", broker.bootstrap, classpath=f"{classes}:{jars}", options=["-Xmx256m"], timeout_s=150)
+        said = run_java("Groups", broker.bootstrap, classpath=f"{classes}:{jars}", options=OPTIONS, timeout_s=150)
     assert said == EXPECTED
 
 
@@ -66,7 +67,7 @@ def test_the_tool_of_kafka() -> None:
 
         def tool(*arguments: str) -> list[list[str]]:
             given = ["--bootstrap-server", broker.bootstrap, *arguments]
-            said = run_java(TOOL, *given, classpath=jars, options=["-Xmx256m"], timeout_s=60)
+            said = run_java(TOOL, *given, classpath=jars, options=OPTIONS, timeout_s=60)
             return [line.split() for line in said.splitlines() if line.strip()]
 
         _, *rows = tool("--describe", "--group", "g")
@@ -92,9 +93,7 @@ def test_what_is_stored_is_read_by_kafka(tmp_path: Path, jars: str, tool: str) -
             consumer.commit(offsets=[TopicPartition("t", 1, 5)], asynchronous=False)
             consumer.close()
     log = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
-    said = run_java(
-        tool, "--offsets-decoder", "--files", str(log), classpath=classpath, options=["-Xmx256m"], timeout_s=60
-    )
+    said = run_java(tool, "--offsets-decoder", "--files", str(log), classpath=classpath, options=OPTIONS, timeout_s=60)
     for group in GROUPS:
         assert f'"group":"{group}","topic":"t","partition":1' in said
     kinds = {line.split('"type":"')[1].split('"')[0] for line in said.splitlines() if '"type":"' in line}
