@@ -14,14 +14,16 @@ from tests.apis.test_k61_describe_producers import open_since
 from tests.apis.txn_kit import add, batch, init, produce
 
 
-def marker(producer_id: int, epoch: int, *numbers: int, coordinator_epoch: int = 0) -> WritableTxnMarker:
+def marker(
+    producer_id: int, epoch: int, *numbers: int, coordinator_epoch: int = 0, version: int = 0
+) -> WritableTxnMarker:
     return WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=epoch,
         transaction_result=True,
         topics=(WritableTxnMarkerTopic(name="t", partition_indexes=numbers),),
         coordinator_epoch=coordinator_epoch,
-        transaction_version=0,
+        transaction_version=version,
     )
 
 
@@ -54,6 +56,20 @@ def test_an_old_coordinator_and_an_old_epoch_are_refused(raw: Raw) -> None:
         (producer_id, 0, "TRANSACTION_COORDINATOR_FENCED"),
         (producer_id, 0, "INVALID_PRODUCER_EPOCH"),
     ]
+
+
+def test_a_marker_with_the_epoch_of_the_open_transaction_comes_late_if_each_has_its_own(raw: Raw) -> None:
+    producer_id, epoch = init(raw, "raised")
+    add(raw, "raised", producer_id, epoch, 0)
+    assert produce(raw, "raised", batch(producer_id, epoch), version=10) == "NONE"
+    since = open_since(raw, 0, producer_id)
+    assert write(raw, 2, marker(producer_id, epoch, 0, version=2)) == [(producer_id, 0, "INVALID_PRODUCER_EPOCH")]
+    assert open_since(raw, 0, producer_id) == since >= 0
+    assert write(raw, 2, marker(producer_id, epoch + 1, 0, version=2)) == [(producer_id, 0, "NONE")]
+    assert open_since(raw, 0, producer_id) == -1
+    # Its answer may have been lost: the same again is fine, an older one is not.
+    assert write(raw, 2, marker(producer_id, epoch + 1, 0, version=2)) == [(producer_id, 0, "NONE")]
+    assert write(raw, 2, marker(producer_id, epoch, 0, version=2)) == [(producer_id, 0, "INVALID_PRODUCER_EPOCH")]
 
 
 def test_none_at_all(raw: Raw) -> None:

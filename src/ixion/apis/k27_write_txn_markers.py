@@ -1,7 +1,8 @@
 """WriteTxnMarkers, 1-2: a transaction coordinator on another broker has markers written into partitions led here.
 
 One answer for the whole request, when every marker has its outcome. Version 2 says the transaction.version of the
-producer, by which a partition could refuse a marker with an epoch it has seen; ours goes by the epoch alone.
+producer (KIP-1228): from 2 on a marker's epoch is above that of the records it ends, and one that is not is refused
+with INVALID_PRODUCER_EPOCH, unless nothing is open (then it is a repetition).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.coordinators.txn.markers import Marker
-from ixion.coordinators.txn.snapshot import TopicPartition
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -53,6 +54,7 @@ def _marker(each: WritableTxnMarker) -> Marker:
         commit=each.transaction_result,
         coordinator_epoch=each.coordinator_epoch,
         partitions=frozenset((topic.name, number) for topic in each.topics for number in topic.partition_indexes),
+        raised=each.transaction_version >= EPOCH_PER_TRANSACTION,
     )
 
 

@@ -36,6 +36,7 @@ class Origin(IntEnum):
     CLIENT = 0
     COORDINATOR = 1
     REPLICATION = 2
+    RAISED_MARKER = 3  # a coordinator that raised the epoch for the marker: transaction.version 2
 
 
 class AppendInfo:

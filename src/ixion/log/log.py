@@ -116,7 +116,7 @@ class Log:
                 duplicate = self._find_duplicate(prepared)
                 if duplicate is not None:
                     return duplicate
-            info = self._append(prepared, leader_epoch, True, now_ms, origin == Origin.CLIENT)
+            info = self._append(prepared, leader_epoch, True, now_ms, origin)
             if self.config.message_timestamp_type == "LogAppendTime":
                 info.append_time = now_ms
             return info
@@ -129,7 +129,7 @@ class Log:
             prepared = prepare_follower(records, self.end_offset)
             if not prepared.views:
                 return AppendInfo(-1, -1, self.log_start)
-            return self._append(prepared, -1, False, self.clock_ms() if now_ms < 0 else now_ms, False)
+            return self._append(prepared, -1, False, self.clock_ms() if now_ms < 0 else now_ms, Origin.REPLICATION)
 
     def _find_duplicate(self, prepared: Prepared) -> AppendInfo | None:
         view = prepared.views[0]
@@ -147,7 +147,7 @@ class Log:
         return info
 
     def _append(
-        self, prepared: Prepared, leader_epoch: int, as_leader: bool, now_ms: int, in_sequence: bool
+        self, prepared: Prepared, leader_epoch: int, as_leader: bool, now_ms: int, origin: Origin
     ) -> AppendInfo:
         config = self.config
         if prepared.size > config.segment_bytes:
@@ -171,7 +171,8 @@ class Log:
                 draft = drafts.get(view.producer_id)
                 if draft is None:
                     draft = drafts[view.producer_id] = self.producers.draft(view.producer_id, as_leader)
-                    draft.in_sequence = in_sequence
+                    draft.in_sequence = origin == Origin.CLIENT
+                    draft.raised_marker = origin == Origin.RAISED_MARKER
                 txn = add_to_draft(draft, view, offset)
                 if txn is not None:
                     ended.append(txn)

@@ -54,13 +54,14 @@ class EndedTxn:
 class Draft:
     """The state of one producer as it will be once the batches checked here are in the log."""
 
-    __slots__ = ("checked", "entry", "in_sequence", "known_epoch", "known_sequence", "started")
+    __slots__ = ("checked", "entry", "in_sequence", "known_epoch", "known_sequence", "raised_marker", "started")
 
     def __init__(self, entry: ProducerEntry, checked: bool) -> None:
         """`checked`: epochs and sequences must fit; a follower takes what the leader has accepted."""
         self.entry = entry
         self.checked = checked
         self.in_sequence = checked  # a coordinator writes for a producer whose sequence it does not know
+        self.raised_marker = False  # the marker's epoch is above all that its transaction wrote with
         self.known_epoch = entry.epoch
         self.known_sequence = entry.last_sequence
         self.started: list[OpenTxn] = []
@@ -93,10 +94,20 @@ class Draft:
     def add_marker(
         self, epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
     ) -> EndedTxn | None:
-        """A marker ends the open transaction; one that finds none only raises the epoch."""
+        """A marker ends the open transaction; one that finds none only raises the epoch.
+
+        Where every transaction has an epoch of its own (transaction.version 2), a marker with the epoch of the open
+        one belongs to the transaction before: it comes late, or a second time. If nothing is open it does no harm.
+        """
         entry = self.entry
         if self.checked:
             self._check_epoch(epoch, offset)
+            if self.raised_marker and epoch == entry.epoch and entry.txn_first_offset >= 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_PRODUCER_EPOCH,
+                    f"marker for producer {entry.producer_id} at offset {offset} has epoch {epoch}, with which the "
+                    f"transaction since offset {entry.txn_first_offset} is being written",
+                )
             if coordinator_epoch < entry.coordinator_epoch:
                 raise KafkaError(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,

@@ -18,7 +18,14 @@ from ixion.coordinators.txn.ending import answered, completed, end_transaction, 
 from ixion.coordinators.txn.markers import Marker, MarkerWriter
 from ixion.coordinators.txn.producer_ids import ProducerIds
 from ixion.coordinators.txn.sending import RETRY_MS, MarkerSender
-from ixion.coordinators.txn.snapshot import NO_EPOCH, NO_PRODUCER_ID, Snapshot, TopicPartition, created
+from ixion.coordinators.txn.snapshot import (
+    EPOCH_PER_TRANSACTION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    Snapshot,
+    TopicPartition,
+    created,
+)
 from ixion.coordinators.txn.starting import FENCE, start_producer
 from ixion.coordinators.txn.states import ENDING, SETTLED, State
 from ixion.coordinators.txn.store import Shard, TransactionStore
@@ -288,6 +295,7 @@ class TransactionCoordinator:
             commit=now.state is State.PREPARE_COMMIT,
             coordinator_epoch=shard.epoch,
             partitions=now.partitions,
+            raised=now.client_version >= EPOCH_PER_TRANSACTION,
         )
         self._sender.send(marker, lambda: self._store.holds(shard), lambda: self._complete(shard, transaction))
 

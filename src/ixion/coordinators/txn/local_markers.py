@@ -40,4 +40,5 @@ class LocalMarkers:
             done({(result.topic, result.number): result.code for result in results})
 
         entries = [(topic, number, batch) for topic, number in sorted(marker.partitions)]
-        self._replicas.append(TIMEOUT_MS, -1, Origin.COORDINATOR, entries, appended)
+        origin = Origin.RAISED_MARKER if marker.raised else Origin.COORDINATOR
+        self._replicas.append(TIMEOUT_MS, -1, origin, entries, appended)

@@ -17,6 +17,7 @@ class Marker:
     commit: bool
     coordinator_epoch: int  # leader epoch of the partition of __transaction_state; a partition refuses older ones
     partitions: frozenset[TopicPartition]
+    raised: bool = False  # the epoch is above that of the transaction's records: transaction.version 2
 
 
 Written = Callable[[dict[TopicPartition, ErrorCode]], None]
