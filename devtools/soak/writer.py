@@ -37,12 +37,12 @@ def transact(producer: Producer, diary: Diary, topic: str, partitions: int, numb
     """KafkaException if the producer cannot go on."""
     sends = [(random.randrange(partitions), f"{diary.process}.{next(numbers)}") for _ in range(random.randint(1, 4))]
     diary.write("txn", "invoke", [["send", f"{topic}-{number}", value] for number, value in sends])
-    placed: dict[str, int] = {}
+    placed: dict[str, tuple[int]] = {}
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         offset = message.offset()
         if error is None and offset is not None:
-            placed[(message.value() or b"").decode()] = offset
+            placed[(message.value() or b"").decode()] = (offset,)
 
     ends_well = random.random() < 0.8
     deciding = False
@@ -60,7 +60,7 @@ def transact(producer: Producer, diary: Diary, topic: str, partitions: int, numb
         # Nothing was said of a commit: it did not happen, and never will. Otherwise nobody knows.
         diary.write("txn", "info" if deciding else "fail", [["send", f"{topic}-{n}", value] for n, value in sends])
         raise
-    parts = [["send", f"{topic}-{number}", value, placed[value]] for number, value in sends if value in placed]
+    parts = [["send", f"{topic}-{number}", value, *placed.get(value, ())] for number, value in sends]
     if ends_well:
         diary.write("txn", "ok", parts)
     else:

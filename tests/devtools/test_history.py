@@ -7,6 +7,7 @@ import json
 import pytest
 
 from devtools.history.checker import check
+from devtools.history.copies import check_copies
 from devtools.history.operation import Operation, Outcome, Poll, Send, read_history
 
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
@@ -111,6 +112,14 @@ def test_a_good_history_is_good() -> None:
 @pytest.mark.parametrize("kind", BAD)
 def test_each_anomaly_is_found_and_nothing_else(kind: str) -> None:
     assert {anomaly.kind for anomaly in check(BAD[kind])} == {kind}
+
+
+def test_what_was_read_but_not_copied_is_found() -> None:
+    history = [
+        op(9, OK, "poll", p("from-0", (0, "1"), (1, "2")), p("from-1", (0, "3"))),
+        op(9, OK, "poll", p("to-0", (0, "copy 1"), (1, "copy 3")), p("to-1", (0, "copy 4"))),
+    ]
+    assert [each.detail for each in check_copies(history, "from", "to")] == ["from-0 2", "from-1 3"]
 
 
 def test_a_history_is_read_from_lines() -> None:
