@@ -36,11 +36,18 @@ def copy(bootstrap: str, diary: Diary, name: str, source: str, target: str) -> N
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": 2_000,
+            "heartbeat.interval.ms": 300,
         }
     )
     producer = Producer(
-        common | {"transactional.id": name, "transaction.timeout.ms": 5_000, "message.timeout.ms": 5_000}
+        common
+        | {
+            "transactional.id": name,
+            "transaction.timeout.ms": 5_000,
+            "message.timeout.ms": 5_000,
+            "socket.timeout.ms": 1_000,
+        }
     )
     try:
         producer.init_transactions(20)
@@ -53,7 +60,8 @@ def copy(bootstrap: str, diary: Diary, name: str, source: str, target: str) -> N
         consumer.close()
 
 
-def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str, messages: list[Message]) -> None:
+def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str, messages: list[Message]) -> bool:
+    """False if it was aborted and is to be done again."""
     sends = [(message.partition() or 0, f"copy {(message.value() or b'').decode()}") for message in messages]
     attempt = [["send", f"{target}-{number}", value] for number, value in sends]
     placed: dict[str, tuple[int]] = {}
@@ -76,7 +84,7 @@ def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str,
         if random.random() < ABORTED:
             producer.abort_transaction(20)
             go_back(consumer, offsets)
-            return
+            return False
         deciding = True
         producer.commit_transaction(20)
     except KafkaException:
@@ -89,6 +97,7 @@ def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str,
         "ok",
         [["send", f"{target}-{number}", value, *placed.get(value, ())] for number, value in sends],
     )
+    return True
 
 
 def go_back(consumer: Consumer, partitions: list[TopicPartition]) -> None:

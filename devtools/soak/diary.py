@@ -15,11 +15,12 @@ class Diary:
     """`process` is the number under which the client acts; after an operation of unknown outcome it takes the next."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        self._file = (directory / f"{name}-{os.getpid()}.jsonl").open("a", buffering=1)
+        self._file = directory / f"{name}-{os.getpid()}.jsonl"
         self.process = os.getpid() * PIECES
 
     def write(self, kind: str, outcome: str, parts: list[Any]) -> None:
         entry = {"process": self.process, "type": outcome, "f": kind, "value": parts, "time": time.time_ns()}
-        self._file.write(json.dumps(entry) + "\n")
+        with self._file.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
         if outcome == "info":
             self.process += 1

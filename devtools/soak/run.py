@@ -1,7 +1,10 @@
-"""Runs the clients, kills, starts again, and judges what they saw.
+"""Runs the clients, disturbs them, and judges what they saw. A disturbance is one of four:
 
-A client may also be put to sleep while another takes its place under the same transactional id, and be woken again: it
-does not know that it was replaced, and what it goes on with must not count.
+the broker is killed           and started anew on what it left
+the broker sleeps              for longer than clients wait: they send again what it then finds twice
+a client is killed             and another takes its place, under the same transactional id
+a client sleeps                until another has taken its place, and wakes: it does not know that it was replaced,
+                               and what it goes on with must not count
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -29,10 +33,17 @@ JAVA_WRITER = Path(__file__).parent / "java" / "SoakWriter.java"
 PARTITIONS = 4
 TOPIC = "written"
 COPY = "copied"
-BETWEEN_KILLS_S = (1.0, 5.0)
-SLEEP_S = (0.2, 2.0)  # of a client that is replaced meanwhile
-AWAKE_S = 2.0  # how long it then lives on
+BETWEEN_S = (0.5, 4.0)
+BROKER_SLEEPS_S = (1.2, 2.5)  # the clients' socket.timeout.ms is 1000
+REPLACED_WITHIN_S = 5.0  # transaction.timeout.ms, after which the sleeper's transaction ends by itself
+LIVES_ON_S = 1.5  # a client that was replaced
 CATCH_UP_S = 60.0  # copiers that still copy after that are too slow to be judged
+SETTINGS = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    # A group is complete again soon, or copiers would spend their time between two disturbances with joining.
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1_000,
+}
 
 
 class Soak:
@@ -49,7 +60,7 @@ class Soak:
         self.bootstrap = f"127.0.0.1:{self._port}"
         self._broker = self._start_broker()
         self._clients: dict[str, subprocess.Popen[bytes]] = {}
-        self.kills = {"broker": 0, "client": 0, "replaced": 0}
+        self.done: Counter[str] = Counter()
 
     def run(self) -> list[Anomaly]:
         try:
@@ -72,50 +83,64 @@ class Soak:
         return self.judge()
 
     def judge(self) -> list[Anomaly]:
-        lines = [line for file in sorted(self._histories.iterdir()) for line in file.open()]
+        lines = [line for file in sorted(self._histories.iterdir()) for line in file.read_text().splitlines()]
         operations = list(read_history(lines))
         for outcome in Outcome:
             told = sum(operation.kind == "txn" and operation.outcome is outcome for operation in operations)
             print(f"transactions {outcome.value}: {told}")
         print(f"records read: {sum(len(poll.records) for each in operations for poll in each.polls)}")
-        kills = f"kills: {self.kills['broker']} of the broker, {self.kills['client']} of clients"
-        print(f"{kills}; {self.kills['replaced']} clients were replaced in their sleep")
+        print(f"disturbances: {dict(self.done)}")
         return [*check(operations), *check_copies(operations, TOPIC, COPY)]
 
     def _disturb(self) -> None:
+        chances = {self._kill_broker: 3, self._broker_sleeps: 3, self._kill_client: 3, self._client_sleeps: 4}
         end = time.monotonic() + self._seconds
         while time.monotonic() < end:
-            time.sleep(self._random.uniform(*BETWEEN_KILLS_S))
-            what = self._random.random()
-            if what < 0.35:
-                self._broker.send_signal(signal.SIGKILL)
-                self._broker.wait()
-                self._broker = self._start_broker()
-                self.kills["broker"] += 1
-            elif what < 0.7:
-                name = self._random.choice([name for name in self._clients if not name.startswith("reader")])
-                process = self._clients[name]
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                self._clients[name] = self._spawn(process.args)
-                self.kills["client"] += 1
-            else:
-                self._replace_in_its_sleep(self._random.choice(["writer-0", "writer-1", "copier-0", "copier-1"]))
-                self.kills["replaced"] += 1
+            time.sleep(self._random.uniform(*BETWEEN_S))
+            (disturb,) = self._random.choices(list(chances), list(chances.values()))
+            self.done[disturb.__name__.strip("_")] += 1
+            disturb()
 
-    def _replace_in_its_sleep(self, name: str) -> None:
+    def _kill_broker(self) -> None:
+        self._broker.kill()
+        self._broker.wait()
+        self._broker = self._start_broker()
+
+    def _broker_sleeps(self) -> None:
+        self._broker.send_signal(signal.SIGSTOP)
+        time.sleep(self._random.uniform(*BROKER_SLEEPS_S))
+        self._broker.send_signal(signal.SIGCONT)
+
+    def _kill_client(self) -> None:
+        name = self._random.choice([name for name in self._clients if not name.startswith("reader")])
+        process = self._clients[name]
+        process.kill()
+        process.wait()
+        self._clients[name] = self._spawn(process.args)
+
+    def _client_sleeps(self) -> None:
+        name = self._random.choice(["writer-0", "writer-1", "copier-0", "copier-1"])
         sleeper = self._clients[name]
         sleeper.send_signal(signal.SIGSTOP)
-        self._clients[name] = self._spawn(sleeper.args)
-        time.sleep(self._random.uniform(*SLEEP_S))
+        other = self._clients[name] = self._spawn(sleeper.args)
+        until = time.monotonic() + REPLACED_WITHIN_S
+        while time.monotonic() < until and not self._has_written(name, other):
+            time.sleep(0.05)
         sleeper.send_signal(signal.SIGCONT)
-        time.sleep(AWAKE_S)
+        time.sleep(LIVES_ON_S)
         sleeper.kill()
         sleeper.wait()
 
+    def _has_written(self, name: str, process: subprocess.Popen[bytes]) -> bool:
+        file = self._histories / f"{name}-{process.pid}.jsonl"
+        return file.exists() and file.stat().st_size > 0
+
     def _settle(self) -> None:
-        """Writers stop; what is open runs out of time; copiers catch up; then everything is read from the beginning."""
-        self._end("writer")
+        """Writers stop; what is open runs out of time; copiers catch up; then everything is read from the beginning.
+
+        They stop one after the other: what the first leaves open stands in the way of what the last commits.
+        """
+        self._end("writer", pause_s=1)
         time.sleep(7)  # longer than transaction.timeout.ms
         until = time.monotonic() + CATCH_UP_S
         before, copied = -1, self._copied()
@@ -131,17 +156,18 @@ class Soak:
     def _copied(self) -> int:
         return sum(file.stat().st_size for file in self._histories.glob("copier-*"))
 
-    def _end(self, kind: str) -> None:
+    def _end(self, kind: str, pause_s: float = 0) -> None:
         for name, process in self._clients.items():
             if name.startswith(kind):
                 process.kill()
                 process.wait()
+                time.sleep(pause_s)
 
     def _start_broker(self) -> subprocess.Popen[bytes]:
-        interval = "transaction.abort.timed.out.transaction.cleanup.interval.ms=500"
         program = ["ixion"] if self._broken is None else ["devtools.soak.broken", self._broken]
         command = [sys.executable, "-m", *program, "serve", "--port", str(self._port)]
-        options = ["--data", str(self._directory / "data"), "--set", interval]
+        options = ["--data", str(self._directory / "data")]
+        options += [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
         environment = os.environ | ({} if self._broken is None else {"PYTHONPATH": str(SOURCES)})
         log = (self._directory / "broker.log").open("ab")
         process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=log, env=environment)

@@ -22,6 +22,7 @@ def main(bootstrap: str, directory: str, name: str, topic: str, partitions: str)
             "transactional.id": name,
             "transaction.timeout.ms": 5_000,
             "message.timeout.ms": 5_000,
+            "socket.timeout.ms": 1_000,
             "log_level": 0,
         }
         producer = Producer(settings)

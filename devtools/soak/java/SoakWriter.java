@@ -26,7 +26,7 @@ public class SoakWriter {
             settings.put("transaction.timeout.ms", "5000");
             settings.put("max.block.ms", "20000");
             settings.put("delivery.timeout.ms", "5000");
-            settings.put("request.timeout.ms", "3000");
+            settings.put("request.timeout.ms", "1000");
             settings.put("linger.ms", "0");
             try (Producer<String, String> producer =
                     new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
