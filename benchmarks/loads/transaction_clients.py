@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 WARM = 500  # transactions that are not counted: a JVM is four times slower in its first hundreds
 WARM_COPIES = 20
@@ -35,36 +36,57 @@ def fill(bootstrap: str, topic: str, count: int) -> None:
     producer.flush(60)
 
 
-def copy(bootstrap: str, source: str, target: str, count: int, at_once: int) -> float:
-    """Consume, produce, commit offsets and transaction, so many records at a time: records per second."""
+def transactions_at_once(bootstrap: str, topic: str, count: int, producers: int) -> float:
+    """Transactions of one record by so many producers, each on a thread of its own: transactions per second."""
+
+    def transact(producer: Producer, many: int) -> None:
+        for _ in range(many):
+            producer.begin_transaction()
+            producer.produce(topic, value, partition=0)
+            producer.commit_transaction(30)
+
+    value = os.urandom(100)
+    settings = {"bootstrap.servers": bootstrap, "linger.ms": 0}
+    everybody = [Producer(settings | {"transactional.id": f"many-{number}"}) for number in range(producers)]
+    for producer in everybody:
+        producer.init_transactions(30)
+    with ThreadPoolExecutor(producers) as pool:
+        list(pool.map(transact, everybody, [WARM // producers] * producers))
+        begun = time.perf_counter()
+        list(pool.map(transact, everybody, [count // producers] * producers))
+        return count // producers * producers / (time.perf_counter() - begun)
+
+
+def copy(bootstrap: str, source: str, target: str, count: int, at_once: int, pause_ms: int | None) -> float:
+    """Consume, produce, commit offsets and transaction, COUNT times AT_ONCE records: records per second."""
+    name = f"copier-{at_once}-{pause_ms}"
     settings = {
         "bootstrap.servers": bootstrap,
-        "group.id": "copier",
+        "group.id": name,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
     }
     consumer = Consumer(settings)
     consumer.subscribe([source])
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "copier", "linger.ms": 0})
+    pause = {} if pause_ms is None else {"retry.backoff.ms": pause_ms}
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0, **pause})
     producer.init_transactions(30)
-    copied = rounds = counted = 0
+    counted = 0
     begun = 0.0
-    while copied < count:
-        messages = consumer.consume(at_once, 1)
-        if not messages:
-            continue
-        if rounds == WARM_COPIES:
+    for number in range(count):
+        if number == WARM_COPIES:
             begun = time.perf_counter()
+        messages: list[Message] = []
+        while len(messages) < at_once:
+            messages += consumer.consume(at_once - len(messages), 1)
         producer.begin_transaction()
         for message in messages:
             producer.produce(target, message.value(), partition=0)
         end = TopicPartition(source, 0, (messages[-1].offset() or 0) + 1)
         producer.send_offsets_to_transaction([end], consumer.consumer_group_metadata(), 30)
         producer.commit_transaction(30)
-        copied += len(messages)
-        counted += len(messages) if rounds >= WARM_COPIES else 0
-        rounds += 1
+        counted += len(messages) if number >= WARM_COPIES else 0
     taken = time.perf_counter() - begun
     consumer.close()
     return counted / taken
