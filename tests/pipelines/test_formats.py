@@ -11,6 +11,9 @@ from ixion.pipelines.errors import PipelineError
 from tests.pipelines.support import Lab, Value, column
 
 OUT = '[[sinks]]\ntype = "parquet"\npath = "out"\n'
+NULLABLE = (
+    '{"type":"record","name":"o","fields":[{"name":"id","type":["null","string"]},{"name":"n","type":["int","null"]}]}'
+)
 AVRO = '{"type":"record","name":"o","fields":[{"name":"id","type":"string"},{"name":"n","type":"int"}]}'
 
 
@@ -29,26 +32,33 @@ def avro(name: str, n: int) -> bytes:
             ["not a JSON object"] * 3 + ["not of the type in the schema: n"],
         ),
         (
-            'type = "csv"\nschema = "id STRING, n INT"\noptions = { sep = ";" }',
-            ["a;1", "b;2", "c;many"],
-            [{"id": "a", "n": 1}, {"id": "b", "n": 2}],
-            ["not a line of the schema"],
+            'type = "csv"\nschema = "id STRING, n INT"\noptions = { sep = ";", header = true }',
+            ["id;n", "a;1", '"b;\n";2\n', "c;many", "few", "too;1;many", '"open;1', "", "d;1\ne;2"],
+            [{"id": "a", "n": 1}, {"id": "b;\n", "n": 2}],
+            ["not a line of the schema"] * 6,
         ),
         (
             f"type = \"avro\"\nschema = '''{AVRO}'''",
-            [avro("a", 1), avro("b", 2), b"\xff"],
+            [avro("a", 1), avro("b", 2), b"\xff", b"", avro("cut", 1)[:-1], b"\xff\xff\xff\xff\x0f"],
             [{"id": "a", "n": 1}, {"id": "b", "n": 2}],
-            ["not a record of the Avro schema"],
+            ["not a record of the Avro schema"] * 4,
+        ),
+        (
+            f"type = \"avro\"\nschema = '''{NULLABLE}'''",
+            [b"\x02" + avro("a", 0)[:2] + b"\x00\x04", b"\x00\x02", b"\x02", b""],
+            [{"id": "a", "n": 2}, {"id": None, "n": None}],
+            ["not a record of the Avro schema"] * 2,
         ),
         ('type = "text"', ["a", "ü", None], [{"value": "a"}, {"value": "ü"}, {"value": None}], []),
         ('type = "bytes"', [b"\x00\xff", None], [{"value": b"\x00\xff"}, {"value": None}], []),
     ],
-    ids=["json", "csv", "avro", "text", "bytes"],
+    ids=["json", "csv", "avro", "avro-of-nulls", "text", "bytes"],
 )
 def test_a_format(lab: Lab, declared: str, sent: list[Value], rows: list[dict[str, Any]], bad: list[str]) -> None:
     lab.send(*sent)
     figures = lab.run(f"[format]\n{declared}\n{OUT}")
     assert (figures.rows_in, figures.rows_out, figures.quarantined) == (len(sent), len(rows), len(bad))
+    assert figures.dropped == len(sent) - len(rows) - len(bad)  # the header of CSV
     assert sorted(lab.rows(), key=str) == sorted(rows, key=str)
     quarantine = lab.rows("out_quarantine")
     assert sorted(row["reason"] for row in quarantine) == bad
@@ -71,6 +81,16 @@ def test_a_schema_is_inferred_once_and_then_kept(lab: Lab) -> None:
     assert set(lab.rows()[0]) == {"id", "price"}
     assert len(lab.rows()) == 21
     assert [row["reason"] for row in lab.rows("out_quarantine")] == ["not of the type in the schema: price"]
+
+
+def test_a_csv_schema_is_inferred_from_the_lines_that_fit(lab: Lab) -> None:
+    lab.send("id;price;note", 'a;1;"semi;colon"', 'b;2.5;"two\nlines"', *(f"{n};{n};x" for n in range(20)))
+    lab.send("few", "many;1;2;3", "odd;free;x", "id;price;note")
+    text = f'[format]\ntype = "csv"\noptions = {{ header = true, sep = ";" }}\n{OUT}'
+    assert lab.pipeline(text).check(lab.spark).schema == "`id` string, `price` double, `note` string"
+    figures = lab.run(text)
+    assert (figures.rows_out, figures.dropped, figures.quarantined) == (22, 2, 3)
+    assert {"id": "b", "price": 2.5, "note": "two\nlines"} in lab.rows()
 
 
 def test_nothing_to_infer_from_is_said(lab: Lab) -> None:

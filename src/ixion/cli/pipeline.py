@@ -85,6 +85,7 @@ def sample(
 @app.command()
 def status(
     file: File,
+    conf: Conf = None,
     as_json: AsJson = False,
     prometheus: Annotated[bool, typer.Option("--prometheus", help="In Prometheus' text format.")] = False,
 ) -> None:
@@ -94,7 +95,7 @@ def status(
     from ixion.pipelines.figures import total
 
     with guarded(False):
-        spec, batches = history_of(file)
+        spec, batches = history_of(file, conf)
         if prometheus:
             typer.echo(prometheus_text(spec.name, total(batches)), nl=False)
         elif as_json:
@@ -108,13 +109,14 @@ def status(
 def history(
     file: File,
     last: Annotated[int, typer.Option(min=1, help="How many batches.")] = 20,
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """The last batches, one a line."""
     from ixion.cli.pipeline_run import guarded, history_of
 
     with guarded(False):
-        _, batches = history_of(file)
+        _, batches = history_of(file, conf)
         for batch in batches[-last:]:
             typer.echo(json.dumps(batch.to_json()) if as_json else f"{batch.ended}  {batch.line()}")
         if not batches and not as_json:

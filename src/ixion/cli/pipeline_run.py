@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from ixion.pipelines.broker_address import need_reachable
-from ixion.pipelines.checkpoint import open_checkpoint
+from ixion.pipelines.checkpoint import is_here, open_checkpoint
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.figures import BatchFigures, RunFigures, total
 from ixion.pipelines.spec import PipelineSpec, load_spec
@@ -53,18 +53,28 @@ class Job:
     pipeline: Pipeline
     spark: Any
 
-    def __init__(self, file: Path, master: str | None, conf: list[str] | None, jars: str, verbose: bool) -> None:
+    def __init__(
+        self,
+        file: Path,
+        master: str | None,
+        conf: list[str] | None,
+        jars: str,
+        verbose: bool,
+        *,
+        reach_broker: bool = True,
+    ) -> None:
         self._file: Final = file
         self._master: Final = master
         self._conf: Final = _pairs(conf or [])
         self._jars: Final = tuple(jar for jar in jars.split(",") if jar)
         self._verbose: Final = verbose
+        self._reach_broker: Final = reach_broker
         self._stack: Final = ExitStack()
 
     def __enter__(self) -> Job:
         spec = load_spec(self._file)
-        # Before Spark, which takes seconds to start.
-        need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
+        if self._reach_broker:  # before Spark, which takes seconds to start
+            need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
         try:
             from ixion.pipelines.pipeline import Pipeline
         except ImportError:
@@ -195,9 +205,13 @@ def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterato
         yield f"next offset {topic}: " + ", ".join(f"{number}: {offset:,}" for number, offset in partitions.items())
 
 
-def history_of(file: Path) -> tuple[PipelineSpec, list[BatchFigures]]:
+def history_of(file: Path, conf: list[str] | None) -> tuple[PipelineSpec, list[BatchFigures]]:
+    """Spark is started only to reach a checkpoint that is not on this machine."""
     spec = load_spec(file)
-    return spec, open_checkpoint(spec.checkpoint).history()
+    if is_here(spec.checkpoint):
+        return spec, open_checkpoint(spec.checkpoint).history()
+    with Job(file, "local[1]", conf, "", False, reach_broker=False) as job:
+        return spec, job.pipeline.checkpoint(job.spark).history()
 
 
 def _many(count: int, noun: str) -> str:

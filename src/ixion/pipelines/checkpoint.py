@@ -6,14 +6,18 @@ batches.
 <checkpoint>/ixion/topics.json                      the ids of the topics that were read
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
 <checkpoint>/ixion/history/000000012.json           figures of a batch
-<checkpoint>/ixion/lock                             held while the pipeline runs (on this machine)
+<checkpoint>/ixion/lock                             held while the pipeline runs
+
+If the checkpoint is not on this machine, the lock is a file in this machine's folder for temporary files.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -79,7 +83,9 @@ class Checkpoint:
     def claim(self, spec: PipelineSpec) -> None:
         """Refuses the checkpoint of another pipeline, and remembers whose this is."""
         self.refuse_foreign(spec)
-        self._store.write(f"{self._own}/owner.json", json.dumps(_owner(spec)))
+        path = f"{self._own}/owner.json"
+        if not self._store.exists(path):
+            self._store.write(path, json.dumps(_owner(spec)))
 
     def refuse_foreign(self, spec: PipelineSpec) -> None:
         path = f"{self._own}/owner.json"
@@ -136,16 +142,12 @@ class Checkpoint:
 
     @contextmanager
     def locked(self, jvm: int = 0) -> Iterator[None]:
-        """Against a second run on this machine; elsewhere Spark notices when two write one checkpoint.
+        """Against a second run on this machine; from elsewhere, Spark notices when two write one checkpoint.
 
         JVM is the process in which Spark runs. When a run is killed, its JVM notices a moment later, and may finish a
         write until then; the next run waits for its end, so that it sees all that the old one did.
         """
-        if not isinstance(self._store, LocalFiles):
-            yield
-            return
-        os.makedirs(self._own, exist_ok=True)
-        with open(f"{self._own}/lock", "a+") as handle:
+        with open(self._lock(), "a+") as handle:
             handle.seek(0)
             pid, _, old_jvm = handle.read().strip().partition(" ")
             try:
@@ -159,6 +161,13 @@ class Checkpoint:
             handle.flush()
             yield
 
+    def _lock(self) -> str:
+        if isinstance(self._store, LocalFiles):
+            os.makedirs(self._own, exist_ok=True)
+            return f"{self._own}/lock"
+        name = hashlib.sha256(self.path.encode()).hexdigest()[:16]
+        return os.path.join(tempfile.gettempdir(), f"ixion-{os.getuid()}-{name}.lock")
+
     def _history(self, number: int) -> str:
         return f"{self._own}/history/{number:09d}.json"
 
@@ -168,13 +177,17 @@ class Checkpoint:
         return PipelineError(f"the checkpoint {self.path} belongs to {owner}{read}", hint=hint)
 
 
+def is_here(path: str) -> bool:
+    """Whether PATH is a folder of this machine, which is reached without Spark."""
+    return "://" not in path.removeprefix("file://")
+
+
 def open_checkpoint(path: str, elsewhere: Store | None = None) -> Checkpoint:
     """ELSEWHERE reads and writes what is not on this machine."""
-    local = path.removeprefix("file://")
-    if "://" not in local:
-        return Checkpoint(local, LocalFiles())
+    if is_here(path):
+        return Checkpoint(path.removeprefix("file://"), LocalFiles())
     if elsewhere is None:
-        raise PipelineError(f"{path} is not on this machine, and there is no Spark to reach it")
+        raise PipelineError(f"the checkpoint {path} is not on this machine, and there is no Spark to reach it")
     return Checkpoint(path, elsewhere)
 
 

@@ -38,8 +38,9 @@ def json_reason(schema: T.StructType, text: Column, data: Column, bad: str, drif
     return reason
 
 
-def csv_reason(bad: Column, drift: DriftSpec) -> Column:
-    return unreadable_reason(bad.isNotNull(), "not a line of the schema", drift)
+def csv_reason(text: Column, bad: Column, drift: DriftSpec) -> Column:
+    """Spark takes an empty line for one of nulls."""
+    return unreadable_reason(bad.isNotNull() | (text == ""), "not a line of the schema", drift)
 
 
 def unreadable_reason(unread: Column, words: str, drift: DriftSpec) -> Column:

@@ -25,14 +25,16 @@ class Files:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        stream = self._system(path).create(self._path(path), True)
-        stream.write(bytearray(text.encode()))
-        stream.close()
+        """In place of what is there. After a crash the old text may be gone already; half a text is never there."""
+        self.remove(path)
+        self.write_new(path, text)
 
     def write_new(self, path: str, text: str) -> None:
         """PATH, which does not exist yet, then holds all of TEXT or, after a crash, still does not exist."""
         unfinished = f"{path}.unfinished"
-        self.write(unfinished, text)
+        stream = self._system(unfinished).create(self._path(unfinished), True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
         self.rename(unfinished, path)
 
     def rename(self, old: str, new: str) -> None:

@@ -9,6 +9,7 @@ bad one; it becomes a row of nulls unless told otherwise.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from ixion.pipelines.columns import EXTRA, HIDDEN, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import csv_reason, json_reason, unreadable_reason
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 
+HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
 _DATA: Final = "_data"
 _BAD: Final = "_bad_text"  # where Spark puts a text that it could not read
 
@@ -52,6 +54,8 @@ def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str]) ->
     record = F.struct(*(_record_field(frame, name) for name in RECORD_TYPES))
     if spec.tombstones == "drop":
         record = F.when(~tombstone, record)
+    if spec.has_header:
+        record = F.when(F.coalesce(reason != HEADER, F.lit(True)), record)
     return with_data.select(
         *fields, *(meta_column(name) for name in include), reason.alias(REASON), record.alias(RECORD)
     )
@@ -102,9 +106,19 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
 def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
     ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
-    data = F.from_csv(F.col("value").cast("string"), f"{ddl}, {_BAD} STRING", {**_permissive(), **spec.options})
+    text = csv_line(F.col("value"))
+    data = F.from_csv(text, f"{ddl}, {_BAD} STRING", {**_permissive(), **spec.options})
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
-    return frame.withColumn(_DATA, data), fields, csv_reason(F.col(f"{_DATA}.{_BAD}"), spec.drift)
+    reason = csv_reason(text, F.col(f"{_DATA}.{_BAD}"), spec.drift)
+    if spec.has_header:
+        names = spec.separator.join(field.name for field in schema.fields)
+        reason = F.when(F.translate(text, spec.options.get("quote", '"'), "") == names, F.lit(HEADER)).otherwise(reason)
+    return frame.withColumn(_DATA, data), fields, reason
+
+
+def csv_line(value: Column) -> Column:
+    """Many senders leave the end of the line on; inside of quotes it belongs to the text."""
+    return F.rtrim(value.cast("string"), F.lit("\r\n"))
 
 
 def _avro(frame: DataFrame, spec: FormatSpec) -> Parsed:
@@ -115,11 +129,29 @@ def _avro(frame: DataFrame, spec: FormatSpec) -> Parsed:
     with_data = frame.withColumn(_DATA, data)
     names = with_data.select(f"{_DATA}.*").columns
     fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
-    # Spark's reader gives a record of nulls where it can read nothing.
+    # Spark's reader gives a record of nulls where it can read nothing; where a record may be all nulls, its bytes tell.
     unread = F.lit(True)
     for name in names:
         unread = unread & F.col(f"{_DATA}.`{name}`").isNull()
+    nulls = all_nulls(spec.schema)
+    if nulls is not None:
+        unread = unread & (F.col("value") != F.lit(nulls))
     return with_data, fields, unreadable_reason(unread, "not a record of the Avro schema", spec.drift)
+
+
+def all_nulls(schema: str) -> bytes | None:
+    """How Avro writes a record of SCHEMA whose fields are all null; None if there can be none.
+
+    A field that may be null is a union; before its value stands the number of its branch, twice as large.
+    """
+    encoded = b""
+    for field in json.loads(schema).get("fields", ()):
+        kind = field["type"]
+        if isinstance(kind, list) and "null" in kind:
+            encoded += bytes([2 * kind.index("null")])
+        elif kind != "null":
+            return None
+    return encoded
 
 
 def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike

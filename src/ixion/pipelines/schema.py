@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -13,6 +16,7 @@ from pyspark.sql import types as T
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.source import read_source
+from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
 SAMPLE: Final = 1000  # records that are looked at
@@ -45,7 +49,7 @@ def infer_schema(spark: SparkSession, spec: PipelineSpec) -> str:
 
 def _of_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
     """All objects at once as the elements of one array, so that their types are merged."""
-    objects = typical(texts)
+    objects = typical(texts, _object)
     if not objects:
         return None
     ddl = spark.range(1).select(F.schema_of_json(F.lit(f"[{','.join(objects)}]"))).collect()[0][0]
@@ -58,18 +62,37 @@ def _of_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
 
 
 def _of_csv(spark: SparkSession, spec: PipelineSpec, lines: list[str]) -> T.StructType | None:
-    if not lines:
+    """With a header, the first line gives the names and is no example. Most lines have the right number of fields."""
+    lines = [line.rstrip("\r\n") for line in lines]
+    header = lines[:1] if spec.format.has_header else []
+    examples = {line: fields for line in lines if line not in header and (fields := _fields(line, spec.format))}
+    if not examples:
         return None
-    options = {"inferSchema": "true", **spec.format.options}
-    rows: Any = spark.sparkContext.parallelize(lines, 1)  # which `csv` takes, though its types do not say so
-    return spark.read.options(**options).csv(rows).schema
+    ((usual, _),) = Counter(len(fields) for fields in examples.values()).most_common(1)
+    sound = typical([line for line, fields in examples.items() if len(fields) == usual], examples.get)
+    # Which `csv` takes, though its types do not say so.
+    rows: Any = spark.sparkContext.parallelize([*header, *sound], 1)
+    return spark.read.options(**{"inferSchema": "true", **spec.format.options}).csv(rows).schema
 
 
-def typical(texts: list[str]) -> list[str]:
-    """The JSON objects of TEXTS without the odd ones, whose wrong types would make a column of numbers one of text."""
-    objects = {text: value for text in texts if (value := _object(text)) is not None}
+def _fields(line: str, spec: FormatSpec) -> dict[str, object]:
+    """By their numbers; none if the line cannot be read."""
+    text = io.StringIO(line, newline="")
+    try:
+        (row,) = csv.reader(text, delimiter=spec.separator, quotechar=spec.options.get("quote", '"'), strict=True)
+    except (csv.Error, TypeError, ValueError):  # also more than one line, and separators of several characters
+        return {}
+    return {str(number): _typed(field) for number, field in enumerate(row)}
+
+
+def typical(texts: list[str], read: Callable[[str], dict[str, object] | None]) -> list[str]:
+    """TEXTS without the odd ones, whose wrong types would make a column of numbers one of text.
+
+    READ gives the fields of a text, None if it cannot be read. Odd is a type that few values of its field have.
+    """
+    found = {text: value for text in texts if (value := read(text)) is not None}
     kinds: dict[str, Counter[str]] = {}
-    for value in objects.values():
+    for value in found.values():
         for name, item in value.items():
             if item is not None:
                 kinds.setdefault(name, Counter())[_kind(item)] += 1
@@ -80,7 +103,7 @@ def typical(texts: list[str]) -> list[str]:
         if count < RARE * counter.total()
     }
     return [
-        text for text, value in objects.items() if not any((name, _kind(item)) in rare for name, item in value.items())
+        text for text, value in found.items() if not any((name, _kind(item)) in rare for name, item in value.items())
     ]
 
 
@@ -90,6 +113,14 @@ def _object(text: str) -> dict[str, object] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _typed(text: str) -> object:
+    """None for an empty field, a number if it is one, else the text."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
 
 
 def _kind(value: object) -> str:

@@ -35,6 +35,16 @@ class FormatSpec:
     options: Mapping[str, str] = field(default_factory=dict)  # of Spark's from_json, from_csv or from_avro
 
     @property
+    def has_header(self) -> bool:
+        """Whether lines of CSV that name the columns are among the records."""
+        return self.type == "csv" and self.options.get("header", "false").lower() == "true"
+
+    @property
+    def separator(self) -> str:
+        """Between the fields of CSV."""
+        return self.options.get("sep", self.options.get("delimiter", ",")).replace("\\t", "\t")
+
+    @property
     def inferred(self) -> bool:
         return self.schema is None and self.type in _INFERRED
 

@@ -1,0 +1,67 @@
+"""Checkpoint and tables on a file system with a scheme of its own: viewfs, mounted on a folder of the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spec import read_spec
+from tests.pipelines.support import Lab, column, parquet_rows
+
+KINDS = ("parquet", "delta", "iceberg")
+
+
+class CrashError(Exception):
+    """Stands for the end of the process: nothing after it is done."""
+
+
+def test_run_crash_and_run_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ixion.pipelines import Pipeline
+    from ixion.pipelines.batch import BatchWriter
+    from ixion.pipelines.session import jvm_pid
+
+    (lab.folder / "mounted").mkdir()
+    context: Any = lab.spark.sparkContext
+    mount = f"fs.viewfs.mounttable.{lab.topic}.link./lake"
+    context._jsc.hadoopConfiguration().set(mount, f"file://{lab.folder}/mounted")
+    lake = f"viewfs://{lab.topic}/lake"
+    text = f"""
+checkpoint = "{lake}/state"
+[source]
+bootstrap = "{lab.bootstrap}"
+topics = ["{lab.topic}"]
+include = ["offset"]
+[format]
+type = "csv"
+""" + "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{lake}/{kind}"\n' for kind in KINDS)
+    pipeline = Pipeline(read_spec(text, file="far.toml", folder=lab.folder))
+    lab.send(*(f"{n},{n % 2}" for n in range(10)), "broken")
+    real = BatchWriter._write
+
+    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
+        real(self, *arguments)
+        raise CrashError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchWriter, "_write", write_and_crash)
+        with pytest.raises(PipelineError):
+            pipeline.run(lab.spark)
+    lab.send("10,0")
+    assert [batch.batch for batch in pipeline.checkpoint(lab.spark).history()] == []
+    pipeline.run(lab.spark)
+    assert pipeline.check(lab.spark).schema == "`_c0` int, `_c1` int"  # kept there too
+    assert [batch.rows_in for batch in pipeline.checkpoint(lab.spark).history()] == [0, 1]
+    with (
+        pipeline.checkpoint(lab.spark).locked(jvm_pid(lab.spark)),
+        pytest.raises(PipelineError, match="running already"),
+    ):
+        pipeline.run(lab.spark)
+
+    for kind in KINDS:
+        rows = [row.asDict() for row in lab.spark.read.format(kind).load(f"{lake}/{kind}").collect()]
+        assert column(rows, "_c0") == list(range(11)), kind
+    assert [row["value"] for row in parquet_rows(Path(lab.folder / "mounted/parquet_quarantine"))] == [b"broken"]
+    assert not (lab.folder / ".ixion").exists()
