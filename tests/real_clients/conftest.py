@@ -6,6 +6,7 @@ import pytest
 
 from ixion.testing import Broker
 from tests.real_clients.drivers import DRIVERS, Driver
+from tests.real_clients.toolbox import ToolBox
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +27,10 @@ def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]
     broker.create_topic(name)
     return name
+
+
+@pytest.fixture(scope="package")
+def box() -> Iterator[ToolBox]:
+    """Kafka 4.3's tools, one JVM for all tests of this package."""
+    with ToolBox() as tools:
+        yield tools

@@ -25,12 +25,6 @@ CONFIG = "kafka.admin.ConfigCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
-@pytest.fixture(scope="module")
-def box() -> Iterator[ToolBox]:
-    with ToolBox() as tools:
-        yield tools
-
-
 class Tools:
     def __init__(self, box: ToolBox, broker: Broker, directory: Path) -> None:
         self._box = box

@@ -1,4 +1,4 @@
-"""Groups of Java's own consumers, old protocol and new, and Kafka's own tool to look at groups and change them."""
+"""Groups of Java's own consumers, old protocol and new; what is stored of them is read by Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(
 
 SOURCE = Path(__file__).parent / "java" / "Groups.java"
 OPTIONS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SETTINGS = {
     "group.min.session.timeout.ms": 500,
     "group.consumer.min.heartbeat.interval.ms": 100,
@@ -55,26 +54,6 @@ def test_consumers(clients: str) -> None:
         fill(broker)
         said = run_java("Groups", broker.bootstrap, classpath=f"{classes}:{jars}", options=OPTIONS, timeout_s=150)
     assert said == EXPECTED
-
-
-def test_the_tool_of_kafka() -> None:
-    jars = need("kafka-4.3.0")
-    with Broker(SETTINGS) as broker:
-        fill(broker)
-        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
-        consumer.commit(offsets=[TopicPartition("t", number, 4) for number in range(4)], asynchronous=False)
-        consumer.close()
-
-        def tool(*arguments: str) -> list[list[str]]:
-            given = ["--bootstrap-server", broker.bootstrap, *arguments]
-            said = run_java(TOOL, *given, classpath=jars, options=OPTIONS, timeout_s=60)
-            return [line.split() for line in said.splitlines() if line.strip()]
-
-        _, *rows = tool("--describe", "--group", "g")
-        assert [row[:6] for row in rows] == [["g", "t", str(number), "4", "10", "6"] for number in range(4)]
-        _, *rows = tool("--reset-offsets", "--group", "g", "--topic", "t:1", "--to-latest", "--execute")
-        assert rows == [["g", "t", "1", "10"]]
-        assert "successful." in tool("--delete", "--group", "g")[0]
 
 
 @pytest.mark.parametrize(

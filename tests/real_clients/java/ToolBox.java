@@ -8,6 +8,8 @@ import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.core.config.Configurator;
 
 /**
  * Kafka's command line tools, many of them in one JVM. A line on standard input is a class and its arguments, with tabs
@@ -64,6 +66,8 @@ public final class ToolBox {
         Switch printed = new Switch();
         System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
         System.setErr(System.out);
+        // A tool that ends early leaves its client behind, which goes on to look for a broker that may be gone.
+        Configurator.setLevel("org.apache.kafka.clients.NetworkClient", Level.ERROR);
         Exit.setExitProcedure(printed::end);
         Exit.setHaltProcedure(printed::end);
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
