@@ -6,8 +6,13 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ixion.cli.main import build_kind
+
+# How long an example takes says more about what else the machine has to do than about the code.
+settings.register_profile("ixion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ixion")
 
 
 def pytest_configure(config: pytest.Config) -> None:
