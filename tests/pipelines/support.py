@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from devtools import jars
+from devtools.jvm import QUICK
 from ixion.pipelines.spec import read_spec
 
 if TYPE_CHECKING:
@@ -24,16 +25,22 @@ SMALL = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they start much faster so
+    "spark.driver.extraJavaOptions": " ".join(QUICK),
     "spark.python.worker.faulthandler.enabled": "false",
+}
+OUR_JARS = {
+    "kafka": ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2"),
+    "avro": ("spark-avro",),
+    "delta": ("delta-",),
+    "iceberg": ("iceberg-",),
 }
 Value = str | bytes | dict[str, Any] | None
 
 
-def spark_jars() -> tuple[str, ...]:
-    """As `--jars` takes them, without those that pyspark brings in other versions."""
+def spark_jars(*formats: str) -> tuple[str, ...]:
+    """As `--jars` takes them, without those that pyspark brings in other versions; for all formats or these."""
     folder = Path(jars.classpath(JARS).partition(":")[0])
-    ours = ("spark-", "kafka-clients", "commons-pool2", "delta-", "iceberg-")
+    ours = tuple(start for name, starts in OUR_JARS.items() if name in (formats or OUR_JARS) for start in starts)
     return tuple(str(path) for path in sorted(folder.glob("*.jar")) if path.name.startswith(ours))
 
 

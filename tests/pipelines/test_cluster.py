@@ -7,12 +7,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from devtools.jvm import QUICK
 from devtools.kafka import free_port
 from ixion.testing import Broker
 from tests.pipelines.support import SMALL, parquet_rows, send, spark_jars
@@ -33,21 +34,31 @@ def step(frame):
 
 
 @contextmanager
-def spark_process(name: str, *arguments: str, output: Path, ready: str) -> Iterator[None]:
+def spark_process(name: str, *arguments: str, output: Path) -> Iterator[Callable[[str], None]]:
+    """A function that waits until the process has logged what a pattern matches."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(QUICK),
+    }
     with output.open("wb") as log:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
+
+    def wait_for(said: str) -> None:
         end = time.monotonic() + 90
-        while not re.search(ready, output.read_text()):
+        while not re.search(said, output.read_text()):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < end, output.read_text()
             time.sleep(0.1)
-        yield
+
+    try:
+        yield wait_for
     finally:
         process.terminate()
         process.wait(30)
@@ -59,15 +70,16 @@ def master(spark_parts: None, tmp_path: Path) -> Iterator[str]:
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
         place = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        stack.enter_context(
-            spark_process("master.Master", *place, output=tmp_path / "master.log", ready="New state: ALIVE")
-        )
+        log = tmp_path / "master.log"
+        stack.enter_context(spark_process("master.Master", *place, output=log))("New state: ALIVE")
+        workers = []
         for number in range(2):
             words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "700m", "--webui-port", "0")
             work = ("--work-dir", str(tmp_path / f"worker-{number}"), url)
             log = tmp_path / f"worker-{number}.log"
-            ready = "Successfully registered"
-            stack.enter_context(spark_process("worker.Worker", *words, *work, output=log, ready=ready))
+            workers.append(stack.enter_context(spark_process("worker.Worker", *words, *work, output=log)))
+        for wait_for in workers:
+            wait_for("Successfully registered")
         yield url
 
 
@@ -97,13 +109,14 @@ path = "out"
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.executor.extraJavaOptions": " ".join(QUICK),
         "spark.ui.enabled": "false",
         "spark.locality.wait": "0",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [sys.executable, "-m", "ixion", "pipeline", "run", str(file), "--master", master]
-    command += ["--jars", ",".join(spark_jars()), *conf]
+    command += ["--jars", ",".join(spark_jars("kafka")), *conf]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     rows = parquet_rows(tmp_path / "out")

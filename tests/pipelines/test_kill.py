@@ -7,14 +7,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devtools.kafka import free_port
+from tests.pipelines.processes import Served, command, run_command
 from tests.pipelines.support import SMALL, Lab, parquet_rows, send, spark_jars
 
 PIPELINE = """
@@ -40,36 +40,6 @@ path = "iceberg"
 """
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "ixion", *words]
-
-
-def run_command(file: Path, *more: str) -> list[str]:
-    conf = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
-    return command("pipeline", "run", str(file), "--jars", ",".join(spark_jars()), *conf, *more)
-
-
-class Served:
-    """`ixion serve` in a process of its own."""
-
-    def __init__(self, data: Path) -> None:
-        self.port = free_port()
-        self.data = data
-        self.start()
-
-    def start(self) -> None:
-        words = command("serve", "--data", str(self.data), "--port", str(self.port))
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        assert "ready" in self.process.stdout.readline()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
 @pytest.fixture
 def served(spark_parts: None, tmp_path: Path) -> Iterator[Served]:
     broker = Served(tmp_path / "data")
@@ -87,7 +57,7 @@ def batches(process: subprocess.Popen[str]) -> Iterator[int]:
 
 @pytest.mark.timeout(400)  # three runs of a Spark of their own, with three tables each
 def test_kill_9_of_the_driver_and_of_the_broker(served: Served, lab: Lab) -> None:
-    bootstrap = f"127.0.0.1:{served.port}"
+    bootstrap = served.bootstrap
     file = lab.folder / "numbers.toml"
     file.write_text(PIPELINE.replace("BOOTSTRAP", bootstrap))
 
@@ -193,7 +163,7 @@ path = "out"
     file = lab.folder / "p.toml"
     file.write_text(text)
     lab.send(*({"n": n} for n in range(50)))
-    words = run_command(file, "--follow")
+    words = run_command(file, "--follow", formats=("kafka",))
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
         _until(lambda: any((lab.folder / ".ixion/p/offsets").glob("[0-9]*")))
         _until(lambda: any(lab.folder.glob(".out.staging/p/*/*/*")))  # the first batch is being written
@@ -209,8 +179,6 @@ path = "out"
 
 
 def _until(condition: Any, seconds: float = 90) -> None:
-    import time
-
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come"
@@ -222,7 +190,7 @@ def test_the_commands_from_the_first_file_to_the_first_rows(served: Served, tmp_
     """init, check, run as a newcomer types them; the file is run as it is but for the port."""
     environment = {**os.environ, "COLUMNS": "200"}
     conf = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
-    conf += ["--jars", ",".join(spark_jars())]
+    conf += ["--jars", ",".join(spark_jars("kafka"))]
 
     def ixion(*words: str) -> str:
         name, *options = words
@@ -233,7 +201,7 @@ def test_the_commands_from_the_first_file_to_the_first_rows(served: Served, tmp_
 
     file = tmp_path / "orders.toml"
     ixion("init")
-    file.write_text(file.read_text().replace("localhost:9092", f"127.0.0.1:{served.port}"))
+    file.write_text(file.read_text().replace("localhost:9092", served.bootstrap))
     assert "no partition yet" in ixion("check", *conf)
     assert "sent 300 events to orders" in ixion("sample", "--count", "300", *conf)
     said = ixion("run", *conf)
