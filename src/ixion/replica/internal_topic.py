@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from ixion.log.append import Origin
@@ -72,8 +73,12 @@ class InternalTopic:
         await self._create(self.name)
 
 
+@lru_cache(maxsize=10_000)
 def java_hash(text: str) -> int:
-    """Java's String.hashCode, on which Kafka's placement of groups rests: UTF-16 units, 32 bits with sign."""
+    """Java's String.hashCode, on which Kafka's placement of groups rests: UTF-16 units, 32 bits with sign.
+
+    Remembered, because it is computed character by character and the same few names come all the time.
+    """
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
