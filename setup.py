@@ -36,6 +36,11 @@ HOT = (
     *("replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/fetch_session.py", "apis/k00_produce.py", "apis/k01_fetch.py"),
     *("apis/leaders.py",),
+    # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
+    *("protocol/storage.py", "apis/k08_offset_commit.py"),
+    *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
+    *("coordinators/group/shard.py", "coordinators/group/shards.py", "coordinators/group/classic/[!_s]*.py"),
+    *("coordinators/group/classic/subscriptions.py", "coordinators/group/classic/sync.py"),
 )
 SOURCE = Path("src/ixion")
 
