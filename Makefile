@@ -3,8 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
+# Two processes share the tests, a file at a time and in order: many wait for a JVM or another process. pytest alone
+# runs them one by one.
+WORKERS ?= 2
+SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd check format support bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake check format support bench lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -15,10 +20,10 @@ run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 test: test-compiled test-interpreted ## run the tests, compiled and then interpreted
 
 test-compiled: .venv/.built
-	IXION_EXPECT=compiled $(BIN)/python -m pytest $(ARGS)
+	IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-interpreted: .venv/.built
-	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(ARGS)
+	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a log, for minutes
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
@@ -33,6 +38,9 @@ soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by ki
 
 soak-crowd: .venv/.built ## ten thousand idle connections and 500 slow readers; memory, and what others have to wait
 	$(BIN)/python -m tests.crowd.soak $(ARGS)
+
+soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once
+	$(BIN)/python -m tests.pipelines.soak $(ARGS)
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
