@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.session import close_session
 from tests.pipelines.processes import Served, command, run_command
 from tests.pipelines.support import SMALL, Lab, parquet_rows, send, spark_jars
 
@@ -106,8 +108,6 @@ def test_a_python_worker_that_dies_is_named_and_nothing_is_lost(lab: Lab) -> Non
         "def step(frame):\n"
         "    return frame.withColumn('n', once_only('n'))\n"
     )
-    from ixion.pipelines.errors import PipelineError
-
     text = """
 [format]
 type = "json"
@@ -124,6 +124,20 @@ path = "out"
     assert caught.value.retry
     lab.run(text)
     assert sorted(row["n"] for row in lab.rows()) == list(range(20))
+
+
+@pytest.mark.parametrize("kind", ["refused", "cut off"])
+def test_a_jvm_that_was_killed_is_named(kind: str) -> None:
+    protocol = pytest.importorskip("py4j.protocol")
+
+    class Gone:
+        def stop(self) -> None:
+            raise ConnectionRefusedError if kind == "refused" else protocol.Py4JNetworkError("the answer is empty")
+
+    gone: Any = Gone()
+    with pytest.raises(PipelineError, match="the JVM of Spark has gone") as caught:
+        close_session(gone)
+    assert caught.value.retry
 
 
 SLOW = """

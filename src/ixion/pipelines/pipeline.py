@@ -19,7 +19,7 @@ from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.schema import settle_schema
-from ixion.pipelines.session import jvm_pid, open_session
+from ixion.pipelines.session import close_session, jvm_pid, open_session
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.durations import spark_interval
@@ -80,7 +80,7 @@ class Pipeline:
         try:
             yield spark
         finally:
-            spark.stop()
+            close_session(spark)
 
     def check(self, spark: SparkSession) -> Plan:
         """Settings, topics, schema and SQL are looked at; nothing is written."""

@@ -81,6 +81,17 @@ def open_session(
     return session
 
 
+def close_session(spark: SparkSession) -> None:
+    """Whatever else is being reported: if the JVM was killed, that is why."""
+    from py4j.protocol import Py4JError
+
+    try:
+        spark.stop()
+    except (Py4JError, OSError):
+        hint = "run again: the batch it worked on is taken up again, nothing is lost and nothing is written twice"
+        raise PipelineError("the JVM of Spark has gone", hint=hint, retry=True) from None
+
+
 def jvm_pid(spark: SparkSession) -> int:
     jvm: Any = spark.sparkContext._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())
