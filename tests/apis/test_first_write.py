@@ -50,6 +50,14 @@ def test_a_newer_client_adds_by_writing(raw: Raw) -> None:
     assert produce(raw, "adds", batch(producer_id, epoch + 1), number=1) == "NONE"
 
 
+def test_the_second_record_does_not_overtake_the_first(raw: Raw) -> None:
+    producer_id, epoch = init(raw, "overtakes")
+    assert produce(raw, "overtakes", batch(producer_id, epoch, 1)) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert describe_transactions(raw, "overtakes")[0].transaction_state == "Empty"
+    assert produce(raw, "overtakes", batch(producer_id, epoch, 0)) == "NONE"
+    assert produce(raw, "overtakes", batch(producer_id, epoch, 1)) == "NONE"
+
+
 def test_whoever_names_no_transactional_id_may_not(raw: Raw) -> None:
     producer_id, epoch = init(raw, "nameless")
     for name in (None, ""):

@@ -14,7 +14,7 @@ from functools import partial
 from time import perf_counter_ns
 
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
-from ixion.coordinators.txn.verification import Verified
+from ixion.coordinators.txn.verification import Verified, produce_client
 from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
@@ -100,8 +100,14 @@ def verify(
     version: int,
     done: Verified,
 ) -> None:
-    """`done` is given a code for each partition that had to be asked about; all others may be written to."""
+    """`done` is given a code for each partition that had to be asked about; all others may be written to.
+
+    With an epoch per transaction the first record that a producer ever writes to a partition has sequence 0. Another
+    one has overtaken it: the first was refused a moment ago, and comes again. (A producer that the partition knows is
+    held to its sequence by the log.)
+    """
     first_writes: list[Key] = []
+    overtaking: dict[Key, ErrorCode] = {}
     producers: set[tuple[int, int]] = set()
     for topic, number, records in entries:
         if is_transactional(records):
@@ -109,7 +115,11 @@ def verify(
             producer_id, epoch = int(batch.producer_id), int(batch.producer_epoch)
             producers.add((producer_id, epoch))
             if not is_open(replicas, (topic, number), producer_id, epoch):
-                first_writes.append((topic, number))
+                begins = batch.base_sequence <= 0 or not produce_client(version).adds
+                if not begins and not is_known(replicas, (topic, number), producer_id):
+                    overtaking[topic, number] = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+                else:
+                    first_writes.append((topic, number))
     if len(producers) > 1:
         done(dict.fromkeys([(topic, number) for topic, number, _ in entries], ErrorCode.INVALID_PRODUCER_ID_MAPPING))
     elif not transactional_id:
@@ -118,9 +128,11 @@ def verify(
         done(dict.fromkeys([(topic, number) for topic, number, _ in entries], code))
     elif first_writes:
         ((producer_id, epoch),) = producers
-        transactions.verify_produce(transactional_id, producer_id, epoch, first_writes, version, done)
+        transactions.verify_produce(
+            transactional_id, producer_id, epoch, first_writes, version, lambda codes: done(codes | overtaking)
+        )
     else:
-        done({})
+        done(overtaking)
 
 
 def is_open(replicas: ReplicaManager, key: Key, producer_id: int, epoch: int) -> bool:
@@ -130,3 +142,9 @@ def is_open(replicas: ReplicaManager, key: Key, producer_id: int, epoch: int) ->
         return True
     entry = partition.log.producers.producers.get(producer_id)
     return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+
+
+def is_known(replicas: ReplicaManager, key: Key, producer_id: int) -> bool:
+    """Whether the partition has heard of the producer."""
+    partition = replicas.partitions.get(key)
+    return partition is not None and producer_id in partition.log.producers.producers
