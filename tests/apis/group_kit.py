@@ -62,6 +62,7 @@ def sync(client: Raw, group: str, version: int, joined: Any, **assignments: byte
         generation_id=joined.generation_id,
         member_id=joined.member_id,
         assignments=tuple(SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in given),
+        **({"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}),
     )
     return client.ask(ApiKey.SYNC_GROUP, version, request)
 

@@ -39,7 +39,14 @@ def test_refusals(raw: Raw) -> None:
     joined = join(raw, "refusals", 5)
 
     def code(**fields: object) -> int:
-        given = {"group_id": "refusals", "generation_id": 1, "member_id": joined.member_id, "assignments": ()}
+        given = {
+            "group_id": "refusals",
+            "generation_id": 1,
+            "member_id": joined.member_id,
+            "assignments": (),
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+        }
         answer: int = raw.ask(ApiKey.SYNC_GROUP, 5, SyncGroupRequest(**{**given, **fields})).error_code
         return answer
 
@@ -48,6 +55,7 @@ def test_refusals(raw: Raw) -> None:
     assert code(member_id="forged") == 25
     assert code(generation_id=2) == 22
     assert code(protocol_name="sticky") == 23
+    assert code(protocol_type=None) == code(protocol_name=None) == 23, "both must be named"
     assert code(protocol_type="connect") == 23
     assert code(group_instance_id="unknown") == 25
     assert code() == 0

@@ -28,6 +28,7 @@ from ixion.config.sources import load
         ),
         ({"replica.fetch.wait.max.ms": "600", "replica.lag.time.max.ms": "599"}, r"replica.lag.time.max.ms \(599\)"),
         ({"offsets.commit.required.acks": "4"}, r"-1 to offsets.topic.replication.factor \(3\)"),
+        ({"group.consumer.assignors": ""}, "at least one assignor"),
         ({"queued.max.request.bytes": "100"}, r"socket.request.max.bytes \(104857600\) or more, or -1"),
         ({"max.connections.per.ip": "0"}, "more than 0 where"),
         (

@@ -1,24 +1,31 @@
 """SyncGroup (14), versions 0 to 5: the leader hands out the assignment, the others fetch theirs.
 
-From version 3 static members name their instance (KIP-345), from 5 a member says which protocol it believes to have
+From version 3 static members name their instance (KIP-345), from 5 a member must say which protocol it believes to have
 agreed on (KIP-559). The answer comes when the assignment is in the log.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
+from ixion.coordinators.group.classic.answers import sync_error
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from ixion.wire.answer import LATER, Later
+
+PROTOCOL_NAMED_FROM: Final = 5
 
 
 def make(services: Services) -> Handle:
     members = services.groups.members
 
-    def handle(call: Call) -> Later:
-        members.sync(cast(SyncGroupRequest, call.body), call.respond)
+    def handle(call: Call) -> Later | SyncGroupResponse:
+        request = cast(SyncGroupRequest, call.body)
+        if call.version >= PROTOCOL_NAMED_FROM and (request.protocol_type is None or request.protocol_name is None):
+            return sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        members.sync(request, call.respond)
         return LATER
 
     return handle

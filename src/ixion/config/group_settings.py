@@ -43,6 +43,13 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = integer(
 GROUP_CONSUMER_MAX_SIZE: Final = integer(
     "group.consumer.max.size", INT_MAX, least=1, doc="members of a group of the consumer protocol"
 )
+_ASSIGNOR_CLASSES: Final = "org.apache.kafka.coordinator.group.assignor."  # what Kafka had here before it had names
+GROUP_CONSUMER_ASSIGNORS: Final = words(
+    "group.consumer.assignors",
+    ("uniform", "range"),  # as Kafka 4 has it; class names in 3.9
+    choices=("uniform", "range", _ASSIGNOR_CLASSES + "UniformAssignor", _ASSIGNOR_CLASSES + "RangeAssignor"),
+    doc="assignors that members of the consumer protocol may name; the first one is for those who name none",
+)
 GROUP_CONSUMER_MIGRATION_POLICY: Final = string(
     "group.consumer.migration.policy",
     "bidirectional",  # as Kafka 4 has it; "disabled" in 3.9

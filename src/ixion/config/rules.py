@@ -53,6 +53,9 @@ def check_rules(config: BrokerConfig) -> None:
     acks = group.OFFSETS_COMMIT_REQUIRED_ACKS
     rule(-1 <= config[acks] <= factor, acks, f"-1 to offsets.topic.replication.factor ({factor})")
 
+    if not config[group.GROUP_CONSUMER_ASSIGNORS]:
+        raise InvalidSettingError(group.GROUP_CONSUMER_ASSIGNORS.name, "", "at least one assignor")
+
     queued, largest = config[network.QUEUED_MAX_REQUEST_BYTES], config[network.SOCKET_REQUEST_MAX_BYTES]
     fits = queued <= 0 or queued >= largest
     rule(fits, network.QUEUED_MAX_REQUEST_BYTES, f"socket.request.max.bytes ({largest}) or more, or -1 for no limit")

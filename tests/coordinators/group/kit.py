@@ -23,6 +23,7 @@ from ixion.timer.clock import ManualClock
 from ixion.timer.loop_timer import LoopTimer
 
 GROUP = "g"
+START_MS = 1_000_000
 
 
 class ManualLoop:
@@ -82,6 +83,10 @@ class MemoryLog:
         for tell in held:
             tell()
 
+    def forget_held(self) -> None:
+        self.hold = False
+        self.held.clear()
+
     def read(self, partition: int) -> Iterator[BatchView]:
         return (BatchView(batch) for batch in list(self.batches))
 
@@ -127,16 +132,24 @@ def topic_id(name: str) -> bytes:
 class World:
     """A coordinator and its surroundings. Member ids are drawn as <client>-1, <client>-2 ..."""
 
-    def __init__(self, log: MemoryLog | None = None, topics: MemoryTopics | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        topics: MemoryTopics | None = None,
+        *,
+        start_ms: int = START_MS,
+        ids: Iterator[int] | None = None,
+        **settings: object,
+    ) -> None:
         self.loop = ManualLoop()
-        self.clock = ManualClock(1_000_000)
+        self.clock = ManualClock(start_ms)
         self.timer = LoopTimer(loop=cast(Any, self.loop), clock=self.clock)
         self.log = log or MemoryLog()
         given = {"group.initial.rebalance.delay.ms": "1"} | {
             name.replace("_", "."): str(value) for name, value in settings.items()
         }
         self.topics = topics or MemoryTopics()
-        ids = itertools.count(1)
+        self._ids = ids = ids or itertools.count(1)
         self.groups = GroupCoordinator(
             self.log,
             timer=self.timer,
@@ -152,18 +165,20 @@ class World:
         self.loop.run()
 
     def advance(self, ms: int) -> None:
-        """In steps, as a real clock moves: what is due on the way happens then."""
-        step = 1 if ms <= 10 else 100
-        for _ in range(ms // step):
-            self.clock.advance(step)
+        """From one thing that is due to the next, as a real clock moves."""
+        end_ms = self.clock.now_ms + ms
+        while (due_ms := self.timer.snapshot().next_due_ms) is not None and due_ms <= end_ms:
+            self.clock.advance(max(due_ms - self.clock.now_ms, 0))
             self.run()
-        self.clock.advance(ms % step)
+        self.clock.advance(end_ms - self.clock.now_ms)
         self.run()
 
     def restart(self, **settings: object) -> World:
+        """The broker stops and starts again, on what is in the log. What was not acknowledged yet never is."""
         self.groups.stop()
+        self.log.forget_held()
         self.run()
-        return World(self.log, self.topics, **settings)
+        return World(self.log, self.topics, start_ms=self.clock.now_ms, ids=self._ids, **settings)
 
     @property
     def group(self) -> Any:
@@ -179,7 +194,7 @@ class World:
     def sync(
         self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any
     ) -> Answer:
-        answer = Answer()
+        answer = Answer(self.clock)
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=generation,
@@ -209,14 +224,18 @@ class World:
 
 
 class Answer:
-    """Where an answer arrives; more than one is an error."""
+    """Where an answer arrives, and when; more than one is an error."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ManualClock | None = None) -> None:
+        self._clock = clock
         self.given: Any = None
+        self.at_ms = -1
 
     def __call__(self, answer: Any) -> None:
         assert self.given is None, f"answered twice: {self.given} and {answer}"
         self.given = answer
+        if self._clock is not None:
+            self.at_ms = self._clock.now_ms
 
     @property
     def waits(self) -> bool:
@@ -255,7 +274,7 @@ def join(
     rebalance_ms: int = 60_000,
     group: str = GROUP,
 ) -> Answer:
-    answer = Answer()
+    answer = Answer(world.clock)
     offered = {"range": subscription("t")} if protocols is None else protocols
     request = JoinGroupRequest(
         group_id=group,

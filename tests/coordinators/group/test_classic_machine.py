@@ -1,231 +1,365 @@
-"""Many lives of a classic group: members that come, go, fall silent and return, with the broker restarting in between.
+"""Many lives of a classic group: members that come, go, hang, fall silent, change and return; a log that is slow or
+refuses; a broker that restarts in between.
 
-What must hold at every moment:
-- a generation gives a partition to one member only (the assignment that members were told, by generation)
-- generations never go back (but one that no member has synced to is forgotten when the broker restarts)
-- offsets committed by members of the present generation, and only those, are there, also after a restart
-- every request is answered when all members that are alive have done their part
+Clients do what clients do. The judge knows what each of them sent and was told, and when:
+
+- a generation is told to those who joined it, once, with one leader, who alone learns the members and what they sent;
+- its protocol is one that all members offer, and of those the one with the most votes;
+- everybody gets what the leader gave it in that generation, and a partition has one member;
+- generations never go back (but one that no member has synced to is forgotten when the broker restarts);
+- a join or a sync is answered within the rebalance timeout, whatever the others do, and at once if all are there;
+- who is silent for a session is out after it, who gives signs of life and does its part stays in;
+- a fenced instance hears that it is fenced;
+- a member commits in its generation and in no other; offsets are what was acknowledged, also after a restart.
 """
 
 from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    initialize,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.commits import Committer
+from ixion.coordinators.group.offsets import TopicPartition
 from ixion.model.errors import ErrorCode
-from tests.coordinators.group.kit import GROUP, Answer, World
-
-SESSION_MS = 10_000
-REBALANCE_MS = 30_000
-
-
-class Consumer:
-    """A client that does what clients do, one step at a time."""
-
-    def __init__(self, name: str, instance: str | None) -> None:
-        self.name = name
-        self.instance = instance
-        self.member_id = ""
-        self.generation = -1
-        self.joining: Answer | None = None
-        self.syncing: Answer | None = None
-        self.assignment: bytes | None = None
+from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, Consumer, Judge
+from tests.coordinators.group.kit import GROUP, World
+from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS
 
 
-class Groups(RuleBasedStateMachine):
-    consumers = Bundle("consumers")
-
+class Groups(Judge, RuleBasedStateMachine):
     def __init__(self) -> None:
-        super().__init__()
-        self.alive: list[Consumer] = []
-        self.hanging: list[Consumer] = []
-        self.told: dict[int, dict[str, str]] = {}  # generation -> what is given away -> to whom
-        self.highest = 0
-        self.committed = -1
-        self.offset = 0
-        self.count = 0
+        RuleBasedStateMachine.__init__(self)
+        Judge.__init__(self)
 
-    @initialize(version=st.sampled_from([3, 5, 9]))
-    def begin(self, version: int) -> None:
-        self.world = World(group_initial_rebalance_delay_ms=100)
+    @initialize(version=st.sampled_from([3, 5, 9]), most=st.sampled_from([100, 100, 3]))
+    def begin(self, version: int, most: int) -> None:
         self.version = version
+        self.most = most
+        self.world = World(group_initial_rebalance_delay_ms=100, group_max_size=most)
 
-    @rule(target=consumers, static=st.booleans())
-    def come(self, static: bool) -> Consumer:
-        self.count += 1
-        consumer = Consumer(f"c{self.count}", f"i{self.count % 3}" if static else None)
-        self.alive.append(consumer)
-        return consumer
+    # What clients do.
 
-    @rule(consumer=consumers)
-    def step(self, consumer: Consumer) -> None:
-        """The next thing that this client would do."""
-        self.collect(consumer)
-        if consumer.joining is None and consumer.syncing is None and consumer.assignment is None:
-            self.join(consumer)
-        elif consumer.assignment is not None:
-            self.heartbeat(consumer)
-        self.collect(consumer)
+    @rule(
+        static=st.sampled_from([None, None, "i", "j"]),
+        protocols=st.sampled_from(LISTS),
+        rebalance_ms=st.lists(st.sampled_from(REBALANCE_MS), min_size=1, max_size=3),
+    )
+    def come(self, static: str | None, protocols: tuple[str, ...], rebalance_ms: list[int]) -> None:
+        """One, perhaps of a name, and some more without."""
+        for each_ms in rebalance_ms:
+            self.count += 1
+            self.alive.append(Consumer(f"c{self.count}", static, protocols, each_ms))
+            self.step(self.alive[-1])
+            static = None
 
-    @rule(consumer=consumers)
-    def commit(self, consumer: Consumer) -> None:
-        told: list[list[ErrorCode]] = []
-        self.offset += 1
-        self.world.groups.commits.commit(
-            Committer(GROUP, consumer.member_id or "nobody", consumer.instance, max(consumer.generation, 0)),
-            [Wanted(("t", 0), self.offset, -1, None)],
-            told.append,
-        )
-        if told == [[ErrorCode.NONE]]:
-            group = self.world.group
-            assert consumer.generation == group.generation
-            assert consumer.member_id in group.members
-            self.committed = self.offset
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5))
+    def one_goes_on(self, place: int) -> None:
+        self.step(self.pick(place))
 
-    @rule(consumer=consumes(consumers))
-    def leave(self, consumer: Consumer) -> None:
+    @precondition(lambda self: self.alive)
+    @rule(rounds=st.integers(1, 6), commit=st.booleans())
+    def all_go_on(self, rounds: int, commit: bool = False) -> None:
+        for _ in range(rounds):
+            for consumer in list(self.alive):
+                self.step(consumer)
+                if commit and consumer.generation > 0:
+                    self.commits(consumer, PARTITIONS[1:])
+            self.world.advance(150)
+
+    @precondition(lambda self: any(consumer.instance for consumer in self.alive))
+    @rule(before=st.integers(0, 4), after=st.integers(1, 3), protocols=st.sampled_from(LISTS), dead=st.booleans())
+    def an_instance_returns(self, before: int, after: int, protocols: tuple[str, ...], dead: bool) -> None:
+        """Without the id of before: it was restarted, or is there twice."""
+        self.all_go_on(before)
+        known = next((consumer for consumer in self.alive if consumer.instance), None)
+        if known is None:
+            return  # it has been fenced
+        if dead:
+            self.alive.remove(known)
+        self.come(known.instance, protocols, [known.rebalance_ms])
+        self.all_go_on(after)
+
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
+    def commit(self, place: int, partitions: set[TopicPartition]) -> None:
+        consumer = self.pick(place)
+        self.sweep()
+        if consumer.member_id and consumer.generation >= 0:
+            self.commits(consumer, sorted(partitions))
+
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5), by_instance=st.booleans(), joins=st.booleans())
+    def leave(self, place: int, by_instance: bool, joins: bool) -> None:
+        consumer = self.pick(place)
+        if joins:
+            self.alive.remove(consumer)
+            self.all_change()
+            self.alive.append(consumer)
+        self.alive.remove(consumer)
         if consumer.member_id:
-            code = self.world.leave(consumer.member_id, consumer.instance)
+            is_named = not by_instance or consumer.instance is None
+            group = self.group()
+            current = None if group is None else group.static_members.get(consumer.instance or "")
+            code = self.world.leave(consumer.member_id if is_named else "", consumer.instance)
+            assert isinstance(code, ErrorCode)
+            consumer.left = code is ErrorCode.NONE
+            if consumer.left and not is_named and current in self.owners:
+                self.owners[current].left = True  # whoever has the name by now
+            self.expect_fencing(consumer, code, is_named)
             for request in (consumer.joining, consumer.syncing):
                 assert request is None or not request.waits or code is not ErrorCode.NONE, "left without an answer"
-        self.alive.remove(consumer)
 
-    @rule(consumer=consumes(consumers))
-    def die(self, consumer: Consumer) -> None:
-        self.alive.remove(consumer)
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5))
+    def die(self, place: int) -> None:
+        self.alive.remove(self.pick(place))
 
-    @rule(consumer=consumes(consumers))
-    def hang(self, consumer: Consumer) -> None:
-        """Its heart goes on beating, but it does nothing else any more."""
-        self.alive.remove(consumer)
-        if consumer.instance is None:
-            self.hanging.append(consumer)
+    @precondition(lambda self: self.version > 3)
+    @rule()
+    def a_visitor_comes(self) -> None:
+        """It takes an id and is never seen again."""
+        answer = self.world.join(client="visitor", version=self.version, protocols=dict.fromkeys(LISTS[-1], b""))
+        assert answer.code is ErrorCode.MEMBER_ID_REQUIRED or self.most < 100
 
-    @rule(consumer=consumers)
-    def lose_the_answer(self, consumer: Consumer) -> None:
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5), has_joined=st.booleans(), ms=st.sampled_from([12_000, 31_000, 62_000]))
+    def hang(self, place: int, has_joined: bool, ms: int) -> None:
+        """In a rebalance, before it joins or before it syncs: its heart goes on beating, but it does nothing else."""
+        self.all_go_on(5)
+        if not self.alive:
+            return
+        consumer = self.pick(place)
+        if has_joined:
+            self.all_change()
+        self.alive.remove(consumer)
+        self.hanging.append(consumer)
+        if not has_joined:
+            self.all_change()
+        self.all_go_on(1)
+        self.pass_time(ms)
+
+    @precondition(lambda self: self.past)
+    @rule(place=st.integers(0, 20), by=st.sampled_from(["heartbeat", "commit", "sync"]))
+    def the_past_speaks(self, place: int, by: str) -> None:
+        """A request that was held back, of somebody who has become another since, or of another generation."""
+        member_id, instance, generation = self.past[place % len(self.past)]
+        if by == "commit":
+            codes = self.offsets.commit(self.world, Committer(GROUP, member_id, instance, generation), PARTITIONS[:1])
+            code = codes[0] if codes else ErrorCode.NONE
+        elif by == "sync" and generation < self.highest:
+            answer = self.world.sync(member_id, generation, group_instance_id=instance)
+            code = ErrorCode.NONE if answer.waits else answer.code
+        else:
+            code = self.world.heartbeat(member_id, generation, instance)
+        group = self.group()
+        if member_id in self.owners:
+            self.owners[member_id].heard_ms = self.now
+        if group is None or group.state.value == "Empty":
+            assert code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND)
+        elif instance is not None and group.static_members.get(instance, member_id) != member_id:
+            assert code is ErrorCode.FENCED_INSTANCE_ID
+        elif member_id not in group.members:
+            assert code is ErrorCode.UNKNOWN_MEMBER_ID
+        elif generation != group.generation:
+            assert code is ErrorCode.ILLEGAL_GENERATION
+
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5))
+    def lose_the_answer(self, place: int) -> None:
         """The connection breaks; the client asks again."""
-        consumer.joining = consumer.syncing = None
+        consumer = self.pick(place)
+        consumer.joining = consumer.syncing = consumer.joined = None
 
-    @rule(consumer=consumers)
-    def sleep_through(self, consumer: Consumer) -> None:
-        """A sign of life whose answer is not looked at."""
-        if consumer.member_id:
-            self.world.heartbeat(consumer.member_id, consumer.generation, consumer.instance)
+    @precondition(lambda self: self.alive)
+    @rule(place=st.integers(0, 5), protocols=st.sampled_from(LISTS))
+    def change(self, place: int, protocols: tuple[str, ...]) -> None:
+        """It offers something else from now on, and joins again to say so."""
+        consumer = self.pick(place)
+        self.sweep()
+        if consumer.joining is None and consumer.syncing is None:
+            consumer.protocols = protocols
+            consumer.edition += 1
+            self.join(consumer)
 
-    @rule(ms=st.sampled_from([10, 150, 3_000, SESSION_MS + 100]))
-    def wait(self, ms: int) -> None:
-        self.world.advance(ms)
+    def all_change(self) -> None:
+        for place in range(len(self.alive)):
+            self.change(place, LISTS[0])
+
+    @rule(kind=st.sampled_from(["connect", "consumer"]))
+    def a_stranger_joins(self, kind: str) -> None:
+        """It speaks of nothing that the members understand."""
+        group = self.group()
+        if group is not None and group.members and len(group.members) < self.most:
+            answer = self.world.join(client="stranger", protocol_type=kind, protocols={"else": b""})
+            assert answer.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    @rule(partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
+    def an_outsider_commits(self, partitions: set[TopicPartition]) -> None:
+        group = self.group()
+        is_free = group is None or group.state.value == "Empty"
+        failing = self.world.log.fail is not ErrorCode.NONE
+        codes = self.offsets.commit(self.world, Committer(GROUP), sorted(partitions))
+        if not is_free:
+            assert set(codes) == {ErrorCode.UNKNOWN_MEMBER_ID}
+        elif not self.world.log.held and not failing:
+            assert set(codes) == {ErrorCode.NONE}
+
+    @precondition(lambda self: not self.world.log.hold)
+    @rule(producer_id=st.sampled_from(PRODUCERS), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
+    def commit_in_a_transaction(self, producer_id: int, partitions: set[TopicPartition]) -> None:
+        self.offsets.commit(self.world, Committer(GROUP, producer_id=producer_id), sorted(partitions))
+
+    @precondition(lambda self: self.offsets.pending)
+    @rule(producer_id=st.sampled_from(PRODUCERS), committed=st.booleans())
+    def end_a_transaction(self, producer_id: int, committed: bool) -> None:
+        self.offsets.end_transaction(self.world, producer_id, committed)
+
+    @precondition(lambda self: not self.world.log.hold)
+    @rule(committed=st.booleans(), restarts=st.booleans())
+    def a_transaction_is_overtaken(self, committed: bool, restarts: bool) -> None:
+        """Of two commits the one that comes later in the log counts, whichever becomes visible first."""
+        self.commit_in_a_transaction(PRODUCERS[0], {PARTITIONS[0]})
+        if self.alive:
+            self.commit(0, {PARTITIONS[0]})
+        self.an_outsider_commits({PARTITIONS[0]})
+        if restarts:
+            self.restart()
+        self.end_a_transaction(PRODUCERS[0], committed)
+
+    @precondition(lambda self: not self.world.log.hold)
+    @rule(partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
+    def delete_offsets(self, partitions: set[TopicPartition]) -> None:
+        asked = sorted(partitions)
+        told: list[ErrorCode] = []
+        self.world.groups.offsets.delete(GROUP, asked, lambda code, codes: told.extend(codes if not code else [code]))
+        if len(told) == len(asked):
+            self.offsets.forget([each for each, code in zip(asked, told, strict=True) if code is ErrorCode.NONE])
+
+    @precondition(lambda self: not self.world.log.hold)
+    @rule()
+    def delete_the_group(self) -> None:
+        group = self.group()
+        self.sweep()
+        state = None if group is None else group.state.value
+        failing = self.world.log.fail is not ErrorCode.NONE
+        told: list[ErrorCode] = []
+        self.world.groups.admin.delete(GROUP, told.append)
+        if state is None:
+            assert told == [ErrorCode.GROUP_ID_NOT_FOUND]
+        elif state != "Empty":
+            assert told == [ErrorCode.NON_EMPTY_GROUP]
+        elif not failing:
+            assert told == [ErrorCode.NONE]
+            self.offsets.forget(PARTITIONS)
+            self.offsets.pending.clear()
+            self.begin_anew(0)
+
+    # What the world does.
+
+    @rule(ms=st.sampled_from([150, 3_000, 15_000, 31_000]))
+    def time_passes(self, ms: int) -> None:
+        self.pass_time(ms)
+
+    @precondition(lambda self: self.alive)
+    @rule(by_commits=st.booleans())
+    def signs_of_life(self, by_commits: bool) -> None:
+        """Whoever gives them more often than its session asks for is never thrown out for silence."""
+        self.all_go_on(5)
+        for _ in range(3):
+            self.pass_time(6_000)
+            for consumer in list(self.alive):
+                if by_commits and consumer.assignment is not None:
+                    self.commits(consumer, PARTITIONS[:1])
+                else:
+                    self.step(consumer)
 
     @rule()
-    def restart(self) -> None:
-        self.world = self.world.restart(group_initial_rebalance_delay_ms=100)
-        for consumer in self.alive:
-            self.collect(consumer)
-        # A generation that nobody had synced to yet is forgotten, and its number is used again.
-        self.highest = max(self.told, default=0)
+    def the_log_is_slow(self) -> None:
+        self.world.log.hold = True
+
+    @rule()
+    def the_log_goes_on(self) -> None:
+        self.world.log.release()
+        self.world.run()
+        self.released_ms = self.now
+
+    @rule(rounds=st.integers(0, 3), restarts=st.booleans())
+    def the_log_refuses(self, rounds: int, restarts: bool) -> None:
+        """The next record, whenever that comes."""
+        self.world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+        if self.alive:
+            self.change(0, LISTS[0])
+        self.all_go_on(rounds)
+        if restarts:
+            self.restart()
+
+    @precondition(lambda self: self.alive)
+    @rule(rounds=st.integers(1, 5), protocols=st.sampled_from(LISTS))
+    def somebody_comes_while_the_log_is_slow(self, rounds: int, protocols: tuple[str, ...]) -> None:
+        self.the_log_is_slow()
+        self.all_go_on(2)
+        self.come(None, protocols, REBALANCE_MS[:1])
+        self.all_go_on(rounds)
+        self.the_log_goes_on()
+
+    @rule(settled=st.booleans())
+    def restart(self, settled: bool = False) -> None:
+        if settled:
+            self.all_go_on(5)
+        self.sweep()
+        self.world = self.world.restart(group_initial_rebalance_delay_ms=100, group_max_size=self.most)
+        self.released_ms = self.now
+        group = self.group()
+        generation = 0 if group is None else group.generation
+        assert generation >= max(self.told, default=0), "a generation that members live in is forgotten"
+        self.begin_anew(generation)
+        for consumer in self.owners.values():
+            consumer.heard_ms = self.now
+        self.sweep()
+        for consumer in list(self.alive):
+            if consumer.assignment is not None:
+                self.sync(consumer)  # it asks once more: the answer has not changed
 
     @rule()
     def all_settle(self) -> None:
-        """When everybody who is alive plays on, everybody ends up in one generation."""
-        instances = [consumer.instance for consumer in self.alive if consumer.instance]
-        if len(set(instances)) < len(instances):
-            return  # two that fight for one instance never settle
-        for _ in range(60):
-            for consumer in self.alive:
+        """When everybody who is alive plays on, everybody ends up in one generation, and it lasts."""
+        self.the_log_goes_on()
+        self.world.log.fail = ErrorCode.NONE
+        for _ in range(50):
+            for consumer in list(self.alive):
                 self.step(consumer)
-            for consumer in self.hanging:
-                self.world.heartbeat(consumer.member_id, consumer.generation)
-            self.world.advance(2_000)
-        for consumer in self.alive:
-            self.step(consumer)
-            assert consumer.assignment is not None, f"{consumer.name} waits for ever"
-        assert len({consumer.generation for consumer in self.alive}) <= 1
-        if self.alive:
-            stable = {consumer.member_id for consumer in self.hanging}
-            assert set(self.world.group.members) - stable == {consumer.member_id for consumer in self.alive}
+            self.pass_time(3_000)
+        assert not self.waiting, f"{len(self.waiting)} requests wait for ever"
+        group = self.group()
+        present = [] if group is None else [each for each in self.hanging if each.member_id in group.members]
+        settled = [consumer for consumer in self.alive if consumer.assignment is not None]
+        assert len(settled) >= min(len(self.alive), self.most - len(present)), "somebody waits for ever"
+        generations = {consumer.generation for consumer in settled}
+        assert len(generations) <= 1
+        if settled:
+            assert group is not None
+            assert set(group.members) == {each.member_id for each in [*settled, *present]}
+            for _ in range(5):
+                self.pass_time(3_000)
+                for consumer in settled:
+                    assert self.heartbeat(consumer) is ErrorCode.NONE
+        if settled and not present:
+            for consumer in settled:
+                consumer.edition += 1
+                self.join(consumer)
+            assert not self.waiting, "all are there, and still somebody waits"
+
+    # What must hold.
 
     @invariant()
-    def generations_never_go_back(self) -> None:
-        group = next(iter(self.world.groups.shards)).groups.get(GROUP)
-        if isinstance(group, ClassicGroup):
-            assert group.generation >= self.highest
-            self.highest = group.generation
-
-    @invariant()
-    def offsets_are_kept(self) -> None:
-        if self.committed >= 0:
-            found = self.world.groups.offsets.fetch(Reader(GROUP), [("t", 0)], require_stable=False)
-            assert isinstance(found, list)
-            assert found[0][1] is not None
-            assert found[0][1].offset == self.committed
-
-    def join(self, consumer: Consumer) -> None:
-        consumer.joining = self.world.join(
-            consumer.member_id,
-            client=consumer.name,
-            instance=consumer.instance,
-            version=self.version,
-            session_ms=SESSION_MS,
-            rebalance_ms=REBALANCE_MS,
-        )
-
-    def heartbeat(self, consumer: Consumer) -> None:
-        code = self.world.heartbeat(consumer.member_id, consumer.generation, consumer.instance)
-        if code is ErrorCode.NONE:
-            return
-        consumer.assignment = None
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
-            consumer.member_id, consumer.generation = "", -1
-        else:
-            assert code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
-
-    def collect(self, consumer: Consumer) -> None:
-        """Take the answers that have come, and go on from them."""
-        if consumer.joining is not None and not consumer.joining.waits:
-            answer = consumer.joining.join
-            consumer.joining = None
-            code = ErrorCode(answer.error_code)
-            if code is ErrorCode.MEMBER_ID_REQUIRED:
-                consumer.member_id = answer.member_id
-            elif code is not ErrorCode.NONE:
-                if code is not ErrorCode.NOT_COORDINATOR:
-                    consumer.member_id, consumer.generation = "", -1
-            else:
-                consumer.member_id, consumer.generation = answer.member_id, answer.generation_id
-                assert answer.generation_id > 0
-                given = {}
-                if answer.leader == answer.member_id and not answer.skip_assignment:
-                    names = [member.member_id for member in answer.members]
-                    assert answer.member_id in names
-                    given = {name: f"{answer.generation_id}:{place}".encode() for place, name in enumerate(names)}
-                consumer.syncing = self.world.sync(consumer.member_id, consumer.generation, given)
-        if consumer.syncing is not None and not consumer.syncing.waits:
-            synced = consumer.syncing.sync
-            consumer.syncing = None
-            if synced.error_code == ErrorCode.NONE:
-                consumer.assignment = synced.assignment
-                self.note(consumer, synced.assignment.decode())
-            elif synced.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
-                consumer.member_id, consumer.generation = "", -1
-
-    def note(self, consumer: Consumer, assignment: str) -> None:
-        if assignment:
-            who = consumer.instance or consumer.member_id
-            assert assignment.startswith(f"{consumer.generation}:"), "an assignment of another generation"
-            owner = self.told.setdefault(consumer.generation, {}).setdefault(assignment, who)
-            assert owner == who, f"{assignment} was given to {owner} and {who}"
+    def all_is_well(self) -> None:
+        self.sweep()
+        self.nobody_waits_too_long()
+        self.the_group_is_sound()
+        self.offsets.check(self.world)
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestGroups.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -123,3 +123,26 @@ def test_dynamic_members_beside_static_ones() -> None:
     world.join("d-1")
     assert static.join.generation_id == 2
     assert world.group.static_members == {"i1": "i1-2"}
+
+
+def test_one_that_returns_and_dies_before_it_syncs_is_out_after_its_session(world: World) -> None:
+    assert world.join(instance="i2").code is ErrorCode.NONE
+    world.heartbeat("i1-1", 1)
+    world.advance(9_000)
+    world.heartbeat("i1-1", 1)
+    assert world.state == "Stable"
+    world.advance(1_100)
+    assert world.group.static_members == {"i1": "i1-1"}
+
+
+def test_one_that_is_replaced_in_its_first_rebalance_may_wait_longer_than_a_session(world: World) -> None:
+    world.join(instance="new")
+    again = world.join(instance="new")
+    for _ in range(3):
+        world.advance(5_000)
+        for member in ("i1-1", "i2-2"):
+            assert world.heartbeat(member, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert again.waits
+    world.join("i1-1", instance="i1")
+    world.join("i2-2", instance="i2")
+    assert again.join.generation_id == 2

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
-from tests.coordinators.group.kit import MemoryLog, MemoryTopics, World
+from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World
 
 
 def world_of(**settings: Any) -> World:
@@ -348,3 +349,47 @@ def test_a_group_is_described_and_listed() -> None:
 def test_the_protocol_can_be_switched_off() -> None:
     world = world_of(group_coordinator_rebalance_protocols="classic")
     assert Client(world, "a", "t").join() is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_commit_that_a_heartbeat_overtook_counts_for_what_the_member_has_had_since_then() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join()
+    old = first.epoch
+    second.join()
+    beat_all(first, second)
+    assert first.epoch == old + 1
+    kept, lost = numbers(first), numbers(second)
+    assert commit(world, first, old, *kept) is ErrorCode.NONE
+    assert commit(world, first, old, *kept, *lost) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(world, first, old - 1, *kept) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(world, first, first.epoch + 1, *kept) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(world, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH, "it has them since the next epoch"
+    later = world.restart()
+    assert commit(later, first, old, *kept) is ErrorCode.NONE, "since when is stored"
+    assert commit(later, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def commit(world: World, client: Client, epoch: int, *partitions: int) -> ErrorCode:
+    told: list[list[ErrorCode]] = []
+    wanted = [Wanted(("t", number), 1, -1, None) for number in partitions]
+    world.groups.commits.commit(Committer(GROUP, client.member_id, None, epoch), wanted, told.append)
+    (codes,) = told
+    assert len(set(codes)) == 1
+    return codes[0]
+
+
+def test_members_may_name_the_assignors_that_are_offered_and_the_first_is_for_those_who_name_none() -> None:
+    world = world_of(group_consumer_assignors="org.apache.kafka.coordinator.group.assignor.RangeAssignor")
+    client = Client(world, "a", "t")
+    assert client.join(server_assignor="uniform") is ErrorCode.UNSUPPORTED_ASSIGNOR
+    assert client.join(server_assignor="range") is ErrorCode.NONE
+    assert Client(world, "b", "t").join() is ErrorCode.NONE
+    assert world.groups.consumers.describe(GROUP).assignor_name == "range"
+    both = world_of()
+    assert Client(both, "a", "t").join(server_assignor="range") is ErrorCode.NONE
+    later = both.restart(group_consumer_assignors="uniform")
+    assert later.groups.consumers.describe(GROUP).assignor_name == "uniform", (
+        "what is not offered any more is passed by"
+    )
+    assert Client(later, "b", "t").join() is ErrorCode.NONE

@@ -105,7 +105,7 @@ def test_members_commit_in_their_generation() -> None:
 
 
 def test_a_generation_of_a_group_that_is_not_there_is_refused() -> None:
-    assert commit(World(), 1, member="a-1", generation=1) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(World(), 1, member="a-1", generation=1) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_members_may_commit_while_a_rebalance_gathers_but_not_while_it_assigns() -> None:

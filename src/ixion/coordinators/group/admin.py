@@ -93,7 +93,7 @@ def listed(group: Group) -> ListedGroup:
 
 
 def described(group: ClassicGroup) -> DescribedGroup:
-    """Between two generations the members' metadata and assignments are nobody's, and are not shown."""
+    """Between two generations no protocol is agreed on, so no metadata is shown; assignments are those of before."""
     name = group.protocol_name if group.state is STABLE else None
     return DescribedGroup(
         error_code=ErrorCode.NONE,
@@ -108,7 +108,7 @@ def described(group: ClassicGroup) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=b"" if name is None else member.metadata(name),
-                member_assignment=b"" if name is None else member.assignment,
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ),

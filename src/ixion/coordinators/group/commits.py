@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ixion.config import group_settings as settings
@@ -18,6 +18,7 @@ from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, TopicPartitio
 from ixion.coordinators.group.records import offset_record
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
+from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode
 from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -59,12 +60,14 @@ class Commits:
         journal: Journal,
         rebalance: Rebalance,
         config: DynamicConfig,
+        topics: TopicLookup,
         clock_ms: Callable[[], int],
     ) -> None:
         self._shards = shards
         self._journal = journal
         self._rebalance = rebalance
         self._config = config
+        self._topics = topics
         self._clock_ms = clock_ms
 
     def commit(self, committer: Committer, wanted: Sequence[Wanted], done: Answered, *, retention_ms: int = -1) -> None:
@@ -73,17 +76,18 @@ class Commits:
         if isinstance(shard, ErrorCode):
             done([shard] * len(wanted))
             return
-        code = self._check(shard, committer)
+        code = self._check(shard, committer, wanted)
         if code is not ErrorCode.NONE:
             done([code] * len(wanted))
             return
         self._write(shard, committer, wanted, done, retention_ms)
 
-    def _check(self, shard: Shard, committer: Committer) -> ErrorCode:
+    def _check(self, shard: Shard, committer: Committer, wanted: Sequence[Wanted]) -> ErrorCode:
         group = shard.groups.get(committer.group_id)
         if group is None:
             if committer.generation >= 0:
-                return ErrorCode.ILLEGAL_GENERATION
+                knows = committer.knows_epochs and not committer.is_transactional
+                return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
             # Somebody who assigns partitions by hand and only stores offsets here.
             shard.groups[committer.group_id] = ClassicGroup(committer.group_id, self._clock_ms())
             return ErrorCode.NONE
@@ -95,7 +99,7 @@ class Commits:
             member = group.members.get(committer.member_id)
             if member is not None and not member.is_classic and not committer.knows_epochs:
                 return ErrorCode.UNSUPPORTED_VERSION
-            code = check_offset_use(group, committer.member_id, committer.generation)
+            code = check_offset_use(group, committer.member_id, committer.generation, self._ids_of(wanted))
             if committer.is_transactional and code is ErrorCode.STALE_MEMBER_EPOCH:
                 return ErrorCode.ILLEGAL_GENERATION  # the older of the two, which producers know
             return code
@@ -108,6 +112,12 @@ class Commits:
             return ErrorCode.REBALANCE_IN_PROGRESS  # it knows the generation, but not yet what it may read
         self._rebalance.heartbeats.renew(group, group.members[committer.member_id])
         return code
+
+    def _ids_of(self, wanted: Iterable[Wanted]) -> Iterator[tuple[bytes, int]]:
+        for each in wanted:
+            name, number = each.partition
+            topic = self._topics.by_name(name)
+            yield b"" if topic is None else topic.topic_id, number
 
     def _write(
         self, shard: Shard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int

@@ -17,7 +17,6 @@ from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
 from ixion.coordinators.group.classic.member import RespondJoin, RespondSync
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import EMPTY
-from ixion.coordinators.group.consumer.assignors import DEFAULT
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.classic_side import ClassicMembers, MemberIdRequired
 from ixion.coordinators.group.consumer.deadlines import Deadlines
@@ -74,7 +73,7 @@ class Consumers:
         self._clock_ms = clock_ms
         self._limits = Limits(config, group_config)
         self._deadlines = Deadlines(timer)
-        self._engine = Engine(topics)
+        self._engine = Engine(topics, self._limits)
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
             self._deadlines,
@@ -110,7 +109,7 @@ class Consumers:
             return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
             return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-        return described(group, self._topics, DEFAULT)
+        return described(group, self._topics, self._limits.assignors)
 
     # Members of the classic protocol in a consumer group.
 
@@ -183,7 +182,7 @@ class Consumers:
     ) -> None:
         if "consumer" not in self._config.current[settings.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
-        check_request(request, caller.version)
+        check_request(request, caller.version, self._limits.assignors)
         shard = self._shards.find(request.group_id)
         if isinstance(shard, ErrorCode):
             raise KafkaError(shard)

@@ -83,7 +83,7 @@ class GroupCoordinator:
         self.members = Members(
             self.shards, self.rebalance, joining, self.consumers, clock_ms=clock_ms, call_soon=call_soon
         )
-        self.commits = Commits(self.shards, self._journal, self.rebalance, config, clock_ms)
+        self.commits = Commits(self.shards, self._journal, self.rebalance, config, topics, clock_ms)
         self.offsets = StoredOffsets(self.shards, self._journal)
         self.admin = Admin(self.shards, self.rebalance, self.offsets)
         self._cleanup: TimerTask | None = None

@@ -19,13 +19,13 @@ class Heartbeats:
         self._purgatory = purgatory
         self._on_failed = on_failed
 
-    def renew(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """The member is alive now; expect the next sign within its session timeout."""
+    def renew(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """The member is alive now; expect the next sign within its session timeout, or longer if it is new."""
         key = (group.group_id, member.member_id)
         member.heartbeat_satisfied = True
         self._purgatory.check_and_complete(key)
         member.heartbeat_satisfied = False
-        wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        wait_ms = NEW_MEMBER_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         # The condition is known not to hold, unless the member waits for us: then nothing is to be watched.
         self._purgatory.try_complete_else_watch(
             DelayedHeartbeat(group, member.member_id, wait_ms, self._on_failed), (key,)

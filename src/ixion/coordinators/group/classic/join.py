@@ -28,7 +28,6 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, joined, sync_error
 from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.classic.heartbeats import NEW_MEMBER_TIMEOUT_MS
 from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.rules import check_member, has_memory_for, has_room_for
@@ -179,7 +178,7 @@ class Joining:
         group.add(member, join.respond)
         if was_pending:
             self._rebalance.heartbeats.end(group, member_id)
-        self._rebalance.heartbeats.renew(group, member, NEW_MEMBER_TIMEOUT_MS)
+        self._rebalance.heartbeats.renew(group, member)
         self._rebalance.prepare_if_possible(group, f"member {member_id} joins: {join.reason}")
 
     def _update(self, group: ClassicGroup, member: ClassicMember, join: Join) -> None:
@@ -210,8 +209,9 @@ class Joining:
 
             def stored(code: ErrorCode) -> None:
                 if code is ErrorCode.NONE:
-                    if group.state is STABLE:
+                    if group.state is STABLE and member.awaits_join:
                         group.answer_join(member, _as_before(group, member, old_leader, join.caller.version))
+                        self._rebalance.heartbeats.renew(group, member)  # while it waited, nobody watched it
                     return
                 if member.member_id == new_id and group.static_members.get(instance_id) == new_id:
                     group.answer_join(member, join_error(code))

@@ -43,8 +43,9 @@ class Rebalance:
         self._config = config
         self._clock_ms = clock_ms
         self.store = store
-        self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer)
-        self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer)
+        # One shard each: shards keep threads apart, and here is one event loop.
+        self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer, shards=1)
+        self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer, shards=1)
         self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
 
     def prepare_if_possible(self, group: ClassicGroup, reason: str) -> None:

@@ -61,10 +61,10 @@ class ClassicMembers:
         group = change.group
         if request.protocol_type != CONSUMER or not request.protocols:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "only consumers can join a consumer group")
-        protocols = tuple((each.name, each.metadata) for each in request.protocols)
-        subscription = read_subscription(protocols[0][1])
         if not request.member_id and request.group_instance_id is None and caller.version >= ID_REQUIRED_FROM:
             raise MemberIdRequired(self._new_id())
+        protocols = tuple((each.name, each.metadata) for each in request.protocols)
+        subscription = read_subscription(protocols[0][1])
         member = self._member(change, request)
         known = member.subscription
         wanted = Subscription(
@@ -136,8 +136,6 @@ class ClassicMembers:
                 if not member_id and each.group_instance_id is not None:
                     member_id = group.static_members.get(each.group_instance_id, "")
                 member = find_member(group, member_id, each.group_instance_id)
-                if not member.is_classic and each.member_id:
-                    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
                 self._remove(group, member, each.reason or "it leaves")
                 codes.append(ErrorCode.NONE)
             except KafkaError as error:

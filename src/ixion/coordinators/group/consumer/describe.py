@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ixion.coordinators.group.consumer.assignment import Assignment, pairs
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.topics import TopicLookup
@@ -13,14 +15,14 @@ CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
 
-def described(group: ConsumerGroup, topics: TopicLookup, default_assignor: str) -> DescribedGroup:
+def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str]) -> DescribedGroup:
     return DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(default_assignor),
+        assignor_name=group.preferred_assignor(assignors),
         members=tuple(
             Member(
                 member_id=member.member_id,

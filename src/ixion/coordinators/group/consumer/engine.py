@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from ixion.coordinators.group.consumer.assignment import Assignment
-from ixion.coordinators.group.consumer.assignors import ASSIGNORS, DEFAULT
+from ixion.coordinators.group.consumer.assignors import ASSIGNORS
 from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.pattern import Pattern
 from ixion.coordinators.group.consumer.reconcile import reconcile
@@ -24,9 +25,9 @@ from ixion.coordinators.group.topics import TopicLookup
 
 
 class Engine:
-    def __init__(self, topics: TopicLookup, default_assignor: str = DEFAULT) -> None:
+    def __init__(self, topics: TopicLookup, limits: Limits) -> None:
         self._topics = topics
-        self._default = default_assignor
+        self._limits = limits
         self._patterns: dict[str, Pattern] = {}
 
     def check_pattern(self, regex: str) -> None:
@@ -111,6 +112,5 @@ class Engine:
             )
             for member in group.members.values()
         }
-        name = group.preferred_assignor(self._default)
-        assign = ASSIGNORS.get(name) or ASSIGNORS[self._default]
+        assign = ASSIGNORS[group.preferred_assignor(self._limits.assignors)]
         return assign(Spec(readers=readers, partitions=partitions))

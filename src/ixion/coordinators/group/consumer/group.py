@@ -8,6 +8,7 @@ the targets were computed. A member's *epoch* is the assignment epoch that it ha
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
 from ixion.coordinators.group.consumer.member import ConsumerMember
@@ -89,22 +90,18 @@ class ConsumerGroup:
     def reads(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
 
-    def preferred_assignor(self, default: str) -> str:
-        """The one that most members name."""
+    def preferred_assignor(self, offered: Sequence[str]) -> str:
+        """Of those offered, the one that most members name; the first if nobody names one."""
         named = Counter(
-            member.subscription.assignor for member in self.members.values() if member.subscription.assignor
+            name for member in self.members.values() if (name := member.subscription.assignor) in offered and name
         )
-        return named.most_common(1)[0][0] or default if named else default
+        return named.most_common(1)[0][0] if named else offered[0]
 
     def _claim(self, member: ConsumerMember) -> None:
-        for part in (member.current.assigned, member.current.revoking):
-            for topic_id, partitions in part.items():
-                for partition in partitions:
-                    self._owners[topic_id, partition] = member.member_id
+        for partition in member.current.held():
+            self._owners[partition] = member.member_id
 
     def _release(self, member: ConsumerMember) -> None:
-        for part in (member.current.assigned, member.current.revoking):
-            for topic_id, partitions in part.items():
-                for partition in partitions:
-                    if self._owners.get((topic_id, partition)) == member.member_id:
-                        del self._owners[topic_id, partition]
+        for partition in member.current.held():
+            if self._owners.get(partition) == member.member_id:
+                del self._owners[partition]

@@ -102,7 +102,9 @@ class ConsumerHeartbeats:
         member = find_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_FOR_A_WHILE:
             change = Change(group, self._clock_ms())
-            change.move(member, replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={}))
+            kept = replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={})
+            # Who comes back as this instance has them from its beginning.
+            change.move(member, replace(kept, since=dict.fromkeys(kept.held(), JOIN)))
             self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
             self._save(change)
         else:

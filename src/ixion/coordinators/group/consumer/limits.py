@@ -22,6 +22,13 @@ class Limits:
         return self._config.current[settings.GROUP_CONSUMER_MAX_SIZE]
 
     @property
+    def assignors(self) -> tuple[str, ...]:
+        """The names that members may use; the first one is for those who use none. A Java class goes by its name here:
+        org.apache.kafka.coordinator.group.assignor.RangeAssignor is range."""
+        given = self._config.current[settings.GROUP_CONSUMER_ASSIGNORS]
+        return tuple(dict.fromkeys(name.rpartition(".")[2].removesuffix("Assignor").lower() for name in given))
+
+    @property
     def policy(self) -> str:
         """Whether groups may change between the classic and the consumer protocol while they have members."""
         return self._config.current[settings.GROUP_CONSUMER_MIGRATION_POLICY].lower()

@@ -12,12 +12,15 @@ Member at epoch 5 with {0, 1, 2}, target of epoch 6 {1, 3}, partition 3 still wi
     heartbeat 1              epoch 5  has {1}      is to let go of {0, 2}   UNREVOKED_PARTITIONS
     heartbeat 2, owns {1}    epoch 6  has {1}      3 is not free            UNRELEASED_PARTITIONS
     heartbeat 3, 3 is free   epoch 6  has {1, 3}                            STABLE
+
+A partition remembers the epoch at which the member was given it: here 1 is its own since epoch 5 or before, 3 since 6.
+A commit that was sent at epoch 5 and overtaken by a heartbeat may thus still count for 1, and never for 3 (KIP-1251).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ixion.coordinators.group.consumer.assignment import (
     NOTHING,
@@ -38,13 +41,29 @@ class Current:
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)  # to be let go of; still the member's own
+    since: Mapping[tuple[bytes, int], int] = field(default_factory=dict)  # given at this epoch; if not here, at `epoch`
+
+    def held(self) -> Iterator[tuple[bytes, int]]:
+        for part in (self.assigned, self.revoking):
+            for topic_id, partitions in part.items():
+                for partition in partitions:
+                    yield topic_id, partition
+
+    def held_since(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch at which the member was given the partition; None if it does not have it."""
+        for part in (self.assigned, self.revoking):
+            if partition in part.get(topic_id, ()):
+                return self.since.get((topic_id, partition), self.epoch)
+        return None
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def moved(self, epoch: int, state: MemberState, assigned: Assignment, revoking: Assignment = NOTHING) -> Current:
         previous = self.previous_epoch if epoch == self.epoch else self.epoch
-        return Current(epoch=epoch, previous_epoch=previous, state=state, assigned=assigned, revoking=revoking)
+        moved = Current(epoch=epoch, previous_epoch=previous, state=state, assigned=assigned, revoking=revoking)
+        since = {held: given for held in moved.held() if (given := self.held_since(*held)) not in (None, epoch)}
+        return replace(moved, since=since)
 
 
 def reconcile(

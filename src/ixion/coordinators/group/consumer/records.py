@@ -84,8 +84,8 @@ def current_record(group_id: str, member: ConsumerMember) -> Entry:
         member_epoch=current.epoch,
         previous_member_epoch=current.previous_epoch,
         state=current.state,
-        assigned_partitions=_stored(current.assigned),
-        partitions_pending_revocation=_stored(current.revoking),
+        assigned_partitions=_stored(current, current.assigned),
+        partitions_pending_revocation=_stored(current, current.revoking),
     )
     return _current_key(group_id, member.member_id), encode(value, 0)
 
@@ -135,6 +135,7 @@ def subscription_of(value: ConsumerGroupMemberMetadataValue) -> Subscription:
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
+    """Before Kafka 4.3 nobody wrote since when a partition is the member's own: then it is since the present epoch."""
     known = value.state in MemberState.__members__.values()
     return Current(
         epoch=value.member_epoch,
@@ -142,13 +143,23 @@ def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
         state=MemberState(value.state) if known else MemberState.UNKNOWN,
         assigned=assignment_of(value.assigned_partitions),
         revoking=assignment_of(value.partitions_pending_revocation),
+        since={
+            (topic.topic_id, partition): epoch
+            for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
+            for partition, epoch in zip(topic.partitions, topic.assignment_epochs or (), strict=False)
+            if epoch != value.member_epoch
+        },
     )
 
 
-def _stored(assignment: Assignment) -> tuple[TopicPartitions, ...]:
+def _stored(current: Current, part: Assignment) -> tuple[TopicPartitions, ...]:
     return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=numbers, assignment_epochs=None)
-        for topic_id, numbers in pairs(assignment)
+        TopicPartitions(
+            topic_id=topic_id,
+            partitions=numbers,
+            assignment_epochs=tuple(current.since.get((topic_id, number), current.epoch) for number in numbers),
+        )
+        for topic_id, numbers in pairs(part)
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ixion.coordinators.group.consumer.assignment import Assignment, contains
-from ixion.coordinators.group.consumer.assignors import ASSIGNORS
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.model.errors import ErrorCode, KafkaError
@@ -18,7 +18,7 @@ LEAVE_FOR_A_WHILE: Final = -2  # a static member that means to come back: its pa
 MEMBER_NAMES_ITSELF_FROM: Final = 1  # version of the request
 
 
-def check_request(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
     """What can be said of a request without knowing the group."""
 
     def need(holds: bool, message: str) -> None:
@@ -40,8 +40,8 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     if epoch == LEAVE_FOR_A_WHILE:
         need(request.instance_id is not None, "InstanceId can't be null.")
     assignor = request.server_assignor
-    if assignor is not None and assignor not in ASSIGNORS:
-        supported = ", ".join(ASSIGNORS)
+    if assignor is not None and assignor not in assignors:
+        supported = ", ".join(assignors)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
@@ -83,11 +83,21 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     return member
 
 
-def check_offset_use(group: ConsumerGroup, member_id: str, epoch: int) -> ErrorCode:
-    """For a commit or a fetch of offsets in a member's name."""
+def check_offset_use(
+    group: ConsumerGroup, member_id: str, epoch: int, partitions: Iterable[tuple[bytes, int]] | None = None
+) -> ErrorCode:
+    """For a fetch of offsets in a member's name; or for a commit, of these partitions by topic id.
+
+    A fetch names the member's epoch. So does a commit, or an older one if the member has had all of the partitions
+    since then (KIP-1251): a heartbeat beside it may have moved the member on while the commit was under way.
+    """
     member = group.members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if epoch != member.epoch:
-        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
-    return ErrorCode.NONE
+    if epoch == member.epoch:
+        return ErrorCode.NONE
+    if partitions is not None and epoch < member.epoch:
+        since = [member.current.held_since(*partition) for partition in partitions]
+        if all(given is not None and given <= epoch for given in since):
+            return ErrorCode.NONE
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

@@ -1,4 +1,8 @@
-"""How the partitions of a consumer group are shared out: `range` and `uniform`."""
+"""How the partitions of a consumer group are shared out: `range` and `uniform`.
+
+Neither looks at racks. Members may tell theirs (it is stored and described), but Kafka's own assignors, up to 4.3, make
+nothing of it either: where replicas stand is a matter for fetching (the closest replica), not for sharing out.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ from ixion.coordinators.group.consumer.assignors.range import assign_range
 from ixion.coordinators.group.consumer.assignors.spec import Spec
 from ixion.coordinators.group.consumer.assignors.uniform import assign_uniform
 
-DEFAULT: Final = "uniform"
 ASSIGNORS: Final[Mapping[str, Callable[[Spec], dict[str, Assignment]]]] = {
-    DEFAULT: assign_uniform,
+    "uniform": assign_uniform,
     "range": assign_range,
 }
