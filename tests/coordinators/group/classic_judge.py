@@ -275,7 +275,7 @@ class Judge:
         consumer.joining = None
         if code is ErrorCode.NONE:
             consumer.member_id, consumer.generation = told.member_id, told.generation_id
-            consumer.joined, consumer.is_forgotten = told, False
+            consumer.joined, consumer.is_forgotten, consumer.left = told, False, False
             self.past.append((told.member_id, consumer.instance, told.generation_id))
             consumer.joined_ms = consumer.sign_ms = answer.at_ms
         elif code is ErrorCode.MEMBER_ID_REQUIRED:

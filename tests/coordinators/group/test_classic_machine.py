@@ -100,13 +100,12 @@ class Groups(Judge, RuleBasedStateMachine):
         self.alive.remove(consumer)
         if consumer.member_id:
             is_named = not by_instance or consumer.instance is None
-            group = self.group()
-            current = None if group is None else group.static_members.get(consumer.instance or "")
             code = self.world.leave(consumer.member_id if is_named else "", consumer.instance)
             assert isinstance(code, ErrorCode)
             consumer.left = code is ErrorCode.NONE
-            if consumer.left and not is_named and current in self.owners:
-                self.owners[current].left = True  # whoever has the name by now
+            for other in [*self.alive, *self.hanging]:
+                if consumer.left and not is_named and other.instance == consumer.instance:
+                    other.left = True  # one of them has the name by now
             self.expect_fencing(consumer, code, is_named)
             for request in (consumer.joining, consumer.syncing):
                 assert request is None or not request.waits or code is not ErrorCode.NONE, "left without an answer"
