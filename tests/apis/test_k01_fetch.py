@@ -8,6 +8,7 @@ from ixion.broker.broker import Broker as RealBroker
 from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode
 from ixion.model.ids import ZERO_ID
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.messages.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -110,7 +111,7 @@ def only(answer: FetchResponse) -> PartitionData:
 
 
 def offsets(part: PartitionData) -> list[int]:
-    return [int(record.offset) for view in iter_batches(part.records or b"") for record in view.records()]
+    return [int(record.offset) for view in iter_batches(joined([part.records or b""])) for record in view.records()]
 
 
 def told(answer: FetchResponse) -> list[tuple[str, int]]:

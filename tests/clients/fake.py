@@ -21,6 +21,7 @@ from types import TracebackType
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode
 from ixion.model.ids import new_id
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.envelope import frame_response_as
 from ixion.protocol.messages.k00_produce import (
     PartitionProduceResponse,
@@ -365,4 +366,4 @@ class FakeBroker:
 
 
 def answer_bytes(api: ApiKey, version: int, correlation_id: int, answer: Struct) -> bytes:
-    return b"".join(frame_response_as(api, version, correlation_id, answer))
+    return joined(frame_response_as(api, version, correlation_id, answer))

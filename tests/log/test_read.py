@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.log.config import LogConfig
+from ixion.log.handle import FileSlice
 from ixion.log.log import Log
 from ixion.log.reader import Isolation, read, read_slice
 from ixion.log.retention import delete_doomed, take_out
 from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.codec.sink import joined
 from ixion.records.batches import iter_batches
 from tests.log.support import NOW, Box, batch, stored
 
@@ -61,8 +61,8 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
             isolation = data.draw(st.sampled_from([Isolation.LOG_END, Isolation.HIGH_WATERMARK]))
             limit = log.end_offset if isolation == Isolation.LOG_END else log.high_watermark
             found = read(log, offset, max_bytes, isolation, min_one)
-            piece = read_slice(log, offset, max_bytes, isolation, min_one)
-            assert (b"" if piece.records is None else piece.records.read()) == found.records
+            piece = read_slice(log, offset, max_bytes, isolation, min_one, at_once=data.draw(st.integers(0, 2500)))
+            assert joined([piece.records]) == found.records
             views = list(iter_batches(found.records))
             if offset >= limit:
                 assert not views
@@ -112,14 +112,14 @@ def test_a_negative_size_is_refused(log: Log) -> None:
 
 
 def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
-    piece = read_slice(log, 0, 10_000)
-    assert piece.records is not None
-    expected = piece.records.read()
+    piece = read_slice(log, 0, 10_000, at_once=0).records
+    assert isinstance(piece, FileSlice)
+    expected = piece.read(0, piece.size)
     with log.lock:
         take_out(log, [log.segments.first], NOW)
     delete_doomed(log, NOW + log.config.file_delete_delay_ms)
-    assert piece.records.read() == expected
-    assert os.pread(piece.records.fd, 10, 0) == expected[:10]
+    assert piece.read(0, piece.size) == expected
+    assert piece.read(3, 10) == expected[3:13]
 
 
 def test_a_reader_that_comes_back_needs_no_search(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

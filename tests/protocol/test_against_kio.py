@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ixion.protocol import storage
 from ixion.protocol.codec.message import MessageCodec
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.envelope import REQUEST_HEADERS, RESPONSE_HEADERS
 from ixion.protocol.headers import RequestHeader, ResponseHeader
 from ixion.protocol.notation import Struct, StructMeta
@@ -35,7 +36,7 @@ def agree(codec: MessageCodec, table: StructMeta, theirs: object, data: st.DataO
     assert differences(value, other, codec.version) == []
     assert kio_encode(other) == encoded
     assert codec.decode(encoded) == value
-    assert b"".join(codec.encode_parts(value)) == encoded
+    assert joined(codec.encode_parts(value)) == encoded
 
 
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda part: getattr(part, "name", f"v{part}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.envelope import decode_request, decode_response, encode_request, encode_response_as
 from tests.protocol.captures import Capture, captures
 
@@ -18,8 +19,8 @@ def test_said_again_byte_for_byte(capture: Capture) -> None:
     if capture.direction == "request":
         header, body = decode_request(capture.frame)
         assert (header.api_key, header.api_version) == (capture.key, capture.version)
-        again = encode_request(header, body)
+        again = b"".join(encode_request(header, body))
     else:
         answer, body = decode_response(capture.key, capture.version, capture.frame)
-        again = encode_response_as(capture.key, capture.version, answer.correlation_id, body)
-    assert b"".join(again).hex() == capture.frame.hex()
+        again = joined(encode_response_as(capture.key, capture.version, answer.correlation_id, body))
+    assert again.hex() == capture.frame.hex()

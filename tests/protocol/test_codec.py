@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import SPLIT_SIZE
+from ixion.protocol.codec.sink import SPLIT_SIZE, Deferred, joined
 from ixion.protocol.flaws import EncodeError, UnsupportedVersionError
 from ixion.protocol.messages.k00_produce import (
     PartitionProduceData,
@@ -53,11 +53,31 @@ def test_large_records_are_sent_as_they_are() -> None:
     parts = ApiKey.PRODUCE.request(9).encode_parts(produce(records))
     assert len(parts) == 3
     assert parts[1] is records
-    assert b"".join(parts) == ApiKey.PRODUCE.request(9).encode(produce(bytes(SPLIT_SIZE)))
+    assert joined(parts) == ApiKey.PRODUCE.request(9).encode(produce(bytes(SPLIT_SIZE)))
 
 
 def test_small_records_are_copied_into_one_part() -> None:
     assert len(ApiKey.PRODUCE.request(9).encode_parts(produce(memoryview(bytes(SPLIT_SIZE - 1))))) == 1
+
+
+class Stored(Deferred):
+    def read(self, start: int, size: int) -> bytes:
+        return bytes(range(256))[start : start + size] if self.size <= 256 else bytes(size)
+
+
+@pytest.mark.parametrize("size", [0, 200, SPLIT_SIZE])
+def test_records_that_are_read_while_they_are_sent(size: int) -> None:
+    def answer(records: bytes | Deferred) -> FetchResponse:
+        part = PartitionData(
+            partition_index=0, error_code=0, high_watermark=1, aborted_transactions=None, records=records
+        )
+        topic = FetchableTopicResponse(topic_id=bytes(range(16)), partitions=(part,))
+        return FetchResponse(throttle_time_ms=0, session_id=0, responses=(topic,))
+
+    codec, stored = ApiKey.FETCH.response(13), Stored(size)
+    parts = codec.encode_parts(answer(stored))
+    assert (stored in parts) == (size == SPLIT_SIZE)
+    assert joined(parts) == codec.encode(answer(stored)) == codec.encode(answer(stored.read(0, size)))
 
 
 def test_records_of_several_partitions_keep_their_order() -> None:
@@ -68,7 +88,7 @@ def test_records_of_several_partitions_keep_their_order() -> None:
     codec = ApiKey.PRODUCE.request(9)
     parts = codec.encode_parts(value)
     assert [part for part in parts if part in chunks] == chunks
-    assert codec.decode(b"".join(parts)) == value
+    assert codec.decode(joined(parts)) == value
 
 
 def test_a_field_that_the_version_lacks_reads_as_its_default() -> None:

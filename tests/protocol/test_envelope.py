@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.codec.sink import SPLIT_SIZE
+from ixion.protocol.codec.sink import SPLIT_SIZE, joined
 from ixion.protocol.envelope import (
     decode_request,
     decode_request_header,
@@ -51,7 +51,7 @@ def test_a_request_there_and_back(version: int) -> None:
 @pytest.mark.parametrize("version", range(5))
 def test_a_response_there_and_back(version: int) -> None:
     body = HeartbeatResponse(error_code=27)
-    frame = b"".join(encode_response(header(ApiKey.HEARTBEAT, version), body))
+    frame = joined(encode_response(header(ApiKey.HEARTBEAT, version), body))
     assert len(frame) == (4 if version < 4 else 5) + (2 if version == 0 else 6 if version < 4 else 7)
     assert decode_response(ApiKey.HEARTBEAT, version, frame) == (ResponseHeader(correlation_id=7), body)
 
@@ -64,7 +64,7 @@ def test_the_oldest_shutdown_request_has_no_client_id() -> None:
 
 def test_the_answer_to_api_versions_has_the_oldest_header() -> None:
     body = ApiVersionsResponse(error_code=0, api_keys=(), throttle_time_ms=0)
-    frame = b"".join(encode_response(header(ApiKey.API_VERSIONS, 3), body))
+    frame = joined(encode_response(header(ApiKey.API_VERSIONS, 3), body))
     assert frame.hex(" ") == "00 00 00 07 00 00 01 00 00 00 00 00"
     assert decode_response(ApiKey.API_VERSIONS, 3, frame)[1] == body
 
@@ -79,7 +79,7 @@ def test_a_version_from_the_future_leaves_its_header_readable() -> None:
     read, start = decode_request_header(future)
     assert read == header(ApiKey.API_VERSIONS, 99)
     assert start == 13
-    refused = b"".join(encode_response_as(18, 0, read.correlation_id, ApiVersionsResponse(error_code=35, api_keys=())))
+    refused = joined(encode_response_as(18, 0, read.correlation_id, ApiVersionsResponse(error_code=35, api_keys=())))
     assert refused.hex(" ") == "00 00 00 07 00 23 00 00 00 00"
 
 
@@ -120,7 +120,7 @@ def test_large_answers_may_pass_the_budget_of_requests() -> None:
     )
     topic = MetadataResponseTopic(error_code=0, name="t", partitions=(partition,) * 1000)
     body: Struct = MetadataResponse(brokers=(), topics=(topic,))
-    frame = b"".join(encode_response(header(ApiKey.METADATA, 1), body))
+    frame = joined(encode_response(header(ApiKey.METADATA, 1), body))
     assert decode_response(ApiKey.METADATA, 1, frame)[1] == body
     with pytest.raises(DecodeError, match="more elements"):
         decode_response(ApiKey.METADATA, 1, frame, budget=1000)
@@ -143,7 +143,7 @@ def test_frames_carry_their_size(size: int) -> None:
 def test_framed_answers_are_one_buffer_when_small() -> None:
     body = HeartbeatResponse(error_code=27)
     (frame,) = frame_response(header(ApiKey.HEARTBEAT, 4), body)
-    assert bytes(frame).hex(" ") == "00 00 00 0c 00 00 00 07 00 00 00 00 00 00 1b 00"
+    assert joined([frame]).hex(" ") == "00 00 00 0c 00 00 00 07 00 00 00 00 00 00 1b 00"
 
 
 def test_a_trusted_sender_may_send_more() -> None:

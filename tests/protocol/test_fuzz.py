@@ -9,6 +9,7 @@ import os
 import random
 import tracemalloc
 
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.envelope import decode_request, decode_response, encode_request, encode_response_as, exchange
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.registry import ApiKey
@@ -68,7 +69,7 @@ def survive(capture: Capture, frame: bytes) -> bool:
             assert again == (header, body)
         else:
             answer, body = decode_response(capture.key, capture.version, frame)
-            again_frame = b"".join(encode_response_as(capture.key, capture.version, answer.correlation_id, body))
+            again_frame = joined(encode_response_as(capture.key, capture.version, answer.correlation_id, body))
             assert decode_response(capture.key, capture.version, again_frame) == (answer, body)
     except UnsupportedVersionError:
         return False

@@ -13,6 +13,7 @@ from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
+from ixion.protocol.codec.sink import joined
 from ixion.records.batches import iter_batches
 from ixion.replica.append_result import AppendResult
 from ixion.replica.fetch import FetchTerms
@@ -192,4 +193,4 @@ def codes(results: list[AppendResult]) -> list[ErrorCode]:
 
 def offsets(result: FetchResult) -> list[int]:
     """Of every record that was read."""
-    return [int(record.offset) for view in iter_batches(result.records) for record in view.records()]
+    return [int(record.offset) for view in iter_batches(joined([result.records])) for record in view.records()]

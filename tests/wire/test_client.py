@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.envelope import frame_response_as
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ixion.wire import ClientConnection, Looks, ServerConnection, WireError
@@ -16,7 +17,7 @@ from tests.wire.test_framing import cut, places
 
 def answer(correlation_id: int, version: int = 3, error_code: int = 0) -> bytes:
     body = ApiVersionsResponse(error_code=error_code, api_keys=())
-    return b"".join(frame_response_as(18, version, correlation_id, body))
+    return joined(frame_response_as(18, version, correlation_id, body))
 
 
 @given(st.integers(1, 8), places)

@@ -22,7 +22,7 @@ from ixion.clients.address import Address
 from ixion.clients.deadline import Deadline
 from ixion.clients.faults import DisconnectedError, TimedOutError, UnreachableError, error_code
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.codec.sink import Part
+from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.flaws import DecodeError
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ixion.protocol.notation import Struct
@@ -185,7 +185,7 @@ def connect(address: Address, deadline: Deadline) -> socket.socket:
     return opened
 
 
-def send_parts(to: socket.socket, parts: list[Part]) -> None:
+def send_parts(to: socket.socket, parts: list[Buffer]) -> None:
     if len(parts) == 1:
         to.sendall(parts[0])
     elif sum(map(len, parts)) < JOIN_BELOW:

@@ -29,6 +29,7 @@ from ixion.clients.metadata import Topic, TopicPartition
 from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
+from ixion.protocol.codec.sink import Deferred
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from ixion.protocol.registry import ApiKey
 from ixion.records.batches import iter_complete_batches
@@ -201,6 +202,7 @@ class Reader:
         self.trouble = None
         if not data.records:
             return None
+        assert not isinstance(data.records, Deferred)  # only who sends may leave it for later
         batches = list(iter_complete_batches(bytes(data.records)))
         end_offset = data.last_stable_offset if self._read_committed else data.high_watermark
         aborted = (data.aborted_transactions or ()) if self._read_committed else None

@@ -1,6 +1,6 @@
 """An open file that closes itself when the last one who looks at it has gone.
 
-A fetch may still be sending bytes from a segment (sendfile) when retention deletes it or compaction replaces it; a
+A fetch may still be sending bytes from a segment when retention deletes it or compaction replaces it; a
 flush or a compaction may still be at work on a file that is closed for being idle. Whoever needs the file keeps the
 handle; the name may vanish meanwhile, the bytes stay until the handle does.
 
@@ -12,7 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ixion._native import i64
 from ixion.log.files import Files, Part
+from ixion.log.home import Home
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.codec.sink import Deferred
 
 
 class Handle:
@@ -38,19 +42,20 @@ class Handle:
         self.files.sync(self.fd)
 
 
-class FileSlice:
-    """Bytes [position, position + size) of an open file, ready for sendfile. Keep it until they are sent."""
+class FileSlice(Deferred):
+    """Bytes [position, position + size) of an open file, read as they are sent. Keep it until then."""
 
-    __slots__ = ("handle", "position", "size")
-
-    def __init__(self, handle: Handle, position: int, size: int) -> None:
+    def __init__(self, home: Home, handle: Handle, position: int, size: int) -> None:
+        super().__init__(size)
+        self.home: Final = home
         self.handle: Final = handle
         self.position: Final = position
-        self.size: Final = size
 
-    @property
-    def fd(self) -> int:
-        return self.handle.fd
-
-    def read(self) -> bytes:
-        return self.handle.read(self.size, self.position)
+    def read(self, start: i64, size: i64) -> bytes:
+        try:
+            data = self.handle.read(size, self.position + start)
+        except OSError as error:
+            raise self.home.fail(f"reading {size} bytes at {self.position + start}", error) from error
+        if len(data) < size:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log was cut off while it was being sent")
+        return data

@@ -8,6 +8,8 @@ what a client sends ahead is buffered up to one read of the socket (256 KiB) and
 
 An answer has left when the transport holds nothing of it. With a write buffer limit of zero the transport tells: it
 writes at once, calls `pause_writing` within `write` if anything is left over, and `resume_writing` when that is out.
+What is still in a file is read a piece at a time, the next one when the last is out; after a few of them that were
+taken at once, others have their turn on the loop.
 
 One timer task per connection stands for all that may be overdue: being idle, half a request, a half-taken answer.
 Activity only writes down the time; the task looks when it fires, and waits for the rest. Loop thread only.
@@ -16,11 +18,14 @@ Activity only writes down the time; the task looks when it fires, and waits for 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion._native import i64
+from ixion.model.errors import KafkaError
 from ixion.network.request import Request
+from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from ixion.timer.clock import NS_PER_MS
 from ixion.timer.task import TimerTask
 from ixion.wire.faults import WireError
@@ -29,7 +34,11 @@ from ixion.wire.server import ServerConnection
 if TYPE_CHECKING:
     from ixion.network.processor import Processor
 
+log = logging.getLogger("ixion.network")
+
 NEVER: Final = 2**62
+PIECE: Final = 256 << 10  # bytes that are read from a file and written at once
+TURN: Final = 4 * PIECE  # bytes that one connection writes before others have their turn
 
 
 class Deadline(TimerTask):
@@ -64,7 +73,10 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
         self._reserved: i64 = 0  # bytes of a request that is not whole yet
-        self._answer_size: i64 = 0  # of the last answer, in bytes
+        self._written: i64 = 0  # by the last write, in bytes
+        self._parts: list[Part] | None = None  # what is left to write of an answer that has something in a file
+        self._next: i64 = 0  # the part of it that comes next
+        self._start: i64 = 0  # how much of that part is written
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
         self._writing_paused = False
@@ -119,8 +131,8 @@ class Connection:
         transport = self._transport
         if transport is None or self.closing:
             return
-        # What has left of an answer is kept with the rest of it, so the whole counts as memory.
-        self._shared.slow_readers.add(self, self._answer_size)
+        # What has left of it is kept with the rest, so the whole counts as memory.
+        self._shared.slow_readers.add(self, self._written)
         self._expect(transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
@@ -129,11 +141,15 @@ class Connection:
         self._stalled_ns = NEVER
         request = self._in_flight
         if request is not None and request.answered:
-            self._sent()
+            if self._parts is None:
+                self._sent()
+            else:
+                self._write_on()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.closing = True
         self._transport = None
+        self._parts = None
         self._deadline.cancel()
         self._wire.drop()  # it may hold half a request, and this object goes only with the next collection
         self._shared.slow_readers.remove(self)
@@ -158,16 +174,24 @@ class Connection:
         parts = request.parts
         if parts is not None:
             size: i64 = 0
+            deferred = False
             for part in parts:
                 size += len(part)
-            self._answer_size = size
+                deferred = deferred or isinstance(part, Deferred)
             self._counters.responses += 1
             self._counters.bytes_out += size
-            if len(parts) == 1:
-                transport.write(parts[0])
-            else:
-                transport.writelines(parts)
             request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
+            if deferred:
+                self._parts = parts
+                self._next = 0
+                self._start = 0
+                self._write_on()
+                return
+            self._written = size
+            if len(parts) == 1:
+                transport.write(cast(Buffer, parts[0]))
+            else:
+                transport.writelines(cast(list[Buffer], parts))
             if self._writing_paused:
                 return  # resume_writing goes on
         self._sent()
@@ -280,6 +304,53 @@ class Connection:
         self._in_flight = request
         self._counters.requests += 1
         self._channel.send_request(request)
+
+    def _write_on(self) -> None:
+        """Write, piece by piece, until the client takes no more or others should have their turn."""
+        parts = self._parts
+        transport = self._transport
+        if parts is None or transport is None or self.closing:
+            return
+        turn: i64 = 0
+        while self._next < len(parts):
+            if turn >= TURN:
+                self._shared.loop.call_soon(self._write_on)
+                return
+            try:
+                piece = self._next_piece(parts)
+            except KafkaError as error:
+                log.warning("an answer to %s cannot be finished: %s", self.address, error)
+                self._reason = "unreadable"
+                self.cut_off()
+                return
+            turn += self._written
+            transport.writelines(piece)
+            if self._writing_paused:
+                if self._next == len(parts):
+                    self._parts = None
+                return  # resume_writing goes on
+        self._parts = None
+        self._sent()
+
+    def _next_piece(self, parts: list[Part]) -> list[Buffer]:
+        piece: list[Buffer] = []
+        size: i64 = 0
+        while self._next < len(parts) and size < PIECE:
+            part = parts[self._next]
+            if isinstance(part, Deferred):
+                count = min(PIECE - size, part.size - self._start)
+                piece.append(part.read(self._start, count))
+                self._start += count
+                size += count
+                if self._start < part.size:
+                    break
+            else:
+                piece.append(part)
+                size += len(part)
+            self._next += 1
+            self._start = 0
+        self._written = size
+        return piece
 
     def _sent(self) -> None:
         request = self._in_flight

@@ -1,9 +1,10 @@
 """Answers that their readers do not take: bounded, all connections together.
 
-One connection holds one unsent answer at most, since it is not read from until that is out. Thousands of
-connections could still hold a fetch of 50 MiB each. Over `unsent_max_bytes` the longest waiting ones are closed,
-but none that has had less than a second: a burst of large answers to healthy readers is over by then. Over twice that
-there is no such grace, or 500 readers that read nothing would have 2 GB within their second.
+One connection holds one unsent answer at most, since it is not read from until that is out, and of one that is in a
+file no more than a piece. Thousands of connections could still hold a list of all topics each. Over `unsent_max_bytes`
+the longest waiting ones are closed, but none that has had less than a second: a burst of large answers to healthy
+readers is over by then. Over twice that there is no such grace, or many readers that read nothing would have gigabytes
+within their second.
 """
 
 from __future__ import annotations

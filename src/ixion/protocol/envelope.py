@@ -19,7 +19,7 @@ from ixion._native import i32, i64
 from ixion.protocol import resolve
 from ixion.protocol.codec.cursor import ELEMENT_BUDGET
 from ixion.protocol.codec.message import MessageCodec
-from ixion.protocol.codec.sink import Part, Sink
+from ixion.protocol.codec.sink import Buffer, Part, Sink
 from ixion.protocol.flaws import DecodeError
 from ixion.protocol.headers import RequestHeader, ResponseHeader
 from ixion.protocol.notation import Struct, StructMeta
@@ -99,18 +99,18 @@ def version_number(data: bytes, start: i64) -> i64:
     return i64(read_i16_be(data, start + 2))
 
 
-def encode_request(header: RequestHeader, body: Struct) -> list[Part]:
+def encode_request(header: RequestHeader, body: Struct) -> list[Buffer]:
     """Buffers to send one after the other. Large record data is among them as it was given, uncopied."""
     sink = Sink()
     write_request(sink, header, body)
-    return sink.finish()
+    return cast(list[Buffer], sink.finish())  # only an answer may have data that is yet to be read
 
 
-def frame_request(header: RequestHeader, body: Struct) -> list[Part]:
+def frame_request(header: RequestHeader, body: Struct) -> list[Buffer]:
     """As `encode_request`, with the size in front: ready to send."""
     sink = Sink(True)
     write_request(sink, header, body)
-    return sink.finish_frame()
+    return cast(list[Buffer], sink.finish_frame())
 
 
 def write_request(sink: Sink, header: RequestHeader, body: Struct) -> None:

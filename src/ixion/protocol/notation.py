@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, NamedTuple, Self, dataclass_transform, get_args, get_origin
 
 from ixion.model.ids import ZERO_ID
+from ixion.protocol.codec.sink import Deferred
 
 LATEST: Final = 32767  # versions are int16
 
@@ -46,6 +47,7 @@ Uuid = Annotated[bytes, Kind("uuid", ZERO_ID)]
 String = Annotated[str, Kind("string", "")]
 Bytes = Annotated[bytes, Kind("bytes", b"")]
 Records = Annotated[bytes | memoryview, Kind("records", b"")]
+SentRecords = Annotated[bytes | memoryview | Deferred, Kind("records", b"")]  # read as they are sent, if they are many
 
 # The same on the wire; the names say whose they are.
 TopicName = String

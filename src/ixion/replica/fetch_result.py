@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ixion.log.handle import FileSlice
 from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode
 
@@ -36,7 +37,7 @@ class FetchResult:
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start = -1
-        self.records: bytes = b""
+        self.records: bytes | FileSlice = b""
         self.aborted: list[AbortedTxn] | None = None
         self.diverging_epoch = -1  # the client's history is another one: where ours ended with that epoch
         self.diverging_end = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ixion.log.reader import Isolation, read
+from ixion.log.reader import Isolation, read_slice
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.fetch_result import FetchResult, FetchWish
 
@@ -68,7 +68,7 @@ def read_one(
             result.diverging_end = end
             return
     try:
-        data = read(log, wish.offset, min(left, wish.max_bytes), isolation, min_one)
+        data = read_slice(log, wish.offset, min(left, wish.max_bytes), isolation, min_one)
     except KafkaError as error:
         if partition.log is log:
             result.code = error.code

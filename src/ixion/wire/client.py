@@ -14,7 +14,7 @@ from librt.strings import read_i16_be, read_i32_be
 
 from ixion._native import i32, i64
 from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import Part
+from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.envelope import decode_response, frame_request
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
@@ -74,7 +74,7 @@ class ClientConnection:
 
     def request(
         self, key: i64, version: i64, body: Struct, now_ms: i64, *, answered: bool = True
-    ) -> tuple[int, list[Part]]:
+    ) -> tuple[int, list[Buffer]]:
         """The correlation id and the buffers to send. `answered=False` for a Produce with acks=0: none will come."""
         correlation_id = self._next_id
         header = RequestHeader(

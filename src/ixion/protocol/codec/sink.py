@@ -1,4 +1,4 @@
-"""Where encoded bytes go: one growing buffer, and record data beside it, uncopied."""
+"""Where encoded bytes go: one growing buffer, and record data beside it, uncopied or not even read yet."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be
 
-from ixion._native import i32, i64, u8
+from ixion._native import i32, i64, mypyc_attr, u8
 
 # Bytes. Data of this size and more becomes a part of its own, for 80 ns; below, copying costs less than one more
 # buffer costs to send.
 SPLIT_SIZE: Final = 1024
 SIZE_SIZE: Final = 4  # bytes of the size in front of a frame
 
-Part = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Deferred:
+    """Bytes that are read when they are sent, piece by piece: a stretch of a file."""
+
+    def __init__(self, size: i64) -> None:
+        self.size: i64 = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self, start: i64, size: i64) -> bytes:
+        """`size` bytes from `start` on, both within the stretch. KafkaError if they cannot be had any more."""
+        raise NotImplementedError
+
+
+Part = Buffer | Deferred
 
 
 class Sink:
@@ -43,6 +61,8 @@ class Sink:
             self.out.truncate(0)
         elif isinstance(part, bytes):
             self.out.write(part)
+        elif isinstance(part, Deferred):
+            self.out.write(part.read(0, size))
         else:
             self.out.write(bytes(part))
 
@@ -55,7 +75,7 @@ class Sink:
     def finish_bytes(self) -> bytes:
         if not self.parts:
             return self.out.getvalue()
-        return b"".join(self.finish())
+        return joined(self.finish())
 
     def finish_frame(self) -> list[Part]:
         size: i64 = len(self.out) - SIZE_SIZE
@@ -69,6 +89,12 @@ class Sink:
             size += part.nbytes if isinstance(part, memoryview) else len(part)
         head = BytesWriter()
         write_i32_be(head, i32(size))
-        head.write(bytes(self.parts[0])[SIZE_SIZE:])
+        first = self.parts[0]
+        assert isinstance(first, bytes)  # what was written before the first part that stands for itself
+        head.write(first[SIZE_SIZE:])
         self.parts[0] = head.getvalue()
         return self.finish()
+
+
+def joined(parts: list[Part]) -> bytes:
+    return b"".join([part.read(0, part.size) if isinstance(part, Deferred) else part for part in parts])

@@ -12,7 +12,7 @@ from librt.strings import read_i16_be, read_i32_be, write_i16_be, write_i32_be
 
 from ixion._native import i16, i32, i64
 from ixion.protocol.codec.cursor import Cursor
-from ixion.protocol.codec.sink import Part, Sink
+from ixion.protocol.codec.sink import Deferred, Part, Sink
 from ixion.protocol.codec.wire_type import WireType
 from ixion.protocol.flaws import EncodeError
 
@@ -114,6 +114,8 @@ class Bytes(Sized):
             self._write_part(sink, value, value.nbytes)
         elif isinstance(value, bytearray):
             self._write_part(sink, value, len(value))
+        elif isinstance(value, Deferred):
+            self._write_part(sink, value, value.size)
         else:
             raise EncodeError(f"{type(value).__name__} is not bytes")
 

@@ -10,7 +10,7 @@ from ixion.protocol.notation import (
     Int32,
     Int64,
     ProducerId,
-    Records,
+    SentRecords,
     String,
     Struct,
     TopicName,
@@ -93,7 +93,7 @@ class PartitionData(Struct):
     snapshot_id: SnapshotId = field("12+", tag=2)
     aborted_transactions: tuple[AbortedTransaction, ...] | None
     preferred_read_replica: BrokerId = field("11+", default=-1)
-    records: Records | None
+    records: SentRecords | None
 
 
 class FetchableTopicResponse(Struct):

@@ -1,0 +1,96 @@
+"""Answers that are still in a file when they are begun: read as fast as the client takes them."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.network import Answer, Request
+from ixion.network.connection import PIECE
+from ixion.protocol.codec.sink import Deferred, Part
+from tests.network.harness import echo, on_loop, request_bytes, running
+
+MIB = 1 << 20
+FILE = random.Random(1).randbytes(1_000_003) * 34
+
+
+class Stretch(Deferred):
+    """Of a file that has no two pieces alike."""
+
+    def __init__(self, size: int, broken_at: int = 1 << 60) -> None:
+        super().__init__(size)
+        self.taken: list[tuple[int, int]] = []
+        self.broken_at = broken_at
+
+    def read(self, start: int, size: int) -> bytes:
+        if start + size > self.broken_at:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "cut off")
+        self.taken.append((start, size))
+        return FILE[start : start + size]
+
+
+class Answering:
+    """Every request is answered with the same parts; one with a payload gets that back."""
+
+    def __init__(self, *parts: Part) -> None:
+        self.parts = parts
+
+    def __call__(self, request: Request) -> Answer:
+        if request.frame.size > 12:
+            return echo(request)
+        size = sum(map(len, self.parts))
+        return [struct.pack(">ii", size + 4, request.frame.correlation_id), *self.parts]
+
+
+@on_loop
+async def test_files_and_buffers_come_in_their_order() -> None:
+    first, second, third = Stretch(3 * PIECE), Stretch(MIB + 5), Stretch(1)
+    async with running(Answering(first, b"between", second, third, b"end")) as run:
+        client = await run.connect()
+        client.send(request_bytes(1) + request_bytes(2, b"after"))
+        expected = FILE[: 3 * PIECE] + b"between" + FILE[: MIB + 5] + FILE[:1] + b"end"
+        assert await client.answer() == (1, expected)
+        assert await client.answer() == (2, b"after")
+        assert max(size for _, size in first.taken + second.taken) <= PIECE
+        snapshot = run.server.snapshot()
+        assert snapshot.bytes_out == 8 + len(expected) + 8 + 5
+
+
+@on_loop
+async def test_what_a_slow_reader_does_not_take_is_not_read() -> None:
+    stretch = Stretch(32 * MIB)
+    async with running(Answering(stretch)) as run:
+        slow = await run.connect(limit=1024)
+        slow.send(request_bytes(1))
+        await run.until(lambda: run.server.snapshot().slow_readers == 1)
+        assert run.server.snapshot().unsent_bytes <= PIECE + 8
+        read = sum(size for _, size in stretch.taken)
+        assert read < 16 * MIB  # what the two sockets hold, and a piece
+        witness = await run.connect()
+        await witness.ask(2, b"undisturbed")
+        assert sum(size for _, size in stretch.taken) == read
+        number, body = await slow.answer()
+        assert (number, body == FILE[: 32 * MIB]) == (1, True)
+        assert run.server.snapshot().slow_readers == 0
+
+
+@on_loop
+async def test_a_reader_that_takes_nothing_more_is_closed_in_time() -> None:
+    stretch = Stretch(32 * MIB)
+    async with running(Answering(stretch), stall_ms=1000) as run:
+        slow = await run.connect(limit=1024)
+        slow.send(request_bytes(1))
+        await run.until(lambda: run.server.snapshot().slow_readers == 1)
+        run.clock.advance(5000)
+        await run.until(lambda: run.closed("slow_reader") == 1)
+
+
+@on_loop
+async def test_bytes_that_are_gone_end_the_connection_and_no_other() -> None:
+    async with running(Answering(Stretch(4 * PIECE, broken_at=2 * PIECE + 1))) as run:
+        client, witness = await run.connect(), await run.connect()
+        client.send(request_bytes(1))
+        assert await client.closed()
+        assert run.closed("unreadable") == 1
+        assert await witness.ask(2, b"undisturbed") == b"undisturbed"
