@@ -45,11 +45,11 @@ class Answering:
 
 @on_loop
 async def test_files_and_buffers_come_in_their_order() -> None:
-    first, second, third = Stretch(3 * PIECE), Stretch(MIB + 5), Stretch(1)
+    first, second, third = Stretch(3 * PIECE), Stretch(PIECE // 2 + 5), Stretch(1)
     async with running(Answering(first, b"between", second, third, b"end")) as run:
         client = await run.connect()
         client.send(request_bytes(1) + request_bytes(2, b"after"))
-        expected = FILE[: 3 * PIECE] + b"between" + FILE[: MIB + 5] + FILE[:1] + b"end"
+        expected = FILE[: 3 * PIECE] + b"between" + FILE[: PIECE // 2 + 5] + FILE[:1] + b"end"
         assert await client.answer() == (1, expected)
         assert await client.answer() == (2, b"after")
         assert max(size for _, size in first.taken + second.taken) <= PIECE

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("ixion.network")
 
 NEVER: Final = 2**62
-PIECE: Final = 256 << 10  # bytes that are read from a file and written at once
-TURN: Final = 4 * PIECE  # bytes that one connection writes before others have their turn
+# Bytes that are read from files and written at once: what a partition gives to a client that did not ask for more. With
+# a quarter of it a fetch of 1 MB took 1.4 times the processor time.
+PIECE: Final = 1 << 20
+TURN: Final = 2 * PIECE  # bytes that one connection writes before others have their turn
 
 
 class Deadline(TimerTask):
@@ -335,13 +337,17 @@ class Connection:
     def _next_piece(self, parts: list[Part]) -> list[Buffer]:
         piece: list[Buffer] = []
         size: i64 = 0
-        while self._next < len(parts) and size < PIECE:
+        read: i64 = 0  # of it, from files
+        while self._next < len(parts):
             part = parts[self._next]
             if isinstance(part, Deferred):
-                count = min(PIECE - size, part.size - self._start)
+                count = min(PIECE, part.size - self._start)
+                if read and read + count > PIECE:
+                    break
                 piece.append(part.read(self._start, count))
-                self._start += count
+                read += count
                 size += count
+                self._start += count
                 if self._start < part.size:
                     break
             else:
