@@ -78,7 +78,7 @@ async def test_what_a_slow_reader_does_not_take_is_not_read() -> None:
 @on_loop
 async def test_a_reader_that_takes_nothing_more_is_closed_in_time() -> None:
     stretch = Stretch(32 * MIB)
-    async with running(Answering(stretch), stall_ms=1000) as run:
+    async with running(Answering(stretch), stall_ms=1000, slowest_bytes_per_second=PIECE) as run:
         slow = await run.connect(limit=1024)
         slow.send(request_bytes(1))
         await run.until(lambda: run.server.snapshot().slow_readers == 1)
