@@ -11,7 +11,8 @@ from tests.real_clients.toolbox import ToolBox
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"message.max.bytes": 8 << 20}) as running:
+    # The messages of these tests are years old: half a minute after the start, retention would look for them.
+    with Broker({"message.max.bytes": 8 << 20, "log.retention.ms": -1}) as running:
         yield running
 
 
