@@ -84,10 +84,13 @@ class RealKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         settings = self._file
         settings.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
+        if (self.data_dir / "logs" / "meta.properties").exists():
+            return
         run_java(
             "kafka.tools.StorageTool",
             *("format", "--ignore-formatted", "-t", self.cluster_id, "-c", str(settings)),
             classpath=jars.classpath(f"kafka-{self.version}"),
+            options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
         )
 
     def launch(self) -> None:

@@ -310,6 +310,6 @@ def test_every_code_is_kafkas(tmp_path: Path) -> None:
     assert len({name for name, _ in STORIES}) == len(STORIES)
     with Broker({"broker.id": NODE}) as broker:
         ours = tell(broker.bootstrap)
-    with RealKafka("4.3.0", tmp_path / "kafka") as kafka:
+    with RealKafka("4.3.0", tmp_path / "kafka", properties={"log.retention.hours": "-1"}) as kafka:
         theirs = tell(kafka.bootstrap, ours)
     assert ours == theirs

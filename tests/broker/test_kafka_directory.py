@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -12,6 +15,8 @@ from devtools.kafka import RealKafka
 from devtools.parts import need
 from ixion.broker.broker import Broker as RealBroker
 from ixion.testing import Broker
+from tests.apis.raw import Raw
+from tests.apis.test_k65_describe_transactions import describe
 from tests.real_clients.drivers import CODECS, DRIVERS, Message
 
 pytestmark = pytest.mark.skipif(
@@ -20,46 +25,69 @@ pytestmark = pytest.mark.skipif(
 )
 
 CONFLUENT = DRIVERS[0]
+STATES = ["CompleteCommit", "CompleteAbort", "Ongoing", "Ongoing"]  # of x, y, open and late
 MESSAGES = [Message(b"k%d" % number, b"v" * number, (("n", b"%d" % number),)) for number in range(50)]
 
 
-def commit(bootstrap: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+def commit(bootstrap: str, topic: str, offset: int, group: str = "g", note: str = "", **settings: Any) -> None:
+    """As a member, if there are settings to be one with."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **settings})
+    if settings:
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(0.05)
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset, note)], asynchronous=False)
     consumer.close()
 
 
-def committed(bootstrap: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g"})
+def committed(bootstrap: str, topic: str, group: str = "g") -> tuple[int, str | None]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
     consumer.close()
-    return int(found.offset)
+    return int(found.offset), found.metadata
+
+
+def begin(bootstrap: str, topic: str, name: str, value: bytes, timeout_ms: int = 60_000) -> Producer:
+    """A transaction with one record."""
+    settings = {"transactional.id": name, "transaction.timeout.ms": timeout_ms, "log_level": 0}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value, b"k", partition=0, timestamp=Message(None, None).timestamp)
+    assert producer.flush(20) == 0
+    return producer
 
 
 def transact(bootstrap: str, topic: str) -> None:
     """One transaction that is kept and one that is not."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "x"})
-    producer.init_transactions(30)
-    for value, keep in ((b"kept", True), (b"dropped", False)):
-        producer.begin_transaction()
-        producer.produce(topic, value, b"k", partition=0, timestamp=Message(None, None).timestamp)
-        producer.flush(20)
-        if keep:
-            producer.commit_transaction(20)
-        else:
-            producer.abort_transaction(20)
+    begin(bootstrap, topic, "x", b"kept").commit_transaction(20)
+    begin(bootstrap, topic, "y", b"dropped").abort_transaction(20)
+
+
+def states(bootstrap: str, *names: str) -> list[str]:
+    with Raw(bootstrap) as raw:
+        return [each.transaction_state for each in describe(raw, *names)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 40
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def test_there_and_back(tmp_path: Path) -> None:
     need("kafka-3.9.1")
-    kafka = RealKafka("3.9.1", tmp_path, properties={"offsets.topic.num.partitions": "3"})
+    few = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
+    kafka = RealKafka("3.9.1", tmp_path, properties=few)
     with kafka:
         for codec in CODECS:
             CONFLUENT.produce(kafka.bootstrap, f"t-{codec}", MESSAGES, codec=codec)
         transact(kafka.bootstrap, "t-none")
         commit(kafka.bootstrap, "t-lz4", 17)
     logs = tmp_path / "logs"
-    with Broker({"log.retention.ms": -1}, data=logs) as broker:
+    patient = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 3_600_000}
+    with Broker(patient, data=logs) as broker:
 
         async def look(real: RealBroker) -> tuple[int, str, set[str]]:
             return real.parts.node_id, real.parts.cluster_id, set(real.parts.image.topics)
@@ -70,11 +98,30 @@ def test_there_and_back(tmp_path: Path) -> None:
         for codec in CODECS:
             assert CONFLUENT.read(broker.bootstrap, f"t-{codec}", 0, len(MESSAGES)) == MESSAGES
         assert CONFLUENT.read(broker.bootstrap, "t-none", len(MESSAGES), 1, committed=True)[0].value == b"kept"
-        assert committed(broker.bootstrap, "t-lz4") == 17
+        assert committed(broker.bootstrap, "t-lz4") == (17, "")
+        assert states(broker.bootstrap, "x", "y") == ["CompleteCommit", "CompleteAbort"]
         assert CONFLUENT.produce(broker.bootstrap, "t-zstd", MESSAGES, codec="gzip") == list(range(50, 100))
-        commit(broker.bootstrap, "t-lz4", 23)
+        commit(broker.bootstrap, "t-lz4", 23, note="by a stranger")
+        commit(broker.bootstrap, "t-lz4", 24, "old", "by a member", **{"session.timeout.ms": 6_000})
+        commit(broker.bootstrap, "t-lz4", 25, "new", "by a new member", **{"group.protocol": "consumer"})
+        transact(broker.bootstrap, "t-gzip")
+        begun = begin(broker.bootstrap, "t-gzip", "open", b"never seen")
+        reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "old"})
+        begun.send_offsets_to_transaction([TopicPartition("t-lz4", 0, 50)], reader.consumer_group_metadata(), 20)
+        reader.close()
+        late = begin(broker.bootstrap, "t-gzip", "late", b"never seen", timeout_ms=1_000)
+        assert states(broker.bootstrap, "x", "y", "open", "late") == STATES
     assert not list(logs.glob("*-stray"))
-    with RealKafka("3.9.1", tmp_path, cluster_id=kafka.cluster_id) as kafka:
+    both = {"group.coordinator.rebalance.protocols": "classic,consumer"}
+    with RealKafka("3.9.1", tmp_path, cluster_id=kafka.cluster_id, properties=both) as kafka:
         assert CONFLUENT.read(kafka.bootstrap, "t-zstd", 0, 100) == MESSAGES * 2
-        assert committed(kafka.bootstrap, "t-lz4") == 23
+        assert committed(kafka.bootstrap, "t-lz4") == (23, "by a stranger")
+        assert committed(kafka.bootstrap, "t-lz4", "new") == (25, "by a new member")
         assert CONFLUENT.produce(kafka.bootstrap, "t-zstd", MESSAGES) == list(range(100, 150))
+        assert states(kafka.bootstrap, "x", "y", "open") == STATES[:3]
+        begin(kafka.bootstrap, "t-gzip", "open", b"seen").commit_transaction(20)
+        until(lambda: states(kafka.bootstrap, "open", "late") == ["CompleteCommit", "CompleteAbort"])
+        seen = CONFLUENT.read(kafka.bootstrap, "t-gzip", len(MESSAGES), 2, committed=True)
+        assert [each.value for each in seen] == [b"kept", b"seen"]
+        assert committed(kafka.bootstrap, "t-lz4", "old") == (24, "by a member"), "and nothing pending"
+    del begun, late

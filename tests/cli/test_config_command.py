@@ -12,22 +12,22 @@ def topic_settings(ixion: Ixion, name: str) -> dict[str, str]:
 
 def test_settings_of_a_topic(ixion: Ixion) -> None:
     name = ixion.topic()
-    assert ixion("config", "set", "topic", name, "retention.ms=1000", "cleanup.policy=compact") == (
-        "retention.ms is 1000\ncleanup.policy is compact\n"
+    assert ixion("config", "set", "topic", name, "segment.ms=1000", "cleanup.policy=compact") == (
+        "segment.ms is 1000\ncleanup.policy is compact\n"
     )
     while len(chosen := topic_settings(ixion, name)) < 2:
         pass  # Apache Kafka's brokers hear of it a moment after the answer
-    assert chosen == {"cleanup.policy": "compact", "retention.ms": "1000"}
-    lines = ixion("config", "get", "topic", name, "retention.ms", "segment.bytes").splitlines()
+    assert chosen == {"cleanup.policy": "compact", "segment.ms": "1000"}
+    lines = ixion("config", "get", "topic", name, "segment.ms", "segment.bytes").splitlines()
     assert [line.split() for line in lines] == [
         ["NAME", "VALUE", "SOURCE"],
-        ["retention.ms", "1000", "topic"],
+        ["segment.ms", "1000", "topic"],
         ["segment.bytes", "1073741824", "default"],
     ]
-    assert ixion("config", "unset", "topic", name, "retention.ms") == "retention.ms is the default again\n"
+    assert ixion("config", "unset", "topic", name, "segment.ms") == "segment.ms is the default again\n"
     while len(topic_settings(ixion, name)) > 1:
         pass
-    (row,) = ixion.json("config", "get", "topic", name, "retention.ms")
+    (row,) = ixion.json("config", "get", "topic", name, "segment.ms")
     assert (row["value"], row["source"]) == ("604800000", "default")
 
 

@@ -37,7 +37,8 @@ with warnings.catch_warnings():  # kafka-python reads its tables in a way that P
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     place = tmp_path_factory.mktemp("data")
-    with Broker({"broker.id": 5, "log.dirs": f"{place / 'one'},{place / 'two'}"}) as running:
+    settings = {"broker.id": 5, "log.dirs": f"{place / 'one'},{place / 'two'}", "log.retention.ms": 604_800_000}
+    with Broker(settings) as running:
         yield running
 
 

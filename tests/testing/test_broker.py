@@ -55,6 +55,21 @@ def test_records_go_in_and_come_out() -> None:
         assert read(broker, 2) == [b"one", b"two"]
 
 
+def test_records_of_long_ago_stay() -> None:
+    """Tests like fixed times, and retention does not wait for a test to end."""
+
+    async def look_after(real: RealBroker) -> None:
+        real.parts.logs.look_after()
+
+    with Broker() as broker:
+        broker.create_topic("t")
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("t", b"old", timestamp=1)
+        assert producer.flush(30) == 0
+        broker.call(look_after)
+        assert read(broker, 1) == [b"old"]
+
+
 def test_the_temporary_directory_is_gone_with_the_broker() -> None:
     with Broker() as broker:
         path = log_dir(broker)

@@ -34,12 +34,14 @@ from ixion.model.errors import ErrorCode, KafkaError
 T = TypeVar("T")
 
 # What differs from a broker in production: a free port, a rebalance that does not wait for stragglers, small internal
-# topics. Any of it can be set otherwise.
+# topics, and no retention by time, which would take records with the fixed times of tests, as old as these may be, when
+# it first looks, half a minute after the start. Any of it can be set otherwise.
 DEFAULTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "log.retention.hours": "-1",
     "log.segment.delete.delay.ms": "0",
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "16777216",
