@@ -20,6 +20,7 @@ TRANSACTION_STATE: Final = "__transaction_state"
 INTERNAL: Final = frozenset({GROUP_OFFSETS, TRANSACTION_STATE})
 
 _CHUNK: Final = 1 << 20  # bytes read at a time
+_LONG_NAME: Final = 256  # characters
 
 
 class InternalTopic:
@@ -73,14 +74,21 @@ class InternalTopic:
         await self._create(self.name)
 
 
-@lru_cache(maxsize=10_000)
 def java_hash(text: str) -> int:
     """Java's String.hashCode, on which Kafka's placement of groups rests: UTF-16 units, 32 bits with sign.
 
-    Remembered, because it is computed character by character and the same few names come all the time.
+    It is computed character by character and the same few names come all the time, so it is remembered, unless the
+    name is so long that many of them would fill the memory.
     """
+    return _remembered_hash(text) if len(text) <= _LONG_NAME else _java_hash(text)
+
+
+def _java_hash(text: str) -> int:
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
         value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+_remembered_hash: Final = lru_cache(maxsize=10_000)(_java_hash)
