@@ -58,7 +58,7 @@ EXPECTED = [
 def test_an_application(clients: str) -> None:
     jars = need(clients)
     classes = compile_java(SOURCE, jars)
-    with Broker({"log.retention.ms": -1}) as broker:
+    with Broker() as broker:
         broker.create_topic("java-tight", max_message_bytes=1000)
         for name in [f"java-{codec}" for codec in CODECS] + [f"java-acks-{acks}" for acks in ("0", "1", "all")]:
             broker.create_topic(name)
@@ -81,7 +81,7 @@ def test_an_application(clients: str) -> None:
 
 
 def test_kafkas_console_consumer(box: ToolBox) -> None:
-    with Broker({"log.retention.ms": -1}) as broker:
+    with Broker() as broker:
         broker.create_topic("t", 2)
         DRIVERS[0].produce(broker.bootstrap, "t", [Message(b"k", b"value %d" % number) for number in range(20)])
         code, said = box.run(
