@@ -37,7 +37,7 @@ HOT = (
     *("apis/call.py", "apis/dispatch.py", "apis/fetch_session.py", "apis/k00_produce.py", "apis/k01_fetch.py"),
     *("apis/leaders.py",),
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
-    *("protocol/storage.py", "apis/k08_offset_commit.py"),
+    *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
     *("coordinators/group/shard.py", "coordinators/group/shards.py"),
     *(f"coordinators/group/classic/{name}.py" for name in ("answers", "group", "heartbeats", "join", "member")),
