@@ -15,28 +15,29 @@ from pathlib import Path
 from typing import Any
 
 SOURCES = Path(__file__).parents[2] / "src"
+Put = Callable[[Any, str, Any], None]  # setattr, or a test's that undoes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     what: str  # the broker does
     shows_as: frozenset[str]  # any of these is the right anomaly
-    breaks: Callable[[Callable[[Any, str, Any], None]], None]  # given something like setattr
+    breaks: Callable[[Put], None]
 
 
-def _open_records_are_shown(put: Callable[[Any, str, Any], None]) -> None:
+def _open_records_are_shown(put: Put) -> None:
     from ixion.log.log import Log
 
     put(Log, "last_stable_offset", property(lambda log: log.high_watermark))
 
 
-def _aborted_are_not_listed(put: Callable[[Any, str, Any], None]) -> None:
+def _aborted_are_not_listed(put: Put) -> None:
     from ixion.log import reader
 
     put(reader, "_aborted", lambda *_: [])
 
 
-def _a_marker_is_left_out(put: Callable[[Any, str, Any], None]) -> None:
+def _a_marker_is_left_out(put: Put) -> None:
     from dataclasses import replace
 
     from ixion.coordinators.txn.local_markers import LocalMarkers
@@ -52,14 +53,14 @@ def _a_marker_is_left_out(put: Callable[[Any, str, Any], None]) -> None:
     put(LocalMarkers, "write", leave_out)
 
 
-def _aborted_offsets_count(put: Callable[[Any, str, Any], None]) -> None:
+def _aborted_offsets_count(put: Put) -> None:
     from ixion.coordinators.group.offsets import GroupOffsets
 
     end = GroupOffsets.end_transaction
     put(GroupOffsets, "end_transaction", lambda self, producer_id, _: end(self, producer_id, committed=True))
 
 
-def _old_epochs_are_served(put: Callable[[Any, str, Any], None]) -> None:
+def _old_epochs_are_served(put: Put) -> None:
     from ixion.coordinators.txn import coordinator
     from ixion.log.producer_state import Draft
 
@@ -74,14 +75,14 @@ def _old_epochs_are_served(put: Callable[[Any, str, Any], None]) -> None:
         put(coordinator, name, lenient)
 
 
-def _repetitions_are_appended(put: Callable[[Any, str, Any], None]) -> None:
+def _repetitions_are_appended(put: Put) -> None:
     from ixion.log.producer_state import Draft, ProducerState
 
     put(ProducerState, "find_duplicate", lambda *_: None)
     put(Draft, "_check_sequence", lambda *_: None)
 
 
-def _recovery_drops_a_batch(put: Callable[[Any, str, Any], None]) -> None:
+def _recovery_drops_a_batch(put: Put) -> None:
     from ixion.log import loader
     from ixion.log.recovery import recover_segment as recover
 
@@ -93,7 +94,7 @@ def _recovery_drops_a_batch(put: Callable[[Any, str, Any], None]) -> None:
     put(loader, "recover_segment", cut_first)
 
 
-def _acknowledged_is_not_written(put: Callable[[Any, str, Any], None]) -> None:
+def _acknowledged_is_not_written(put: Put) -> None:
     from ixion.log.append import AppendInfo, Origin
     from ixion.records.batch import BatchView
     from ixion.replica.partition import Partition
@@ -110,13 +111,13 @@ def _acknowledged_is_not_written(put: Callable[[Any, str, Any], None]) -> None:
     put(Partition, "append", forget_some)
 
 
-def _group_offsets_are_forgotten(put: Callable[[Any, str, Any], None]) -> None:
+def _group_offsets_are_forgotten(put: Put) -> None:
     from ixion.coordinators.group import shards
 
     put(shards, "replay_batch", lambda *_: None)
 
 
-def _open_transactions_stay_open(put: Callable[[Any, str, Any], None]) -> None:
+def _open_transactions_stay_open(put: Put) -> None:
     from ixion.coordinators.txn.upkeep import Upkeep
 
     put(Upkeep, "abort_timed_out", lambda _: None)
