@@ -47,7 +47,7 @@ def check(file: File, master: Master = None, conf: Conf = None, jars: Jars = "",
 def run(
     file: File,
     follow: Annotated[bool, typer.Option("--follow", help="Keep going instead of stopping at the end.")] = False,
-    every: Annotated[str | None, typer.Option(help='With --follow, the time between two batches: "30s".')] = None,
+    every: Annotated[str | None, typer.Option(help='Keep going, with this time between two batches: "30s".')] = None,
     again: Annotated[bool, typer.Option("--again", help="Add to tables that an older checkpoint has filled.")] = False,
     master: Master = None,
     conf: Conf = None,
@@ -57,10 +57,19 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once."""
-    from ixion.cli.pipeline_run import Job, guarded, run_job
+    from ixion.cli.pipeline_run import Job, guarded, pause_ms, run_job
 
-    with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
-        stopped = run_job(job, follow=follow, every=every, again=again, as_json=as_json, metrics_port=metrics_port)
+    with guarded(verbose):
+        every_ms = pause_ms(every)
+        with Job(file, master, conf, jars, verbose) as job:
+            stopped = run_job(
+                job,
+                follow=follow or every is not None,
+                every_ms=every_ms,
+                again=again,
+                as_json=as_json,
+                metrics_port=metrics_port,
+            )
     if stopped:
         raise typer.Exit(130)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
+from ixion.cli.pipeline_lines import Lines
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.checkpoint import is_here, open_checkpoint
 from ixion.pipelines.errors import PipelineError, SpecError
@@ -89,15 +90,21 @@ class Job:
         self._stack.close()
 
 
-def run_job(job: Job, *, follow: bool, every: str | None, again: bool, as_json: bool, metrics_port: int | None) -> bool:
+def pause_ms(every: str | None) -> int | None:
+    """What --every says."""
+    if every is None:
+        return None
+    milliseconds = parse_duration_ms(every)
+    if not milliseconds:
+        raise SpecError(f'--every is {every!r}; write a time such as "500ms", "30s" or "10 minutes"')
+    return milliseconds
+
+
+def run_job(
+    job: Job, *, follow: bool, every_ms: int | None, again: bool, as_json: bool, metrics_port: int | None
+) -> bool:
     """Whether it was stopped at once, by a second Ctrl-C."""
-    every_ms = None
-    if every is not None:
-        every_ms = parse_duration_ms(every)
-        if every_ms is None:
-            raise SpecError(f'--every is {every!r}; write a time such as "500ms", "30s" or "10 minutes"')
     figures = RunFigures()
-    console = Console(stderr=True)
     with ExitStack() as stack:
         page = None
         if metrics_port is not None:
@@ -105,14 +112,13 @@ def run_job(job: Job, *, follow: bool, every: str | None, again: bool, as_json: 
 
             page = stack.enter_context(serve_figures(job.pipeline.spec.name, metrics_port))
         interrupts = stack.enter_context(_Interrupts())
-        status = stack.enter_context(console.status("waiting for records")) if console.is_terminal else None
+        lines = stack.enter_context(Lines())
 
         def report(batch: BatchFigures) -> None:
             nonlocal figures
             figures = figures.plus(batch)
-            typer.echo(json.dumps(batch.to_json()) if as_json else batch.line())
-            if status is not None:
-                status.update(f"{figures.rows_in:,} rows in · lag {batch.lag:,}")
+            lines.add(json.dumps(batch.to_json()) if as_json else batch.line())
+            lines.redraw(f"{figures.rows_in:,} rows in · {batch.rows_per_s:,.0f} rows/s · lag {batch.lag:,}")
             if page is not None:
                 page.figures = figures
 

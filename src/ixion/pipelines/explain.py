@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from ixion.config.table import meant
 from ixion.pipelines.drift import FATAL
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.session import first_line
+from ixion.pipelines.words import first_line, innermost, plain
 
-# (what is found in the report, what it means, what to do, whether running again can help)
 _LOSS: Final = (
     r"KAFKA_DATA_LOSS|data may have been (?:lost|missed)|START_OFFSET_RESET|offset was changed from|are gone|"
     r"OffsetOutOfRange|UnknownTopicOrPartitionException|This server does not host this topic"
 )
+# (what is found in the report, what it means, what to do, whether running again can help); SAID is the line found.
 _KNOWN: Final = (
     (
         _LOSS,
@@ -34,25 +34,25 @@ _KNOWN: Final = (
     ),
     (
         r"(?:Sasl|Ssl)AuthenticationException|Authentication failed",
-        "the broker no longer lets this pipeline in",
+        "the broker no longer lets this pipeline in (SAID)",
         "has the password or the certificate been changed?",
         False,
     ),
     (
         r"TopicAuthorizationException|Not authorized to access",
-        "the broker does not allow this",
+        "the broker does not allow this (SAID)",
         "whoever looks after it grants rights: read and describe for the topics, write for a topic sink",
         False,
     ),
     (
         r"Topic \S+ not present in metadata",
-        "a topic that rows are sent to is not there",
+        "a topic that rows are sent to is not there (SAID)",
         "this broker does not make topics by itself: make it first (ixion topic create)",
         False,
     ),
     (
         r"Timed? ?out.*(?:node assignment|fetch|offset)|TimeoutException|Bootstrap broker|DisconnectException",
-        "the broker stopped answering",
+        "the broker stopped answering (SAID)",
         "run again when it is back: nothing is lost, nothing is written twice",
         True,
     ),
@@ -70,11 +70,36 @@ _KNOWN: Final = (
     ),
     (
         r"DELTA_FAILED_TO_MERGE_FIELDS|DELTA_METADATA_MISMATCH|A schema mismatch detected when writing",
-        "the rows no longer have the columns of the Delta table",
+        "the rows no longer have the columns of the Delta table (SAID)",
         'to add the new columns: [sinks.options] mergeSchema = "true"',
         False,
     ),
+    (
+        r"without watermark",
+        "a window or an aggregate needs a watermark before it, or it could never be written",
+        'add a step before it: watermark = { column = "at", delay = "10 minutes" }',
+        False,
+    ),
+    (
+        r"must be executed with writeStream",
+        "a Python step asks for the rows of a stream (count, collect, show, write …), which come only later",
+        "it gets a plan and gives one back: select, where, withColumn, join …",
+        False,
+    ),
+    (
+        r"Mkdirs failed to create|Parent path is not a directory|Permission denied|AccessControlException",
+        "a folder cannot be written (SAID)",
+        "may you write there, and is no file in the way?",
+        False,
+    ),
     (r"No space left on device", "the disk is full", "make room and run again: nothing is lost", True),
+)
+
+
+_IN_SQL: Final = (  # conditions that speak of an expression; the user wrote it
+    *("PARSE_SYNTAX_ERROR", "DATATYPE_MISMATCH", "MISSING_AGGREGATION", "MISSING_GROUP_BY", "WRONG_NUM_ARGS"),
+    *("AMBIGUOUS_REFERENCE", "INVALID_EXTRACT", "UNSUPPORTED_SUBQUERY", "COLUMN_ALREADY_EXISTS", "UNCLOSED_BRACKETED"),
+    *("GROUP_BY", "NON_LAST", "WINDOW_FUNCTION", "UNSUPPORTED_STAR", "INVALID_USAGE_OF_STAR", "NUM_COLUMNS_MISMATCH"),
 )
 
 
@@ -96,12 +121,22 @@ def explain(error: BaseException) -> PipelineError:
         analysed = _analysed(error)
         if analysed is not None:
             return analysed
+    if isinstance(error, OSError) and error.filename:
+        hint = "is it a folder, and may you write there?"
+        return PipelineError(f"{error.filename}: {(error.strerror or str(error)).lower()}", hint=hint)
+    for report in reports:
+        if failed := _python_failure(report):
+            hint = (
+                "nothing of this batch was written; an expectation can keep records out that the function cannot take"
+            )
+            return PipelineError(f"a Python function failed: {failed}", hint=hint)
     for pattern, meaning, hint, retry in _KNOWN:
         for report in reports:
             if found := re.search(pattern, report):
                 said = _line_with(report, found.start())
-                return PipelineError(f"{meaning} ({said})", hint=hint, retry=retry)
-    return PipelineError(f"Spark stopped: {_innermost(reports)}", hint="--verbose shows all that Spark says")
+                return PipelineError(meaning.replace("SAID", said), hint=hint, retry=retry)
+    words = "Spark does not accept this" if isinstance(error, (AnalysisException, ParseException)) else "Spark stopped"
+    return PipelineError(f"{words}: {innermost(reports)}", hint="--verbose shows all that Spark says")
 
 
 def _analysed(error: PySparkException) -> PipelineError | None:
@@ -117,10 +152,11 @@ def _analysed(error: PySparkException) -> PipelineError | None:
         name = parameters.get("relationName", "?").replace("`", "")
         hint = "SQL steps read `stream`, and the tables declared as [tables.NAME]"
         return PipelineError(f"SQL: there is no table {name}", hint=hint)
-    if condition.startswith("PARSE_SYNTAX_ERROR"):
-        return PipelineError(f"SQL: {first_line(str(error))}", hint=_position(str(error)))
-    if condition in ("UNRESOLVED_ROUTINE", "DATATYPE_MISMATCH") or condition.startswith("DATATYPE_MISMATCH"):
-        return PipelineError(f"SQL: {first_line(_plain(str(error)))}")
+    if condition == "UNRESOLVED_ROUTINE":
+        name = parameters.get("routineName", "?").replace("`", "")
+        return PipelineError(f"SQL: there is no function {name}")
+    if condition.startswith(_IN_SQL):
+        return PipelineError(f"SQL: {plain(first_line(str(error)))}", hint=_position(str(error)))
     if condition == "PATH_NOT_FOUND":
         return PipelineError(f"there is nothing at {parameters.get('path', '?')}")
     return None
@@ -136,23 +172,25 @@ def _reports(error: BaseException) -> Iterator[str]:
         current = current.__cause__ or current.__context__
 
 
-def _innermost(reports: list[str]) -> str:
-    """The last "Caused by" says most."""
-    causes = re.findall(r"Caused by: ([^\n]+)", "\n".join(reports))
-    return _plain(causes[-1] if causes else first_line(reports[0]))
+def _python_failure(report: str) -> str:
+    """Of a traceback from a Python worker: the error, and the last line of code that is not Spark's."""
+    if "PythonException" not in report and "Traceback (most recent call last)" not in report:
+        return ""
+    places = [found for found in _FRAME.findall(report) if "/pyspark/" not in found[0] and "/py4j/" not in found[0]]
+    errors = re.findall(r"^((?:\w+\.)*\w*(?:Error|Exception|Warning)(?:: [^\n]*)?)$", report, re.MULTILINE)
+    if not places or not errors:
+        return ""
+    file, line, function = places[-1]
+    return f"{errors[-1].strip()} ({file.rpartition('/')[2]}, line {line}, in {function})"
 
 
-def _plain(text: str) -> str:
-    """Without the names of queries and classes and Spark's code in front, and without the SQL state behind."""
-    text = re.sub(r"^(?:.*terminated with exception: )?[: ]*", "", text)
-    text = re.sub(r"^(?:(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Failure): )+", "", text)
-    return re.sub(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+.*$", "", text)
+_FRAME: Final = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 def _line_with(report: str, at: int) -> str:
     start = report.rfind("\n", 0, at) + 1
     end = report.find("\n", at)
-    line = _plain(report[start : end if end >= 0 else len(report)].strip().removeprefix("Caused by: "))
+    line = plain(report[start : end if end >= 0 else len(report)].strip().removeprefix("Caused by: "))
     return line if len(line) < 200 else line[:197] + "…"
 
 

@@ -17,6 +17,9 @@ class Files:
     def exists(self, path: str) -> bool:
         return bool(self._system(path).exists(self._path(path)))
 
+    def is_file(self, path: str) -> bool:
+        return self.exists(path) and bool(self._system(path).getFileStatus(self._path(path)).isFile())
+
     def read(self, path: str) -> str:
         stream = self._system(path).open(self._path(path))
         try:

@@ -20,10 +20,11 @@ from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.schema import settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
+from ixion.pipelines.sinks.fit import refuse_unfit
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.durations import spark_interval
-from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.spec.sinks import TableSink, TopicSink
 from ixion.pipelines.steps import apply_steps, need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
@@ -147,6 +148,12 @@ class Pipeline:
         for sink in self.spec.sinks:
             if isinstance(sink, TableSink):
                 need_columns(stream.result, f"partition_by of {sink.label}", sink.partition_by)
+                refuse_unfit(sink, stream.result.schema.fields, spark)
+            elif isinstance(sink, TopicSink):
+                need_columns(stream.result, f"key of {sink.label}", [sink.key] if sink.key else [])
+                need_columns(stream.result, f"value of {sink.label}", [sink.value] if sink.value else [])
+        assert self.spec.quarantine is not None
+        refuse_unfit(self.spec.quarantine, None, spark)
         return stream
 
     def _run(
@@ -193,6 +200,8 @@ class Pipeline:
 
     def _refuse_filled_tables(self, spark: SparkSession) -> None:
         for sink in self.spec.sinks:
+            if isinstance(sink, TableSink):
+                refuse_unfit(sink, None, spark)
             if make_writer(sink, spark).knows(self.spec.name):
                 message = f"{sink.label} has rows of this pipeline, but the checkpoint {self.spec.checkpoint} is new"
                 hint = (

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ixion.pipelines import jars as jar_files
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.java import need_java
+from ixion.pipelines.master import need_master
+from ixion.pipelines.words import innermost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +54,7 @@ def open_session(
 ) -> SparkSession:
     """A session with the Kafka connector and what FORMATS (of tables and records) need; CONF wins over everything."""
     need_java()
+    need_master(master or "local[*]")
     try:
         import pyspark
         from pyspark import SparkConf, SparkContext
@@ -144,9 +147,7 @@ def _did_not_start(error: Exception, packages: Iterable[str], log: Path | None) 
     if "unresolved dependency" in said or "UNRESOLVED DEPENDENCIES" in said or "download failed" in said:
         names = ", ".join(packages)
         return PipelineError(f"these jars were not found: {names}", hint=jar_files.how_to_get(packages))
+    faults = [line for line in said.splitlines() if re.match(r"(?:Error|Invalid|Exception)", line)]
+    reason = faults[0] if "JAVA_GATEWAY_EXITED" in str(error) and faults else innermost([str(error)])
     hint = f"Spark's own words are in {log}" if log else ""
-    return PipelineError(f"Spark did not start: {first_line(str(error))}", hint=hint)
-
-
-def first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+    return PipelineError(f"Spark did not start: {reason}", hint=hint)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -89,9 +91,11 @@ def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[D
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         hint = f"it is looked for in {folder} and among the installed packages"
         raise PipelineError(f"the Python step {path} cannot be imported: {error}", hint=hint) from error
+    except Exception as error:  # whatever the module does when it is imported
+        raise PipelineError(f"the Python step {path} cannot be imported: {_said(error)}", hint=_place(error)) from error
     function: Callable[[DataFrame], DataFrame] | None = getattr(module, name, None)
     if not callable(function):
         raise PipelineError(f"{module_name} has no function {name}{meant(name, dir(module), 0.6)}")
@@ -102,7 +106,23 @@ def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[D
 
 
 def _call(function: Callable[[DataFrame], DataFrame], path: str, frame: DataFrame) -> DataFrame:
-    result = function(frame)
+    try:
+        result = function(frame)
+    except PySparkException:  # an unknown column and the like, for which there are words
+        raise
+    except Exception as error:
+        raise PipelineError(f"the Python step {path} failed: {_said(error)}", hint=_place(error)) from error
     if not hasattr(result, "sparkSession"):
-        raise PipelineError(f"the Python step {path} gave {type(result).__name__}; it must give a DataFrame")
+        message = f"the Python step {path} gave {type(result).__name__}; it must give a DataFrame"
+        raise PipelineError(message, hint="does it end with `return frame`?")
     return result
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _place(error: Exception) -> str:
+    """The last line of the user's own that was being run."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}, line {last.lineno}: {last.line}" if last.line and last.filename != __file__ else ""

@@ -9,7 +9,7 @@ again. Both are one query with one checkpoint, so a batch is one unit either way
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -50,7 +50,16 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     rows = apply_steps(counted, spec.steps, spec.tables, spec.folder)
     bad = judged.where(F.col(REASON).isNotNull()).select(REASON, RECORD)
     frame = rows.unionByName(bad, allowMissingColumns=True)
+    refuse_unending(frame)
     return Stream(frame=frame, result=result, schema=schema, stateful=True)
+
+
+def refuse_unending(frame: DataFrame) -> None:
+    """What cannot be done with a stream, such as an aggregate without a watermark, Spark refuses here, not later."""
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+    jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, append)
 
 
 def has_memory(frame: DataFrame) -> bool:

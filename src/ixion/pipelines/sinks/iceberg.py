@@ -64,7 +64,7 @@ def refresh(table: str, spark: SparkSession) -> None:
 def iceberg_name(sink: TableSink, spark: SparkSession) -> str:
     """A path becomes a table of a catalog for its parent folder: lake/orders is `orders` in the catalog of `lake`."""
     if sink.table:
-        return sink.table
+        return ".".join(part if part.startswith("`") else f"`{part}`" for part in sink.table.split("."))
     parent, _, name = sink.path.rstrip("/").rpartition("/")
     catalog = f"ixion_{zlib.crc32(parent.encode()):08x}"
     if spark.conf.get(f"spark.sql.catalog.{catalog}", None) is None:

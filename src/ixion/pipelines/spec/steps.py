@@ -125,10 +125,13 @@ def _window(section: Section) -> WindowStep:
     aggregates = table.text_map("aggregates")
     if not aggregates:
         table.fail('a window needs aggregates = { orders = "count(*)" }')
+    slide_ms = table.duration_ms("slide")
+    if slide_ms is not None and not 0 < slide_ms <= size_ms:
+        table.fail(f"{table.label('slide')} must be above zero and not above the size of the window", "slide")
     return WindowStep(
         column=table.text("column"),
         size_ms=size_ms,
-        slide_ms=table.duration_ms("slide"),
+        slide_ms=slide_ms,
         by=table.texts("by"),
         aggregates=aggregates,
     )

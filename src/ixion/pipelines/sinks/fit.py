@@ -1,0 +1,151 @@
+"""Whether rows fit a table that is there already, asked before anything is written.
+
+A folder holds one kind of table: Delta has its `_delta_log`, Iceberg its `metadata`, plain Parquet just files. Two in
+one folder would be read as a muddle, and Spark does not mind writing one.
+
+| | a column is new | a column is missing | a column has another type | other partitions |
+|---|---|---|---|---|
+| Parquet | fine | fine | refused: most readers want one type | refused |
+| Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
+| Iceberg | refused without merge-schema | refused | numbers, and all into text, are cast; else refused | ignored |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.files import Files
+from ixion.pipelines.sinks.iceberg import iceberg_name
+from ixion.pipelines.spec.sinks import TableSink
+
+_WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """A table as it is now."""
+
+    columns: Mapping[str, T.DataType] = field(default_factory=dict)  # by their names in lower case
+    partition_by: tuple[str, ...] = ()
+
+
+def refuse_unfit(sink: TableSink, rows: Iterable[T.StructField] | None, spark: SparkSession) -> None:
+    """ROWS are the columns that will be written; None if they are always the same, as those of a quarantine are."""
+    files = Files(spark)
+    if sink.table:
+        _need_catalog(sink.table, spark)
+    else:
+        _refuse_other_kind(sink, files)
+    if rows is None:
+        return
+    existing = _existing(sink, spark, files)
+    if not existing.columns:
+        return
+    hint = _WAYS_OUT[sink.format]
+    mine = {field.name.lower(): field for field in rows}
+    if sink.format != "iceberg" and sink.partition_by and sink.partition_by != existing.partition_by:
+        both = f"{_listed(existing.partition_by)}, and partition_by says {_listed(sink.partition_by)}"
+        raise PipelineError(
+            f"{sink.label} is partitioned by {both}", hint="give the sink another path, or the old partitions"
+        )
+    for name, row in mine.items():
+        there = existing.columns.get(name)
+        if there is None:
+            if sink.format != "parquet" and not _merges(sink):
+                raise PipelineError(f"{sink.label} has no column {row.name}, which the rows have", hint=hint)
+        elif name not in existing.partition_by and not _goes_into(row.dataType, there, sink.format):
+            types = f"{there.simpleString()} in the table and {row.dataType.simpleString()} in the rows"
+            raise PipelineError(f"column {row.name} of {sink.label} is {types}", hint=hint)
+    if sink.format == "iceberg":
+        for name in existing.columns:
+            if name not in mine:
+                raise PipelineError(f"{sink.label} has a column {name}, which the rows have not", hint=hint)
+
+
+_WAYS_OUT: Final = {
+    "parquet": "give the rows their old types back (a SQL step can cast them), or write to another path",
+    "delta": 'a SQL step can cast or leave out columns; [sinks.options] mergeSchema = "true" adds new ones',
+    "iceberg": "a SQL step can cast, add or leave out columns; ALTER TABLE … ADD COLUMN adds one to the table",
+}
+
+
+def _refuse_other_kind(sink: TableSink, files: Files) -> None:
+    if files.is_file(sink.path):
+        raise PipelineError(f"{sink.path} is a file; a table is a folder", hint="give the sink another path")
+    names = set(files.names(sink.path))
+    kind = "delta" if "_delta_log" in names else "iceberg" if "metadata" in names else "parquet"
+    if kind != sink.format and (kind != "parquet" or _first_file(sink.path, files) is not None):
+        hint = f'write type = "{kind}", or give the sink another path'
+        raise PipelineError(f"{sink.path} is a {kind} table, and the sink is {sink.format}", hint=hint)
+
+
+def _need_catalog(table: str, spark: SparkSession) -> None:
+    catalog, _, rest = table.partition(".")
+    if not rest or (catalog != "spark_catalog" and spark.conf.get(f"spark.sql.catalog.{catalog}", None) is None):
+        settings = (
+            f'"spark.sql.catalog.{catalog}" = "org.apache.iceberg.spark.SparkCatalog", its type and its warehouse'
+        )
+        raise PipelineError(f"table {table}: there is no catalog {catalog}", hint=f"[spark.conf] names it: {settings}")
+
+
+def _existing(sink: TableSink, spark: SparkSession, files: Files) -> Existing:
+    if sink.format == "parquet":
+        file = _first_file(sink.path, files)
+        if file is None:
+            return Existing()
+        parts = [part.partition("=")[0] for part in file.removeprefix(sink.path).split("/") if "=" in part]
+        return Existing(columns=_columns(spark.read.parquet(file).schema), partition_by=tuple(parts))
+    if sink.format == "delta":
+        if not files.exists(f"{sink.path}/_delta_log"):
+            return Existing()
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{sink.path}`").collect()[0]
+        table = spark.read.format("delta").load(sink.path)
+        return Existing(columns=_columns(table.schema), partition_by=tuple(detail["partitionColumns"]))
+    name = iceberg_name(sink, spark)
+    return Existing(columns=_columns(spark.table(name).schema) if spark.catalog.tableExists(name) else {})
+
+
+def _columns(schema: T.StructType) -> dict[str, T.DataType]:
+    return {field.name.lower(): field.dataType for field in schema.fields}
+
+
+def _first_file(path: str, files: Files) -> str | None:
+    """The first Parquet file in the folder or in its partitions; they may be many, so no more is looked at."""
+    for name in files.names(path):
+        if name.endswith(".parquet"):
+            return f"{path}/{name}"
+        if "=" in name and not name.startswith(("_", ".")):
+            found = _first_file(f"{path}/{name}", files)
+            if found is not None:
+                return found
+    return None
+
+
+def _goes_into(rows: T.DataType, table: T.DataType, kind: str) -> bool:
+    if rows.simpleString() == table.simpleString():
+        return True
+    if kind == "iceberg":
+        cast = isinstance(table, T.StringType) and isinstance(rows, T.AtomicType)
+        return cast or (isinstance(rows, T.NumericType) and isinstance(table, T.NumericType))
+    names = rows.typeName(), table.typeName()
+    if kind == "delta" and names[0] in _WHOLE and names[1] in _WHOLE:
+        return _WHOLE.index(names[0]) <= _WHOLE.index(names[1])
+    # What is inside of a struct or an array is left to the table format.
+    return kind == "delta" and names[0] == names[1] and not isinstance(rows, T.AtomicType)
+
+
+def _merges(sink: TableSink) -> bool:
+    return "true" in (
+        sink.options.get("mergeSchema"),
+        sink.options.get("merge-schema"),
+    )  # as Delta and Iceberg spell it
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,89 @@
+"""What a run shows on a terminal: lines that stay, one that is redrawn, a summary; and how it ends when interrupted."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+from tests.pipelines.support import SMALL, Lab, spark_jars
+
+
+def on_terminal(*words: str, interrupt_at: bytes = b"") -> tuple[int, bytes]:
+    """Runs `ixion pipeline WORDS`; Ctrl-C is pressed when INTERRUPT_AT is seen. Its exit code and all it wrote."""
+    command = [sys.executable, "-m", "ixion", "pipeline", *words, "--jars", ",".join(spark_jars())]
+    command += [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while True:
+            piece = os.read(ours, 65536)
+            if interrupt_at and interrupt_at in shown + piece and interrupt_at not in shown:
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            shown += piece
+    except OSError:  # the other side is closed
+        pass
+    finally:
+        os.close(ours)
+    return process.wait(30), shown
+
+
+def screen(shown: bytes) -> list[str]:
+    """The lines that are there in the end: what was wiped (ESC [2K) is gone, one may be wiped from below (ESC [1A)."""
+    lines = [""]
+    for piece in re.split(r"(\r\n|\x1b\[1A|\x1b\[2K|\r|\x1b\[[?\d;]*[a-zA-Z])", shown.decode()):
+        if piece == "\r\n":
+            lines.append("")
+        elif piece == "\x1b[1A":
+            lines.pop()
+        elif piece == "\x1b[2K":
+            lines[-1] = ""
+        elif not piece.startswith(("\r", "\x1b")):
+            lines[-1] += piece
+    return [line for line in lines if line]
+
+
+def test_lines_that_stay_and_one_that_is_redrawn(lab: Lab) -> None:
+    file = lab.folder / "p.toml"
+    file.write_text(f"""
+[source]
+bootstrap = "{lab.bootstrap}"
+topics = ["{lab.topic}"]
+max_records_per_batch = 3
+[format]
+type = "text"
+[[sinks]]
+type = "console"
+rows = 1
+""")
+    lab.send(*"abcde")
+    code, shown = on_terminal("run", str(file))
+    assert code == 0
+    left = [re.sub(r"[\d,.]+ (rows/s|s)\b", r"# \1", line) for line in screen(shown)]
+    assert [line for line in left if " rows in " in line][:2] == [
+        "batch 0 · 3 rows in · 3 out · # rows/s · lag 2 · # s",
+        "batch 1 · 2 rows in · 2 out · # rows/s · lag 0 · # s",
+    ]
+    assert left[-2:] == ["2 batches · 5 rows in · 5 out · # rows/s · lag 0", "→ console"]
+    assert left.count("only showing top 1 row") == 2
+    assert not [line for line in left if "waiting for records" in line]
+    redrawn = set(re.findall(r"(\d rows in) · [\d,]+ rows/s · (lag \d)\r\x1b\[2K", shown.decode()))
+    assert ("3 rows in", "lag 2") in redrawn
+
+
+def test_ctrl_c_in_a_check(lab: Lab) -> None:
+    rest = '[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
+    file = lab.folder / "p.toml"
+    file.write_text(f'[source]\nbootstrap = "{lab.bootstrap}"\ntopics = ["a"]\n{rest}')
+    code, shown = on_terminal("check", str(file), interrupt_at=b"starting Spark")
+    assert code == 130
+    assert screen(shown)[-1] == "stopped"
+    assert "Traceback" not in shown.decode()
