@@ -25,6 +25,8 @@ from devtools.jvm import QUICK, java_command, run_java
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
+# Of its own topics, 50 partitions each are a hundred logs to make before the first group or transaction.
+FEW = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
 
 
 class RealKafka:
@@ -50,7 +52,7 @@ class RealKafka:
         self.port = port or free_port()
         self.options = [f"-Xmx{heap}", *(QUICK if quick else ())]
         self.listeners = dict(listeners or {})
-        self.properties = dict(properties or {})
+        self.properties = {**(FEW if quick else {}), **(properties or {})}
         self.cluster_id = cluster_id or new_cluster_id()
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -16,17 +16,26 @@ from tests.cli.harness import Ixion
 KAFKA = "4.3.0"
 
 
-@pytest.fixture(scope="session", params=["ixion", "kafka"])
-def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "ixion":
-        with Broker() as broker:
-            yield broker.bootstrap
-        return
+@pytest.fixture(scope="package")
+def our_own() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="package")
+def real_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if os.environ.get("IXION_EXPECT") == "interpreted":
         pytest.skip("runs with the compiled package, see the module")
     need(f"kafka-{KAFKA}")
     with RealKafka(KAFKA, tmp_path_factory.mktemp("kafka")) as kafka:
         yield kafka.bootstrap
+
+
+@pytest.fixture(params=["our_own", "real_kafka"], ids=["ixion", "kafka"])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """Each is started once, in whatever order the tests come."""
+    found: str = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def reading(ixion: Ixion, group: str, topic: str, count: int, protocol: str) -> 
     try:
         consumer.subscribe([topic])
         for _ in range(count):
-            message = consumer.poll(30)
+            message = consumer.poll(60)
             assert message is not None
             assert message.error() is None
             consumer.commit(message=message, asynchronous=False)
