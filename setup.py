@@ -58,6 +58,11 @@ def hot_modules() -> list[str]:
 class OptionalBuild(build_ext):
     """A compiler that is missing or fails leaves a working, interpreted installation."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        # One large module has all the code, a hundred small ones lead to it: they are compiled beside it.
+        self.parallel = self.parallel or os.cpu_count()
+
     def run(self) -> None:
         try:
             super().run()
@@ -84,7 +89,7 @@ def extensions() -> Sequence[Extension]:
     if sys.platform != "win32":
         # Functions that nobody outside can replace are inlined and called directly, not through a jump table.
         for module in modules:
-            module.extra_compile_args.append("-fvisibility=hidden")
+            module.extra_compile_args = [*module.extra_compile_args, "-fvisibility=hidden"]
     return modules
 
 
