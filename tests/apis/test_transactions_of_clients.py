@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
+from aiokafka.errors import KafkaError as AioKafkaError
 from aiokafka.errors import ProducerFenced
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from ixion.testing import Broker
+from tests.apis.raw import Raw
 from tests.apis.reading import read_all
+from tests.apis.test_k65_describe_transactions import describe
+from tests.coordinators.group.members import subscribe
 
 # Six rounds of ten records into "in", every second one aborted; then a copy to "out", in rounds of seven.
 EXPECTED = [b"%d.%d" % (number, record) for number in (0, 2, 4) for record in range(10)]
@@ -22,6 +26,14 @@ EXPECTED = [b"%d.%d" % (number, record) for number in (0, 2, 4) for record in ra
 def fresh() -> Iterator[Broker]:
     with Broker() as running:
         running.create_topic("in")
+        running.create_topic("out")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[Broker]:
+    """Looks twenty times a second for transactions that take too long."""
+    with Broker({"transaction.abort.timed.out.transaction.cleanup.interval.ms": 50}) as running:
         running.create_topic("out")
         yield running
 
@@ -86,13 +98,13 @@ def use_kafka_python(bootstrap: str) -> str:
         else:
             producer.abort_transaction()
     consumer = KafkaConsumer(
-        "in",
         bootstrap_servers=bootstrap,
         group_id="copier",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed",
     )
+    subscribe(consumer, "in")
     copied = 0
     while copied < 30:
         for partition, messages in consumer.poll(1000, max_records=7).items():
@@ -168,3 +180,66 @@ def test_committed_is_seen_once_and_aborted_never(fresh: Broker, use: Callable[[
     assert use(fresh.bootstrap) == end
     assert read_all(fresh.bootstrap, "in") == EXPECTED
     assert read_all(fresh.bootstrap, "out") == EXPECTED
+
+
+def await_abort(bootstrap: str) -> None:
+    """Until the coordinator has given up "slow"; who never gets there is stopped by the time limit of tests."""
+    with Raw(bootstrap) as raw:
+        while describe(raw, "slow")[0].transaction_state != "CompleteAbort":
+            pass
+
+
+def confluent_is_slow(bootstrap: str) -> str:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "slow", "transaction.timeout.ms": 1000})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("out", b"too late")
+    producer.flush(10)
+    await_abort(bootstrap)
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(10)
+    return str(caught.value.args[0].name())
+
+
+def kafka_python_is_slow(bootstrap: str) -> str:
+    from kafka import KafkaProducer
+    from kafka.errors import KafkaError
+
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id="slow", transaction_timeout_ms=500)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("out", b"too late").get(10)
+    await_abort(bootstrap)
+    with pytest.raises(KafkaError) as caught:
+        producer.commit_transaction()
+    producer.close(timeout=0)
+    return type(caught.value).__name__
+
+
+def aiokafka_is_slow(bootstrap: str) -> str:
+    async def run() -> str:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="slow", transaction_timeout_ms=500)
+        await producer.start()
+        await producer.begin_transaction()
+        await producer.send_and_wait("out", b"too late")
+        await asyncio.to_thread(await_abort, bootstrap)
+        with pytest.raises(AioKafkaError) as caught:
+            await producer.commit_transaction()
+        await producer.stop()
+        return type(caught.value).__name__
+
+    return asyncio.run(run())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("use", "end"),
+    [
+        (confluent_is_slow, "_FENCED"),
+        (kafka_python_is_slow, "ProducerFencedError"),
+        (aiokafka_is_slow, "ProducerFenced"),
+    ],
+)
+def test_who_takes_too_long_is_aborted_and_told(quick: Broker, use: Callable[[str], str], end: str) -> None:
+    assert use(quick.bootstrap) == end
+    assert read_all(quick.bootstrap, "out") == []

@@ -24,6 +24,8 @@ SETTINGS = {
     "group.min.session.timeout.ms": 500,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.min.session.timeout.ms": 500,
+    "group.consumer.session.timeout.ms": 3_000,
 }
 GROUPS: dict[str, dict[str, Any]] = {"old": {"session.timeout.ms": 1_000}, "new": {"group.protocol": "consumer"}}
 EXPECTED = """\
@@ -34,6 +36,7 @@ classic read 40 committed [10 so far] paused true again 40
 consumer read 40 committed [10 so far] paused true again 40
 classic static same true others []
 consumer static same true others []
+the silent are replaced
 migrated up and down
 """
 

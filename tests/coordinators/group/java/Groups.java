@@ -29,8 +29,7 @@ public class Groups {
         shareAndHandOver("consumer", Map.of("group.protocol", "consumer"));
         readAndResume("classic");
         readAndResume("consumer");
-        restartStatic("classic");
-        restartStatic("consumer");
+        outlive(restartStatic("classic"), restartStatic("consumer"));
         migrate();
     }
 
@@ -113,7 +112,8 @@ public class Groups {
         }
     }
 
-    static void restartStatic(String protocol) {
+    /** What is left of the group: one member, and another that is gone without a word, as static members go. */
+    static KafkaConsumer<String, String> restartStatic(String protocol) {
         Listener listener = new Listener(new ArrayList<>(), new HashSet<>());
         Map<String, String> settings = Map.of("group.protocol", protocol, "group.instance.id", "i1");
         Map<String, String> other = Map.of("group.protocol", protocol, "group.instance.id", "i2");
@@ -135,7 +135,14 @@ public class Groups {
         });
         System.out.println(protocol + " static same " + again.assignment().equals(had) + " others " + listener.events);
         again.close();
-        first.close();
+        return first;
+    }
+
+    static void outlive(KafkaConsumer<String, String> classic, KafkaConsumer<String, String> young) {
+        until("they have all", () -> share(List.of(classic)) & share(List.of(young)));
+        classic.close();
+        young.close();
+        System.out.println("the silent are replaced");
     }
 
     static void migrate() {
