@@ -169,6 +169,25 @@ def test_a_lost_checkpoint_does_not_write_everything_again(lab: Lab, kind: str) 
     assert sorted(row.n for row in rows) == [0, 0, 1, 1, 2, 2]
 
 
+def test_an_iceberg_table_of_a_catalog(lab: Lab) -> None:
+    catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"{lab.folder}/warehouse"}
+    for name, value in catalog.items():
+        lab.spark.conf.set(f"spark.sql.catalog.shop{name}", value)
+    upkeep = "[sinks.upkeep]\ncompact_below_mb = 1\n"
+    text = f'{FORMAT}[[sinks]]\ntype = "iceberg"\ntable = "shop.db.or-ders"\npartition_by = ["half"]\n{upkeep}'
+    lab.send(*sent(4), "broken")
+    lab.run(text)
+    lab.send(*sent(4, first=4))
+    lab.run(text)
+    lab.spark.sql("REFRESH TABLE shop.db.`or-ders`")
+    assert sorted(row.n for row in lab.spark.table("shop.db.`or-ders`").collect()) == list(range(8))
+    assert lab.spark.table("shop.db.`or-ders`.files").count() == 2  # joined, one a partition
+    assert lab.spark.table("shop.db.`or-ders_quarantine`").count() == 1
+    (lab.folder / ".ixion").rename(lab.folder / "lost")
+    with pytest.raises(PipelineError, match=r"iceberg shop.db.or-ders has rows of this pipeline, but the checkpoint"):
+        lab.run(text)
+
+
 def test_the_functions_work_in_a_job_of_ones_own(lab: Lab) -> None:
     from ixion.pipelines import accepted, parse, quarantine, read_topic, write_table
 

@@ -95,6 +95,61 @@ window = {{ column = "at", size = "10 minutes", by = ["id"], aggregates = {{ sum
     assert ("a", 9, 1) in [(row["id"], row["sum"], row["events"]) for row in lab.rows()]
 
 
+def test_sliding_windows_count_a_record_in_each_that_holds_it(lab: Lab) -> None:
+    lab.send(event("a", 1, 1), event("a", 2, 6), event("b", 100, 60))
+    lab.run(f"""{EVENTS}
+[[steps]]
+watermark = {{ column = "at", delay = "1 minute" }}
+[[steps]]
+window = {{ column = "at", size = "10 minutes", slide = "5 minutes", aggregates = {{ sum = "sum(n)" }} }}
+{OUT}""")
+    assert sorted((row["start"] - NOON, row["sum"]) for row in lab.rows()) == [
+        (timedelta(minutes=-5), 1),
+        (timedelta(0), 3),
+        (timedelta(minutes=5), 2),
+    ]
+
+
+def test_a_table_that_is_joined_may_change_from_batch_to_batch(lab: Lab) -> None:
+    """In the middle of a run, as each batch reads it anew."""
+    import threading
+
+    from ixion.pipelines.figures import BatchFigures
+    from ixion.pipelines.progress import Progress
+
+    table = lab.folder / "colours.csv"
+    table.write_text("id,colour\na,red\n")
+    text = f"""
+[format]
+type = "json"
+schema = "id STRING"
+[tables.colours]
+path = "colours.csv"
+format = "csv"
+[[steps]]
+join = {{ table = "colours", on = ["id"] }}
+{OUT}"""
+    held: list[Progress] = []
+
+    def report(batch: BatchFigures) -> None:
+        if batch.rows_in and batch.batch == 0:
+            table.write_text("id,colour\na,blue\nb,green\n")
+            lab.send({"id": "a"}, {"id": "b"})
+        elif batch.rows_in:
+            held[0].stop()
+
+    lab.send({"id": "a"}, {"id": "b"})
+    run = lab.pipeline(text).run
+    thread = threading.Thread(
+        target=lambda: run(lab.spark, follow=True, every_ms=100, report=report, started=held.append)
+    )
+    thread.start()
+    thread.join(100)
+    assert not thread.is_alive()
+    rows = sorted((row["id"], row["colour"] or "") for row in lab.rows())
+    assert rows == [("a", "blue"), ("a", "red"), ("b", ""), ("b", "green")]
+
+
 def test_expectations_warn_drop_and_quarantine(lab: Lab) -> None:
     sent = {"fine": 1, "odd": 50, "gone": -1, "kept": 1000, "sum": 7}
     lab.send(*({"id": name, "n": n} for name, n in sent.items()))

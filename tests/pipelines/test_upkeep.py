@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,26 +39,79 @@ def test_parquet_files_are_joined(lab: Lab) -> None:
     assert all(row["half"] == row["n"] % 2 for row in lab.rows())
 
 
-def test_a_join_that_was_cut_off_is_finished(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_just_reach_the_size_that_is_wanted(spark_parts: None) -> None:
+    from ixion.pipelines.upkeep import groups
+
+    files = [(f"{number}", 40) for number in range(7)]
+    assert list(groups(files, 100)) == [["0", "1", "2"], ["3", "4", "5"]]  # one alone stays as it is
+    assert list(groups([("a", 10), ("b", 10)], 100)) == [["a", "b"]]
+    assert list(groups([], 100)) == []
+
+
+def test_whose_file_it_is(spark_parts: None) -> None:
+    from ixion.pipelines.sinks.base import writers_of
+    from ixion.pipelines.sinks.parquet import is_file_of
+
+    mine = ["shop-0123abcd-000000007-00001.snappy.parquet", "shop-joined-0123abcd.zstd.parquet"]
+    others = [name.replace("shop", "shop-eu") for name in mine] + [name.replace("shop", "workshop") for name in mine]
+    assert [name for name in mine + others if is_file_of("shop", name)] == mine
+    assert [name for name in mine + others if is_file_of("shop-eu", name)] == others[:2]
+    query = "0123abcd-0123-0123-0123-0123456789ab"
+    assert re.match(writers_of("shop"), f"shop-{query}")
+    assert not re.match(writers_of("shop"), f"shop-eu-{query}")
+
+
+def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is looked at before every removal and rename; the process ends before one after the other."""
+    from ixion.pipelines.files import Files
     from ixion.pipelines.sinks.parquet import ParquetWriter
 
     sent = numbers(lab)
-    text = FORMAT + '[[sinks]]\ntype = "parquet"\npath = "out"\n' + UPKEEP
-    real = ParquetWriter.finish
-
-    def cut(self: ParquetWriter, listed: str, stage: str) -> None:
-        if "joins" in listed:
-            raise OSError("the process is over")
-        real(self, listed, stage)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ParquetWriter, "finish", cut)
-        with pytest.raises(PipelineError):
-            lab.run(text, source=SMALL_BATCHES)
-    assert column(lab.rows(), "n") == sent
+    text = FORMAT + '[[sinks]]\ntype = "parquet"\npath = "out"\n'
     lab.run(text, source=SMALL_BATCHES)
+    assert len(data_files(lab.folder / "out")) == 3
+    seen: list[list[int]] = []
+    joining = False
+    steps_left = 0
+    real = {name: getattr(Files, name) for name in ("remove", "rename")}
+    finish = ParquetWriter.finish
+
+    def watched(name: str) -> Callable[..., None]:
+        def step(self: Files, *arguments: str) -> None:
+            nonlocal steps_left
+            if joining:
+                seen.append(column(lab.rows(), "n"))
+                if steps_left == 0:
+                    raise OSError("the process is over")
+                steps_left -= 1
+            real[name](self, *arguments)
+
+        return step
+
+    def watched_finish(self: ParquetWriter, listed: str, stage: str) -> None:
+        nonlocal joining
+        joining = "joins" in listed
+        try:
+            finish(self, listed, stage)
+        finally:
+            joining = False
+
+    monkeypatch.setattr(ParquetWriter, "finish", watched_finish)
+    for name in real:
+        monkeypatch.setattr(Files, name, watched(name))
+    for steps in range(5):  # three removals, a rename, the removal of what was staged
+        steps_left = steps
+        with pytest.raises(PipelineError):
+            lab.run(text + UPKEEP, source=SMALL_BATCHES)
+    steps_left = 1000
+    assert lab.run(text + UPKEEP, source=SMALL_BATCHES).rows_in == 0
     assert column(lab.rows(), "n") == sent
     assert len(data_files(lab.folder / "out")) == 1
+    assert all(len(rows) == len(set(rows)) for rows in seen)
+    assert {len(rows) for rows in seen} == {12, 8, 4, 0}
+    assert not list(lab.folder.glob("out/_ixion/p/joins/*.json"))
 
 
 @pytest.mark.timeout(400)  # procedures of both formats, many small jobs

@@ -1,23 +1,37 @@
 """Table upkeep at the end of a run: small files are joined, old versions removed.
 
 Delta and Iceberg do it by commits of their own; their readers see the table as it was or as it will be. A folder of
-Parquet files has no such thing. There a partition's small files are joined into one beside the table, the exchange is
-decided by a list (as a batch is, see `sinks/parquet.py`), then the small files are removed and the large one is moved
-in. For the milliseconds between the two a reader misses these rows; none are ever seen twice. A run that is killed in
-between is finished by the next one, before it does anything else.
+Parquet files has no such thing: what a reader sees is what it finds when it lists the folder, and a file system can
+exchange one name at one blow, not several. Joining a and b into c takes at least two steps, so there is a moment at
+which a reader finds too little or too much:
+
+    remove a, remove b, move c in     rows are missing in between, none is there twice
+    move c in, remove a, remove b     rows are there twice in between, none is missing
+    move c over a, remove b           the rows of b are there twice in between
+
+A folder that is filled by `sinks/parquet.py` shows each row at most once at every moment, and this stays true here: the
+first order is taken. A sum that is too low for a moment is seen to grow again, as it does when a batch is moved in; one
+that is too high looks like an error for ever. The moment is kept short: c is written beside the table beforehand, and
+files are joined in groups that just reach the size that is wanted, never a whole partition at once, so that a group is
+exchanged by a few removals and one rename, and a file that was made so is not touched again. A reader that had listed
+the folder before does not find its files any more and fails; it gets no wrong rows.
+
+The exchange is decided by a list, as a batch is. A run that is killed in between is finished by the next one, before it
+does anything else: no row is lost.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
 from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
-from ixion.pipelines.sinks.parquet import ParquetWriter
+from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of, joined_name
 from ixion.pipelines.spec.sinks import TableSink
 
 
@@ -47,18 +61,29 @@ def _compact_parquet(sink: TableSink, pipeline: str, spark: SparkSession) -> Non
     """Only files that this pipeline wrote: another one may be looking after its own."""
     files = Files(spark)
     writer = ParquetWriter(sink, files)
-    small: dict[str, list[str]] = {}
+    enough = sink.upkeep.compact_below_bytes or 0
+    small: dict[str, list[tuple[str, int]]] = {}
     for name, size in files.walk(writer.table):
         folder, _, file = name.rpartition("/")
-        if (
-            file.startswith(f"{pipeline}-")
-            and file.endswith(".parquet")
-            and size < (sink.upkeep.compact_below_bytes or 0)
-        ):
-            small.setdefault(folder, []).append(name)
-    for folder, names in small.items():
-        if len(names) > 1:
+        if size < enough and is_file_of(pipeline, file):
+            small.setdefault(folder, []).append((name, size))
+    for folder, found in small.items():
+        for names in groups(found, enough):
             _join(writer, files, pipeline, folder, names, spark)
+
+
+def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]:
+    """Files (name, size in bytes) to be joined into one each: as many as are ENOUGH bytes together, at least two."""
+    names: list[str] = []
+    together = 0
+    for name, size in found:
+        names.append(name)
+        together += size
+        if together >= enough:
+            yield names
+            names, together = [], 0
+    if len(names) > 1:
+        yield names
 
 
 def _join(
@@ -70,7 +95,7 @@ def _join(
     rows = spark.read.option("recursiveFileLookup", "true").parquet(*(f"{writer.table}/{name}" for name in names))
     rows.coalesce(1).write.options(**writer.sink.options).parquet(f"{stage}/{mark}")
     (staged,) = [name for name, _ in files.walk(f"{stage}/{mark}") if name.endswith(".parquet")]
-    final = f"{pipeline}-joined-{mark}{staged[staged.index('c000') + 4 :]}"
+    final = joined_name(pipeline, mark, staged)
     listing = {"replaces": names, "moves": [(f"{mark}/{staged}", f"{folder}/{final}" if folder else final)]}
     listed = f"{_lists(writer, pipeline)}/{mark}.json"
     files.write_new(listed, json.dumps(listing, indent=1))

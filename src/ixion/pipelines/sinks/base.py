@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,11 @@ class Batch:
     @property
     def writer(self) -> str:
         return f"{self.pipeline}-{self.query}"
+
+
+def writers_of(pipeline: str) -> str:
+    """A pattern for the writers of PIPELINE, whichever the checkpoint; those of `shop` are not those of `shop-eu`."""
+    return rf"^{re.escape(pipeline)}-[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$"
 
 
 class Writer(Protocol):

@@ -7,12 +7,13 @@ cannot be there, because Spark repeats only the last one of the run before.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.files import Files
-from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.spec.sinks import TableSink
 
 
@@ -31,7 +32,7 @@ class DeltaWriter:
         return self._last_batches().get(batch.writer, -1) >= batch.number
 
     def knows(self, pipeline: str) -> bool:
-        return any(writer.startswith(f"{pipeline}-") for writer in self._last_batches())
+        return any(re.match(writers_of(pipeline), writer) for writer in self._last_batches())
 
     def _last_batches(self) -> dict[str, int]:
         """Writer -> number of its last transaction."""

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.spec.sinks import TableSink
 
 WRITER: Final = "ixion-writer"
@@ -36,7 +36,7 @@ class IcebergWriter:
         return self._any((summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number))
 
     def knows(self, pipeline: str) -> bool:
-        return self._any(F.col("summary")[WRITER].startswith(f"{pipeline}-"))
+        return self._any(F.col("summary")[WRITER].rlike(writers_of(pipeline)))
 
     def _any(self, condition: Column) -> bool:
         """Whether there is such a snapshot."""

@@ -22,6 +22,7 @@ list is decided by one small object; it is only slower: Delta or Iceberg are bet
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from typing import Final
 
@@ -84,8 +85,7 @@ class ParquetWriter:
         for number, (staged, size) in enumerate(self._files.walk(stage)):
             folder, _, name = staged.rpartition("/")
             if name.endswith(".parquet") and size:
-                ending = name[name.index("c000") + 4 :]  # .snappy.parquet, or whatever the codec is
-                final = f"{batch.pipeline}-{batch.query[:8]}-{batch.number:09d}-{number:05d}{ending}"
+                final = f"{batch.pipeline}-{batch.query[:8]}-{batch.number:09d}-{number:05d}{_ending(name)}"
                 moves.append((staged, f"{folder}/{final}" if folder else final))
         return moves
 
@@ -98,3 +98,19 @@ class ParquetWriter:
 
     def _stage(self, batch: Batch) -> str:
         return f"{self.staging}/{batch.pipeline}/{batch.query}/{batch.number:09d}"
+
+
+def joined_name(pipeline: str, mark: str, staged: str) -> str:
+    """Of a file that was made from several."""
+    return f"{pipeline}-joined-{mark}{_ending(staged)}"
+
+
+def is_file_of(pipeline: str, name: str) -> bool:
+    """Whether PIPELINE wrote the file; the files of `shop` are not those of `shop-eu`."""
+    mine = rf"{re.escape(pipeline)}-(?:[0-9a-f]{{8}}-\d{{9,}}-\d{{5,}}|joined-[0-9a-f]{{8}})\.(?:\w+\.)*parquet"
+    return re.fullmatch(mine, name) is not None
+
+
+def _ending(name: str) -> str:
+    """.snappy.parquet, or whatever the codec is."""
+    return name[name.index("c000") + 4 :]
