@@ -36,7 +36,6 @@ classic read 40 committed [10 so far] paused true again 40
 consumer read 40 committed [10 so far] paused true again 40
 classic static same true others []
 consumer static same true others []
-the silent are replaced
 migrated up and down
 """
 

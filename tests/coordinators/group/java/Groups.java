@@ -7,6 +7,10 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.Consumer;
@@ -22,15 +26,23 @@ public class Groups {
 
     public static void main(String[] args) throws Exception {
         bootstrap = args[0];
-        shareAndHandOver("range", Map.of("partition.assignment.strategy",
-            "org.apache.kafka.clients.consumer.RangeAssignor"));
-        shareAndHandOver("cooperative", Map.of("partition.assignment.strategy",
-            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"));
-        shareAndHandOver("consumer", Map.of("group.protocol", "consumer"));
-        readAndResume("classic");
-        readAndResume("consumer");
-        outlive(restartStatic("classic"), restartStatic("consumer"));
-        migrate();
+        List<Callable<String>> all = List.of(
+            () -> shareAndHandOver("range", Map.of("partition.assignment.strategy",
+                "org.apache.kafka.clients.consumer.RangeAssignor")),
+            () -> shareAndHandOver("cooperative", Map.of("partition.assignment.strategy",
+                "org.apache.kafka.clients.consumer.CooperativeStickyAssignor")),
+            () -> shareAndHandOver("consumer", Map.of("group.protocol", "consumer")),
+            () -> readAndResume("classic"),
+            () -> readAndResume("consumer"),
+            () -> restartStatic("classic"),
+            () -> restartStatic("consumer"),
+            Groups::migrate);
+        ExecutorService threads = Executors.newCachedThreadPool();
+        List<Future<String>> told = threads.invokeAll(all); // they wait more than they work, so all at once
+        threads.shutdown();
+        for (Future<String> each : told) {
+            System.out.println(each.get());
+        }
     }
 
     static KafkaConsumer<String, String> consumer(String group, Map<String, String> settings) {
@@ -61,7 +73,11 @@ public class Groups {
         int count = 0;
         boolean even = true;
         for (Consumer<?, ?> consumer : consumers) {
-            consumer.poll(Duration.ofMillis(20));
+            try {
+                consumer.poll(Duration.ofMillis(20));
+            } catch (IllegalStateException soon) { // Java 3.9's new consumer may look at what it is just giving back
+                return false;
+            }
             count += consumer.assignment().size();
             even &= consumer.assignment().size() == 4 / consumers.size();
             all.addAll(consumer.assignment());
@@ -69,7 +85,7 @@ public class Groups {
         return even && count == 4 && all.size() == 4;
     }
 
-    static void shareAndHandOver(String name, Map<String, String> settings) {
+    static String shareAndHandOver(String name, Map<String, String> settings) {
         KafkaConsumer<String, String> first = consumer("share-" + name, settings);
         KafkaConsumer<String, String> second = consumer("share-" + name, settings);
         first.subscribe(List.of("t"));
@@ -79,10 +95,10 @@ public class Groups {
         second.close();
         until("the first has all again", () -> share(List.of(first)));
         first.close();
-        System.out.println(name + " shared and handed over");
+        return name + " shared and handed over";
     }
 
-    static void readAndResume(String protocol) {
+    static String readAndResume(String protocol) {
         Map<String, String> settings = Map.of("group.protocol", protocol);
         List<String> seen = new ArrayList<>();
         try (KafkaConsumer<String, String> first = consumer("read-" + protocol, settings)) {
@@ -107,13 +123,11 @@ public class Groups {
             second.resume(second.assignment());
             int[] again = {0};
             until("all is read again", () -> (again[0] += second.poll(Duration.ofMillis(50)).count()) >= 40);
-            System.out.println(protocol + " read " + seen.size() + " committed " + told + " paused " + quiet
-                + " again " + again[0]);
+            return protocol + " read " + seen.size() + " committed " + told + " paused " + quiet + " again " + again[0];
         }
     }
 
-    /** What is left of the group: one member, and another that is gone without a word, as static members go. */
-    static KafkaConsumer<String, String> restartStatic(String protocol) {
+    static String restartStatic(String protocol) {
         Listener listener = new Listener(new ArrayList<>(), new HashSet<>());
         Map<String, String> settings = Map.of("group.protocol", protocol, "group.instance.id", "i1");
         Map<String, String> other = Map.of("group.protocol", protocol, "group.instance.id", "i2");
@@ -133,19 +147,14 @@ public class Groups {
             again.poll(Duration.ofMillis(20));
             return !again.assignment().isEmpty();
         });
-        System.out.println(protocol + " static same " + again.assignment().equals(had) + " others " + listener.events);
-        again.close();
-        return first;
+        String told = protocol + " static same " + again.assignment().equals(had) + " others " + listener.events;
+        again.close(); // a static member says nothing when it goes, as one that dies
+        until("the silent one is replaced", () -> share(List.of(first)));
+        first.close();
+        return told;
     }
 
-    static void outlive(KafkaConsumer<String, String> classic, KafkaConsumer<String, String> young) {
-        until("they have all", () -> share(List.of(classic)) & share(List.of(young)));
-        classic.close();
-        young.close();
-        System.out.println("the silent are replaced");
-    }
-
-    static void migrate() {
+    static String migrate() {
         KafkaConsumer<String, String> old = consumer("migrate", Map.of("partition.assignment.strategy",
             "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"));
         old.subscribe(List.of("t"));
@@ -156,7 +165,7 @@ public class Groups {
         young.close();
         until("the old one has all again", () -> share(List.of(old)));
         old.close();
-        System.out.println("migrated up and down");
+        return "migrated up and down";
     }
 
     record Listener(List<String> events, Set<TopicPartition> held) implements ConsumerRebalanceListener {
