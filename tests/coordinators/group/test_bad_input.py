@@ -34,11 +34,47 @@ def test_the_metadata_of_a_group_is_bounded() -> None:
     world = World(message_max_bytes=MB)
     answers = [world.join(client="c", protocols={"range": bytes(MB)}) for _ in range(20)]
     world.advance(10)
-    assert [answer.code for answer in answers].count(ErrorCode.NONE) == 8
-    assert world.group.metadata_bytes == 8 * MB
+    assert [answer.code for answer in answers].count(ErrorCode.NONE) == 7
+    assert 7 * MB < world.group.metadata_bytes < 8 * MB
     for member_id in list(world.group.members):
         world.leave(member_id)
     assert world.group.metadata_bytes == 0
+
+
+def test_the_number_of_protocols_counts_too() -> None:
+    world = World(message_max_bytes=MB)
+    many = {f"protocol {number}": b"" for number in range(100_000)}
+    assert world.join(protocols=many).code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.groups.admin.list((), ())[1] == (), "a group is not made for somebody who is refused"
+
+
+def test_all_groups_together_are_bounded() -> None:
+    world = World()
+    world.groups.rebalance.memory.most_bytes = 5 * MB
+    codes = [
+        join(world, group=f"g{number}", instance="i", protocols={"range": bytes(MB - 1_000)}).given
+        for number in range(8)
+    ]
+    assert [code is None for code in codes] == [True] * 5 + [False] * 3, "five wait for others to join"
+    assert {code.error_code for code in codes[5:]} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert world.groups.rebalance.memory.held_bytes > 4 * MB
+    world.advance(400_000)
+    assert world.groups.rebalance.memory.held_bytes == 0, "their sessions have ended"
+    assert join(world, group="g9", instance="i").waits
+
+
+def test_ids_that_are_given_out_are_bounded() -> None:
+    world = World()
+    world.groups.rebalance.memory.most_ids = 10
+    answers = [join(world, group=f"g{number}", version=5, session_ms=6_000) for number in range(12)]
+    codes = [answer.code for answer in answers]
+    assert join(world, group="g0", version=5, member_id=answers[0].join.member_id).waits, "who has an id may come back"
+    assert codes == [ErrorCode.MEMBER_ID_REQUIRED] * 10 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    world.advance(7_000)
+    assert join(world, group="g12", version=5).code is ErrorCode.MEMBER_ID_REQUIRED
+    assert world.groups.rebalance.memory.ids == 1
+    world.restart()
+    assert world.groups.rebalance.memory.ids == 0
 
 
 def test_groups_that_nobody_comes_back_to_are_forgotten() -> None:

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ixion.coordinators.group.commits import Committer
 from ixion.coordinators.group.offsets import TopicPartition
 from ixion.model.errors import ErrorCode
-from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, Consumer, Judge
+from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, SESSION_MS, SLACK_MS, Consumer, Judge
 from tests.coordinators.group.kit import GROUP, World
 from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS
 
@@ -32,11 +32,19 @@ class Groups(Judge, RuleBasedStateMachine):
         RuleBasedStateMachine.__init__(self)
         Judge.__init__(self)
 
-    @initialize(version=st.sampled_from([3, 5, 9]), most=st.sampled_from([100, 100, 3]))
-    def begin(self, version: int, most: int) -> None:
+    @initialize(
+        version=st.sampled_from([3, 5, 9]),
+        most=st.sampled_from([100, 100, 3]),
+        static=st.sampled_from([None, "i"]),
+        rebalance_ms=st.lists(st.sampled_from(REBALANCE_MS), max_size=3),
+        rounds=st.integers(0, 5),
+    )
+    def begin(self, version: int, most: int, static: str | None, rebalance_ms: list[int], rounds: int) -> None:
         self.version = version
         self.most = most
         self.world = World(group_initial_rebalance_delay_ms=100, group_max_size=most)
+        self.come(static, LISTS[0], rebalance_ms)
+        self.all_go_on(rounds)
 
     # What clients do.
 
@@ -116,11 +124,16 @@ class Groups(Judge, RuleBasedStateMachine):
         self.alive.remove(self.pick(place))
 
     @precondition(lambda self: self.version > 3)
-    @rule()
-    def a_visitor_comes(self) -> None:
-        """It takes an id and is never seen again."""
+    @rule(all_join=st.booleans())
+    def a_visitor_comes(self, all_join: bool) -> None:
+        """It takes an id and is never seen again; a rebalance waits for it no longer than for its session."""
         answer = self.world.join(client="visitor", version=self.version, protocols=dict.fromkeys(LISTS[-1], b""))
         assert answer.code is ErrorCode.MEMBER_ID_REQUIRED or self.most < 100
+        if all_join:
+            self.all_change()
+            self.pass_time(SESSION_MS + SLACK_MS)
+            self.all_is_well()
+            self.pass_time(3_000)
 
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), has_joined=st.booleans(), ms=st.sampled_from([12_000, 31_000, 62_000]))
@@ -326,10 +339,12 @@ class Groups(Judge, RuleBasedStateMachine):
         """When everybody who is alive plays on, everybody ends up in one generation, and it lasts."""
         self.the_log_goes_on()
         self.world.log.fail = ErrorCode.NONE
-        for _ in range(50):
+        for round_ in range(50):
             for consumer in list(self.alive):
                 self.step(consumer)
             self.pass_time(3_000)
+            if round_ > 5 and self.is_settled():
+                break
         assert not self.waiting, f"{len(self.waiting)} requests wait for ever"
         group = self.group()
         present = [] if group is None else [each for each in self.hanging if each.member_id in group.members]
@@ -361,4 +376,4 @@ class Groups(Judge, RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestGroups.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

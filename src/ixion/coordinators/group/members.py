@@ -63,13 +63,15 @@ class Members:
                 if not request.protocol_type or not request.protocols:
                     respond(join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
                     return
-                group = shard.groups[request.group_id] = ClassicGroup(request.group_id, self._clock_ms())
+                group = ClassicGroup(request.group_id, self._clock_ms())
             if isinstance(group, ConsumerGroup):
                 if group.members:
                     self._consumers.classic_join(shard, group, request, caller, respond)
                     return
                 group = self._consumers.replace_empty(shard, group)
             self._joining.join(group, request, caller, later)
+            if group.is_awaited:
+                shard.groups[request.group_id] = group  # a new one, unless it has refused whom it was made for
 
     def sync(self, request: SyncGroupRequest, respond: RespondSync) -> None:
         def later(answer: object) -> None:

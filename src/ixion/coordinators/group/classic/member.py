@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import Final
 
 from ixion.protocol.messages.k11_join_group import JoinGroupResponse
 from ixion.protocol.messages.k14_sync_group import SyncGroupResponse
@@ -12,8 +13,11 @@ RespondSync = Callable[[SyncGroupResponse], None]
 Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the member's favourite first
 
 
+BYTES_PER_PROTOCOL: Final = 100  # what one takes in memory besides its name and metadata
+
+
 def size_of(protocols: Protocols) -> int:
-    return sum(len(metadata) for _, metadata in protocols)
+    return sum(len(name) + len(metadata) + BYTES_PER_PROTOCOL for name, metadata in protocols)
 
 
 class ClassicMember:

@@ -21,6 +21,7 @@ from ixion.coordinators.group.classic.delayed_sync import DelayedSync
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.heartbeats import Heartbeats
 from ixion.coordinators.group.classic.member import ClassicMember
+from ixion.coordinators.group.classic.memory import Memory
 from ixion.coordinators.group.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -47,6 +48,7 @@ class Rebalance:
         self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer, shards=1)
         self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer, shards=1)
         self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
+        self.memory = Memory()
 
     def prepare_if_possible(self, group: ClassicGroup, reason: str) -> None:
         if group.can_rebalance:
@@ -108,6 +110,7 @@ class Rebalance:
 
     def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)
+        self.memory.note(group)
         self.heartbeats.end(group, member_id)
         if group.state is PREPARING_REBALANCE:
             self.check_join(group)
@@ -115,6 +118,7 @@ class Rebalance:
     def unload(self, group: ClassicGroup, code: ErrorCode) -> None:
         """The group is coordinated elsewhere from now on, or deleted; whoever waits is told so."""
         group.transition(DEAD, self._clock_ms())
+        self.memory.forget(group)
         for member in list(group.members.values()):
             group.answer_join(member, join_error(code, member.member_id))
             group.answer_sync(member, sync_error(code))
@@ -126,6 +130,7 @@ class Rebalance:
 
     def resume(self, group: ClassicGroup) -> None:
         """The group was read from the log: its members have a session timeout to show up."""
+        self.memory.note(group)
         for member in group.members.values():
             self.heartbeats.renew(group, member)
         if len(group.members) > self._config.current[settings.GROUP_MAX_SIZE]:
@@ -189,6 +194,7 @@ class Rebalance:
         group.answer_join(member, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.answer_sync(member, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
+        self.memory.note(group)
         self.heartbeats.end(group, member.member_id)
 
     def _refuse_assignment(self, group: ClassicGroup, code: ErrorCode) -> None:

@@ -77,8 +77,10 @@ class ConsumerHeartbeats:
             except PatternError as error:
                 raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
         member = self._member(change, request, owned)
-        before = member.current.assigned
+        before = member.current
         self._engine.update(change, member, _updated(member.subscription, request, caller), owned)
+        if member.epoch != before.epoch:  # it has let go of what it was asked for; what it is asked for now is new
+            self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
         self._watch(group, member)
         tells_all = request.member_epoch == JOIN or (
             request.rebalance_timeout_ms != -1
@@ -87,7 +89,7 @@ class ConsumerHeartbeats:
         )
         assigned = member.current.assigned
         # Its partitions as it reports them differ when an answer of ours was lost: it is told again.
-        news = assigned != before or (owned is not None and owned != assigned)
+        news = assigned != before.assigned or (owned is not None and owned != assigned)
         return ConsumerGroupHeartbeatResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
@@ -174,14 +176,11 @@ class ConsumerHeartbeats:
         if member.current.state is not MemberState.UNREVOKED_PARTITIONS or member.is_classic:
             self._deadlines.cancel(key)
             return
-        epoch = member.epoch
-        revoke_ms = member.subscription.rebalance_timeout_ms
-
-        def late() -> None:
-            if member.epoch == epoch:
-                self._expire(group, member, "it did not let go of its partitions in time")
-
-        self._deadlines.set_if_absent(key, revoke_ms, late)
+        self._deadlines.set_if_absent(
+            key,
+            member.subscription.rebalance_timeout_ms,
+            lambda: self._expire(group, member, "it did not let go of its partitions in time"),
+        )
 
     def _expire(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
         if not group.dead and group.members.get(member.member_id) is member:
