@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(
     reason="a JVM takes seconds: once is enough, compiled",
 )
 
+ABORTS = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 CONFLUENT = DRIVERS[0]
 STATES = ["CompleteCommit", "CompleteAbort", "Ongoing", "Ongoing"]  # of x, y, open and late
 MESSAGES = [Message(b"k%d" % number, b"v" * number, (("n", b"%d" % number),)) for number in range(50)]
@@ -86,8 +87,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         transact(kafka.bootstrap, "t-none")
         commit(kafka.bootstrap, "t-lz4", 17)
     logs = tmp_path / "logs"
-    patient = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 3_600_000}
-    with Broker(patient, data=logs) as broker:
+    with Broker({ABORTS: 3_600_000}, data=logs) as broker:
 
         async def look(real: RealBroker) -> tuple[int, str, set[str]]:
             return real.parts.node_id, real.parts.cluster_id, set(real.parts.image.topics)
@@ -112,7 +112,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         late = begin(broker.bootstrap, "t-gzip", "late", b"never seen", timeout_ms=1_000)
         assert states(broker.bootstrap, "x", "y", "open", "late") == STATES
     assert not list(logs.glob("*-stray"))
-    both = {"group.coordinator.rebalance.protocols": "classic,consumer"}
+    both = {"group.coordinator.rebalance.protocols": "classic,consumer", ABORTS: "200"}
     with RealKafka("3.9.1", tmp_path, cluster_id=kafka.cluster_id, properties=both) as kafka:
         assert CONFLUENT.read(kafka.bootstrap, "t-zstd", 0, 100) == MESSAGES * 2
         assert committed(kafka.bootstrap, "t-lz4") == (23, "by a stranger")
