@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ixion.testing import Broker
 from tests.real_clients.tool_stage import ToolStage
@@ -50,10 +51,13 @@ def join(bootstrap: str, group: str) -> Consumer:
     given: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": "me", "log_level": 0}
     consumer = Consumer({**given, "enable.auto.commit": False, **GROUPS[group]})
     consumer.subscribe(["t"])
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     deadline = time.monotonic() + 30
-    while len(consumer.assignment()) < 4:
+    state = None
+    while len(consumer.assignment()) < 4 or state != ConsumerGroupState.STABLE:
         assert time.monotonic() < deadline, f"{group} was not assigned"
         consumer.poll(0.05)
+        state = admin.describe_consumer_groups([group])[group].result(20).state
     consumer.commit(offsets=[TopicPartition("t", 0, 3)], asynchronous=False)
     return consumer
 
