@@ -8,6 +8,9 @@ takes the markers and the writes that verification lets through, and is the judg
 - every write belongs to one transaction; all writes of one transaction get the same outcome, in every partition;
 - what a client was told to be committed is committed, what it was told to be aborted is aborted;
 - a marker never ends a transaction that began after the outcome was decided;
+- a write that its producer did not announce, or that comes too late, opens nothing that nobody ends;
+- what ran out of time is not committed, what has ended one way is not said to have ended the other;
+- whoever was replaced cannot go on;
 - the epochs a transactional id hands out rise, or its producer id changes.
 """
 
@@ -69,6 +72,7 @@ class Transactions(RuleBasedStateMachine):
         self.next_life = 0
         self.clients: list[Client] = []  # those that are not fenced yet
         self.sent: list[tuple[str, int, int, bool]] = []  # EndTxn requests that may arrive once more
+        self.answered: list[tuple[str, int, int, bool]] = []  # of these, the ones that were answered with NONE
 
     def teardown(self) -> None:
         self.settle()
@@ -110,9 +114,11 @@ class Transactions(RuleBasedStateMachine):
         self.lives.append(Life(self.next_life))
         return self.lives[-1]
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(versions=strategies.lists(strategies.sampled_from([2, 0]), max_size=3))
+    def begin(self, versions: list[int]) -> None:
         self.world.turn()
+        for place, version in enumerate(versions):
+            self.take_over(NAMES[place % 2], version)
 
     # What clients do.
 
@@ -130,8 +136,10 @@ class Transactions(RuleBasedStateMachine):
     def go_on_after_an_error(self, data: strategies.DataObject) -> None:
         """KIP-360: the same producer asks for a new epoch; what it had open is aborted."""
         client = data.draw(strategies.sampled_from(self.clients))
+        is_replaced = (client.producer_id, client.epoch) != self.handed_out[client.name]
         code, producer_id, epoch = self.world.init(client.name, client.producer_id, client.epoch)
         self.apply_markers()
+        assert code != "NONE" or not is_replaced, "somebody took over"
         if code == "NONE":
             client.producer_id, client.epoch = producer_id, epoch
             client.life = self.new_life()
@@ -162,7 +170,40 @@ class Transactions(RuleBasedStateMachine):
         if end is not None and (not client.life.asked or end in client.life.asked):
             self.end(client, end)
 
-    def write(self, client: Client, key: TopicPartition) -> None:
+    @precondition(lambda self: self.clients)
+    @rule(data=strategies.data(), keys=strategies.sets(strategies.sampled_from(PARTITIONS), min_size=2))
+    def a_transaction_takes_too_long(self, data: strategies.DataObject, keys: set[TopicPartition]) -> None:
+        """It is aborted, whatever its producer goes on to do."""
+        client = data.draw(strategies.sampled_from(self.clients))
+        life = client.life
+        if life.asked or self.world.log.holding or self.world.log.fail_with:
+            return
+        first, *others = sorted(keys)
+        self.write(client, first)
+        is_open = life.writes.get(first, False) is None
+        self.time_passes(80_000)
+        for key in others:
+            self.write(client, key)
+        self.end(client, True)
+        assert not is_open or life.told is not True, "it ran out of time"
+
+    @precondition(lambda self: any(client.version < 2 for client in self.clients))
+    @rule(data=strategies.data(), key=strategies.sampled_from(PARTITIONS))
+    def a_write_comes_unannounced(self, data: strategies.DataObject, key: TopicPartition) -> None:
+        """Of an older client: perhaps held back from a transaction that has ended."""
+        client = data.draw(strategies.sampled_from([each for each in self.clients if each.version < 2]))
+        if not client.life.asked and client.producer_id not in self.partitions[key].open:
+            self.write(client, key, announces=False)
+
+    @precondition(lambda self: self.answered)
+    @rule(data=strategies.data())
+    def the_opposite_is_asked_for(self, data: strategies.DataObject) -> None:
+        name, producer_id, epoch, commit = data.draw(strategies.sampled_from(self.answered))
+        code, *_ = self.world.end(name, producer_id, epoch, not commit)
+        self.apply_markers()
+        assert code != "NONE", "it has ended otherwise"
+
+    def write(self, client: Client, key: TopicPartition, announces: bool = True) -> None:
         partition = self.partitions[key]
         producer_id, epoch, life = client.producer_id, client.epoch, client.life
 
@@ -184,7 +225,7 @@ class Transactions(RuleBasedStateMachine):
             if code == ErrorCode.NONE:
                 life.announced.add(key)
 
-        if client.version < 2 and key not in life.announced:
+        if client.version < 2 and key not in life.announced and announces:
             self.world.coordinator.add_partitions(client.name, producer_id, epoch, [key], 0, announced)
             if key not in life.announced:
                 return  # a good client waits for the answer
@@ -204,6 +245,9 @@ class Transactions(RuleBasedStateMachine):
         def answered(code: ErrorCode, producer_id: int, epoch: int) -> None:
             if code == ErrorCode.NONE:
                 life.told = commit
+                if client.version == 2:
+                    self.answered.append(request)
+                    assert (producer_id, epoch) > request[1:3], "the next transaction has an epoch of its own"
                 self.hand_out(client.name, producer_id, epoch, again=True)
                 if client.life is life:
                     client.producer_id, client.epoch, client.life = producer_id, epoch, self.new_life()
