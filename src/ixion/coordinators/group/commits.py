@@ -88,9 +88,7 @@ class Commits:
             if committer.generation >= 0:
                 knows = committer.knows_epochs and not committer.is_transactional
                 return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
-            # Somebody who assigns partitions by hand and only stores offsets here.
-            shard.groups[committer.group_id] = ClassicGroup(committer.group_id, self._clock_ms())
-            return ErrorCode.NONE
+            return ErrorCode.NONE  # somebody who assigns partitions by hand and only stores offsets here
         if isinstance(group, ConsumerGroup):
             if committer.generation < 0 and not group.members:
                 return ErrorCode.NONE
@@ -139,6 +137,8 @@ class Commits:
             return
 
         def written(code: ErrorCode, first_offset: int) -> None:
+            if code is ErrorCode.NONE and group_id not in shard.groups:
+                shard.groups[group_id] = ClassicGroup(group_id, now_ms)
             if code is not ErrorCode.NONE:
                 told = COMMIT_CODES.get(code, code)
                 for index, _, _ in taken:
