@@ -34,7 +34,7 @@ public class StreamsSmoke {
         settings.put("processing.guarantee", "exactly_once_v2");
         settings.put("session.timeout.ms", "3000");
         settings.put("heartbeat.interval.ms", "500");
-        settings.put("transaction.timeout.ms", "5000"); // what the killed one has left open holds up the others so long
+        settings.put("transaction.timeout.ms", "3000"); // what the killed one has left open holds up the others so long
         settings.put("replication.factor", "1");
         settings.put("state.dir", directory + "/" + name);
         SmokeTestClient instance = new SmokeTestClient(name);
@@ -42,8 +42,9 @@ public class StreamsSmoke {
         return instance;
     }
 
-    /** The one to be killed; goes by itself if who started it is gone. */
+    /** The one to be killed; begins when it is told to, goes by itself if who started it is gone. */
     static void work() throws Exception {
+        System.in.read();
         new Thread(() -> {
             try {
                 System.in.read();
@@ -56,17 +57,19 @@ public class StreamsSmoke {
     }
 
     static void drive(int perKey) throws Exception {
+        Process victim = new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
+            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"),
+            "StreamsSmoke", "victim", bootstrap, directory).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
             admin.createTopics(Arrays.stream(SmokeTestDriver.topics())
                 .map(name -> new NewTopic(name, 5, (short) 1)).toList()).all().get();
         }
-        Process victim = new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
-            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"),
-            "StreamsSmoke", "victim", bootstrap, directory).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        victim.getOutputStream().write('\n');
+        victim.getOutputStream().flush();
         BufferedReader said = new BufferedReader(new InputStreamReader(victim.getInputStream()));
         until("victim: SMOKE-TEST-CLIENT-STARTED", said);
         var data = CompletableFuture.supplyAsync(
-            () -> SmokeTestDriver.generate(bootstrap, 10, perKey, Duration.ofSeconds(8)));
+            () -> SmokeTestDriver.generate(bootstrap, 10, perKey, Duration.ofSeconds(6)));
         until("processed 100 records", said);
         victim.destroyForcibly().waitFor();
         SmokeTestClient first = instance("first");
