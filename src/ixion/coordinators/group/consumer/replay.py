@@ -1,4 +1,4 @@
-"""Reads the records of consumer groups back, one kind of record per function.
+"""Reads the records of consumer groups back, one kind of record per function; a value of None is a tombstone.
 
 Compaction keeps the last record of each key and drops the order between keys, so any of them may come first.
 """
@@ -6,7 +6,8 @@ Compaction keeps the last record of each key and drops the order between keys, s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from operator import attrgetter
+from typing import Final, Generic, TypeVar
 
 from ixion.coordinators.group.consumer.assignment import assignment_of
 from ixion.coordinators.group.consumer.group import ConsumerGroup
@@ -19,39 +20,52 @@ from ixion.protocol.stored import consumer_group as stored
 from ixion.protocol.stored.record_types import RecordType
 
 FindGroup = Callable[[str, bool], ConsumerGroup | None]  # by id; True: make it if it is not there
-Apply = Callable[[FindGroup, bytes, bytes | None], None]
 
+K = TypeVar("K", bound=Struct)
 V = TypeVar("V", bound=Struct)
 
-
-def _value(table: type[V], value: bytes | None) -> V | None:
-    return None if value is None else decode(table, value)
+_group_id: Callable[[Struct], str] = attrgetter("group_id")  # every key has one
 
 
-def _epoch(find: FindGroup, key: bytes, value: bytes | None) -> None:
+class Kind(Generic[K, V]):
+    """A kind of record: its tables, and what it does to its group. The tombstone of a group not there does nothing."""
+
+    def __init__(self, key: type[K], value: type[V], apply: Callable[[ConsumerGroup, K, V | None], None]) -> None:
+        self._key = key
+        self._value = value
+        self._apply = apply
+
+    def replay(self, find: FindGroup, key: bytes, value: bytes | None) -> None:
+        named = decode_key(self._key, key)
+        read = None if value is None else decode(self._value, value)
+        group = find(_group_id(named), read is not None)
+        if group is not None:
+            self._apply(group, named, read)
+
+
+def _epoch(
+    group: ConsumerGroup, _: stored.ConsumerGroupMetadataKey, read: stored.ConsumerGroupMetadataValue | None
+) -> None:
     """The tombstone of this one is the last of a group that is deleted; whoever calls then drops the group."""
-    group = find(decode_key(stored.ConsumerGroupMetadataKey, key).group_id, value is not None)
-    read = _value(stored.ConsumerGroupMetadataValue, value)
-    if group is not None:
-        if read is None:
-            group.dead = True
-        else:
-            group.epoch, group.metadata_hash = read.epoch, read.metadata_hash
+    if read is None:
+        group.dead = True
+    else:
+        group.epoch, group.metadata_hash = read.epoch, read.metadata_hash
 
 
-def _assignment_epoch(find: FindGroup, key: bytes, value: bytes | None) -> None:
-    group = find(decode_key(stored.ConsumerGroupTargetAssignmentMetadataKey, key).group_id, value is not None)
-    read = _value(stored.ConsumerGroupTargetAssignmentMetadataValue, value)
-    if group is not None:
-        group.assignment_epoch = -1 if read is None else read.assignment_epoch
+def _assignment_epoch(
+    group: ConsumerGroup,
+    _: stored.ConsumerGroupTargetAssignmentMetadataKey,
+    read: stored.ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    group.assignment_epoch = -1 if read is None else read.assignment_epoch
 
 
-def _subscription(find: FindGroup, key: bytes, value: bytes | None) -> None:
-    named = decode_key(stored.ConsumerGroupMemberMetadataKey, key)
-    group = find(named.group_id, value is not None)
-    read = _value(stored.ConsumerGroupMemberMetadataValue, value)
-    if group is None:
-        return
+def _subscription(
+    group: ConsumerGroup,
+    named: stored.ConsumerGroupMemberMetadataKey,
+    read: stored.ConsumerGroupMemberMetadataValue | None,
+) -> None:
     if read is None:
         group.remove(named.member_id)
         return
@@ -60,52 +74,61 @@ def _subscription(find: FindGroup, key: bytes, value: bytes | None) -> None:
     group.put(member)
 
 
-def _target(find: FindGroup, key: bytes, value: bytes | None) -> None:
-    named = decode_key(stored.ConsumerGroupTargetAssignmentMemberKey, key)
-    group = find(named.group_id, value is not None)
-    read = _value(stored.ConsumerGroupTargetAssignmentMemberValue, value)
-    if group is None:
-        return
+def _target(
+    group: ConsumerGroup,
+    named: stored.ConsumerGroupTargetAssignmentMemberKey,
+    read: stored.ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
     if read is None:
         group.targets.pop(named.member_id, None)
     else:
         group.targets[named.member_id] = assignment_of(read.topic_partitions)
 
 
-def _current(find: FindGroup, key: bytes, value: bytes | None) -> None:
-    named = decode_key(stored.ConsumerGroupCurrentMemberAssignmentKey, key)
-    group = find(named.group_id, value is not None)
-    read = _value(stored.ConsumerGroupCurrentMemberAssignmentValue, value)
-    if group is None:
-        return
+def _current(
+    group: ConsumerGroup,
+    named: stored.ConsumerGroupCurrentMemberAssignmentKey,
+    read: stored.ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
     member = group.members.get(named.member_id)
-    if read is None:
-        if member is not None:
-            group.move(member, Current())
-        return
     if member is None:
+        if read is None:
+            return
         member = ConsumerMember(member_id=named.member_id)
         group.put(member)
-    group.move(member, current_of(read))
+    group.move(member, Current() if read is None else current_of(read))
 
 
-def _regex(find: FindGroup, key: bytes, value: bytes | None) -> None:
-    named = decode_key(stored.ConsumerGroupRegularExpressionKey, key)
-    group = find(named.group_id, value is not None)
-    read = _value(stored.ConsumerGroupRegularExpressionValue, value)
-    if group is None:
-        return
+def _regex(
+    group: ConsumerGroup,
+    named: stored.ConsumerGroupRegularExpressionKey,
+    read: stored.ConsumerGroupRegularExpressionValue | None,
+) -> None:
     if read is None:
         group.regexes.pop(named.regular_expression, None)
     else:
         group.regexes[named.regular_expression] = frozenset(read.topics)
 
 
-CONSUMER_RECORDS: Final[Mapping[int, Apply]] = {
-    RecordType.CONSUMER_GROUP_METADATA: _epoch,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _assignment_epoch,
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA: _subscription,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _target,
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current,
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _regex,
+CONSUMER_RECORDS: Final[Mapping[int, Callable[[FindGroup, bytes, bytes | None], None]]] = {
+    RecordType.CONSUMER_GROUP_METADATA: Kind(
+        stored.ConsumerGroupMetadataKey, stored.ConsumerGroupMetadataValue, _epoch
+    ).replay,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: Kind(
+        stored.ConsumerGroupTargetAssignmentMetadataKey,
+        stored.ConsumerGroupTargetAssignmentMetadataValue,
+        _assignment_epoch,
+    ).replay,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: Kind(
+        stored.ConsumerGroupMemberMetadataKey, stored.ConsumerGroupMemberMetadataValue, _subscription
+    ).replay,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: Kind(
+        stored.ConsumerGroupTargetAssignmentMemberKey, stored.ConsumerGroupTargetAssignmentMemberValue, _target
+    ).replay,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: Kind(
+        stored.ConsumerGroupCurrentMemberAssignmentKey, stored.ConsumerGroupCurrentMemberAssignmentValue, _current
+    ).replay,
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: Kind(
+        stored.ConsumerGroupRegularExpressionKey, stored.ConsumerGroupRegularExpressionValue, _regex
+    ).replay,
 }
