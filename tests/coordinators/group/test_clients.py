@@ -59,7 +59,7 @@ def librdkafka(broker: Broker, group: str, **settings: Any) -> Consumer:
         "log_level": 0,
     }
     if settings.get("group.protocol") != "consumer":
-        given |= {"session.timeout.ms": 1_000, "heartbeat.interval.ms": 100}
+        given |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 100}
     return Consumer({**given, **settings})
 
 
@@ -151,7 +151,7 @@ def python_consumer(broker: Broker, group: str, **settings: Any) -> Any:
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=1_000,
+        session_timeout_ms=6_000,
         heartbeat_interval_ms=100,
         **settings,
     )
@@ -193,7 +193,7 @@ def test_aiokafka(broker: Broker) -> None:
                 group_id="aio",
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=1_000,
+                session_timeout_ms=6_000,
                 heartbeat_interval_ms=100,
             )
 
