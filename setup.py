@@ -36,10 +36,7 @@ HOT = (
     *("replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/fetch_session.py", "apis/k00_produce.py", "apis/k01_fetch.py"),
     *("apis/leaders.py",),
-)
-# Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
-# A library of its own: little is called to and fro, and a second core compiles it meanwhile.
-HOT_GROUPS = (
+    # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
     *("coordinators/group/shard.py", "coordinators/group/shards.py"),
@@ -50,12 +47,10 @@ HOT_GROUPS = (
 SOURCE = Path("src/ixion")
 
 
-def hot_modules(names: Sequence[str] = (*HOT, *HOT_GROUPS)) -> list[str]:
-    """A name is a package, all of it, or one file."""
+def hot_modules() -> list[str]:
+    """A name in HOT is a package, all of it, or one file."""
     files = [
-        path
-        for name in names
-        for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
+        path for name in HOT for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
     ]
     return sorted(str(path) for path in files if path.name != "__init__.py")
 
@@ -65,7 +60,7 @@ class OptionalBuild(build_ext):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        # Two large modules have all the code, a hundred small ones lead to it: they are compiled at the same time.
+        # One large module has all the code, a hundred small ones lead to it: they are compiled beside it.
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
@@ -89,11 +84,7 @@ def extensions() -> Sequence[Extension]:
         print(f"ixion: building interpreted, mypyc is not there: {error}", file=sys.stderr)
         return []
     flags = ["--config-file=pyproject.toml", *hot_modules()]
-    libraries: list[tuple[list[str], str | None]] = [
-        (hot_modules(HOT), "ixion"),
-        (hot_modules(HOT_GROUPS), "ixion_groups"),
-    ]
-    built = mypycify(flags, opt_level="3", debug_level="0", separate=libraries)
+    built = mypycify(flags, opt_level="3", debug_level="0", group_name="ixion")
     modules = [module for module in built if isinstance(module, Extension)]
     if sys.platform != "win32":
         # Functions that nobody outside can replace are inlined and called directly, not through a jump table.
