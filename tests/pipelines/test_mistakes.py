@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -69,12 +70,51 @@ def test_python_steps(lab: Lab) -> None:
         ('[[steps]]\nsql = "SELECT n FROM stream WHERE n +"\n', "SQL: Syntax error at or near end of input", "^^^"),
         ('[[steps]]\nsql = "SELECT sum(n), at FROM stream"\n', "SQL: The query does not include a GROUP BY clause", ""),
         ('[[steps]]\nsql = "SELECT array(n) + 1 AS x FROM stream"\n', "SQL: ", ""),
+        ('[[steps]]\nsql = "SELECT 1 AS one"\n', "the steps do not read the stream", "the first step reads `stream`"),
+        ('[[steps]]\nsql = "SELECT n, at AS N FROM stream"\n', "the rows have two columns N", "AS other"),
         ('[[expectations]]\ncheck = "n >"\notherwise = "warn"\n', "SQL: Syntax error", ""),
     ],
-    ids=["window", "aggregate", "function", "syntax", "group-by", "types", "expectation"],
+    ids=["window", "aggregate", "function", "syntax", "group-by", "types", "constant", "twins", "expectation"],
 )
 def test_steps_that_cannot_be(lab: Lab, steps: str, said: str, hint: str) -> None:
     refused(lambda: lab.pipeline(EVENTS + steps + OUT).check(lab.spark), said, hint)
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ('type = "json"\nschema = "n STRNG"', 'format.schema: Unsupported data type "STRNG"'),
+        ('type = "csv"\nschema = "n INT s STRING"', "format.schema: Syntax error at or near 's'"),
+        ('type = "json"\nschema = "_reason STRING"', "a field cannot be called _reason"),
+        (
+            """type = "avro"\nschema = '{"type": "record", "name": "o", "fields": [{"name": "a", "type": "strng"}]}'""",
+            "format.schema is no Avro schema that can be used: Undefined schema: strng",
+        ),
+    ],
+    ids=["type", "syntax", "reserved", "avro"],
+)
+def test_schemas_that_cannot_be(lab: Lab, declared: str, said: str) -> None:
+    refused(lambda: lab.pipeline(f"[format]\n{declared}\n{OUT}").check(lab.spark), said)
+
+
+def test_steps_that_leave_nothing_do_not_wait_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark then skips the reading, and with it the counting."""
+    monkeypatch.setattr("ixion.pipelines.batch.COUNT_S", 0.2)
+    lab.send({"n": 1, "s": "a"}, "broken")
+    figures = lab.run(f'{FORMAT}[[steps]]\nsql = "SELECT * FROM stream WHERE false"\n{OUT}')
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (2, 0, 1)
+    assert len(lab.rows("out_quarantine")) == 1
+
+
+def test_a_full_disk(spark_parts: None) -> None:
+    from ixion.pipelines.explain import explain
+
+    for error in (
+        OSError(errno.ENOSPC, "No space left on device", "f"),
+        RuntimeError("x\nCaused by: No space left on device"),
+    ):
+        assert str(explain(error)) == "the disk is full"
+        assert explain(error).retry
 
 
 def test_places_that_cannot_be_written(lab: Lab) -> None:

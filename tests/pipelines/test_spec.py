@@ -110,7 +110,11 @@ def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("ORDERS_PASSWORD", raising=False)
     assert "environment variable ORDERS_PASSWORD, which is not set" in str(complaint(text))
     monkeypatch.setenv("ORDERS_PASSWORD", "s3cret")
-    assert read_spec(text).source.options == {"kafka.sasl.jaas.config": "password=s3cret;"}
+    spec = read_spec(text + 'options = { key = "${ORDERS_PASSWORD}" }\n[spark.conf]\nkey = "${ORDERS_PASSWORD}"\n')
+    assert spec.source.options == {"kafka.sasl.jaas.config": "password=s3cret;"}
+    assert isinstance(spec.sinks[0], TableSink)
+    assert spec.sinks[0].options == spec.spark.conf == {"key": "s3cret"}
+    assert "s3cret" not in repr(spec)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +142,17 @@ def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
             "did you mean warn?",
         ),
         ("[source]", 'every = "soon"\n[source]', "orders.toml:1", '"30s"'),
+        ("[format]", "start = { other = { 0 = 1 } }\n[format]", "orders.toml:3", "which is not among the topics"),
+        ('"json"', '"avro"\nschema = "{oops"', "orders.toml:5", "an Avro schema is JSON"),
+        ("[[sinks]]", '[[steps]]\nsql = "-- a\\nDROP TABLE t"\n[[sinks]]', "orders.toml:6", "a SQL step is a query"),
+        (
+            "[[sinks]]",
+            '[[steps]]\nwindow = { column="a", size="1h", slide="2h", aggregates={n="count(*)"} }\n[[sinks]]',
+            "orders.toml:6",
+            "not above the size",
+        ),
+        ("[[sinks]]", '[[sinks]]\ntype = "topic"\ntopic = "orders"\n[[sinks]]', "orders.toml:7", "is read by this"),
+        ("[[sinks]]", '[quarantine]\npath = "lake/orders"\n[[sinks]]', "orders.toml:5", "a sink and the quarantine"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(old: str, new: str, where: str, said: str) -> None:

@@ -53,7 +53,9 @@ def run(
     conf: Conf = None,
     jars: Jars = "",
     as_json: AsJson = False,
-    metrics_port: Annotated[int | None, typer.Option(help="Serve figures for Prometheus on this port.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve figures for Prometheus on this port.")
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once."""

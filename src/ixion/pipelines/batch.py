@@ -11,8 +11,9 @@ kept from one pass to the next.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation
@@ -23,6 +24,7 @@ from ixion.pipelines.parsing import accepted, quarantined
 from ixion.pipelines.sinks.base import Batch, Writer
 from ixion.pipelines.spec.pipeline import Expectation
 
+COUNT_S: Final = 5.0  # counts are there when a write is through, or some milliseconds later
 Transform = Callable[[DataFrame], DataFrame]
 
 
@@ -96,7 +98,8 @@ class BatchWriter:
         for writer in waiting:
             if writer not in tables[:1]:
                 writer.write(accepted(self._results(frame)), batch)
-        before, after = of_records.get, of_results.get
+        before = _counted(of_records, frame, counts(self._of_records))
+        after = _counted(of_results, self._results(frame), counts(self._of_results))
         if before["bad"] or after["bad"]:
             self._write_quarantine(frame, batch)
         unwanted = before["unwanted"] + after["unwanted"]
@@ -126,3 +129,18 @@ class BatchWriter:
 def _observe(frame: DataFrame, columns: Mapping[str, Column]) -> tuple[DataFrame, Observation]:
     observation = Observation()
     return frame.observe(observation, *(column.alias(name) for name, column in columns.items())), observation
+
+
+def _counted(observation: Observation, frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, int]:
+    """What was counted on the way; counted by a pass over FRAME if nothing was.
+
+    Spark leaves out what cannot change the result (all before a `WHERE false`), also what was to be counted there, and
+    would wait for it for ever.
+    """
+    seen: Any = observation._jo
+    end = time.monotonic() + COUNT_S
+    while not seen.future().isCompleted():
+        if time.monotonic() > end:
+            return frame.agg(*(column.alias(name) for name, column in columns.items())).collect()[0].asDict()
+        time.sleep(0.01)
+    return dict(observation.get)

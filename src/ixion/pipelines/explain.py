@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from ixion.config.table import meant
 from ixion.pipelines.drift import FATAL
@@ -121,7 +122,7 @@ def explain(error: BaseException) -> PipelineError:
         analysed = _analysed(error)
         if analysed is not None:
             return analysed
-    if isinstance(error, OSError) and error.filename:
+    if isinstance(error, OSError) and error.filename and error.errno != errno.ENOSPC:
         hint = "is it a folder, and may you write there?"
         return PipelineError(f"{error.filename}: {(error.strerror or str(error)).lower()}", hint=hint)
     for report in reports:
@@ -135,8 +136,10 @@ def explain(error: BaseException) -> PipelineError:
             if found := re.search(pattern, report):
                 said = _line_with(report, found.start())
                 return PipelineError(meaning.replace("SAID", said), hint=hint, retry=retry)
-    words = "Spark does not accept this" if isinstance(error, (AnalysisException, ParseException)) else "Spark stopped"
-    return PipelineError(f"{words}: {innermost(reports)}", hint="--verbose shows all that Spark says")
+    hint = "--verbose shows all that Spark says"
+    if isinstance(error, (AnalysisException, IllegalArgumentException)):
+        return PipelineError(f"Spark does not accept this: {plain(first_line(str(error)))}", hint=hint)
+    return PipelineError(f"Spark stopped: {innermost(reports)}", hint=hint)
 
 
 def _analysed(error: PySparkException) -> PipelineError | None:
@@ -174,16 +177,18 @@ def _reports(error: BaseException) -> Iterator[str]:
 
 def _python_failure(report: str) -> str:
     """Of a traceback from a Python worker: the error, and the last line of code that is not Spark's."""
-    if "PythonException" not in report and "Traceback (most recent call last)" not in report:
+    found = _WORKER.search(report)
+    if found is None:
         return ""
-    places = [found for found in _FRAME.findall(report) if "/pyspark/" not in found[0] and "/py4j/" not in found[0]]
-    errors = re.findall(r"^((?:\w+\.)*\w*(?:Error|Exception|Warning)(?:: [^\n]*)?)$", report, re.MULTILINE)
+    places = [place for place in _FRAME.findall(found[1]) if "/pyspark/" not in place[0]]
+    errors = re.findall(r"^([A-Za-z_][\w.]*(?:: [^\n]*)?)$", found[1], re.MULTILINE)
     if not places or not errors:
         return ""
     file, line, function = places[-1]
     return f"{errors[-1].strip()} ({file.rpartition('/')[2]}, line {line}, in {function})"
 
 
+_WORKER: Final = re.compile(r"from the Python worker[^\n]*\n(Traceback.*?)(?:\n\s*\n|\n\tat |$)", re.DOTALL)
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 

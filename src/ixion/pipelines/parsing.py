@@ -13,13 +13,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ixion.pipelines.columns import EXTRA, HIDDEN, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import csv_reason, json_reason, unreadable_reason
+from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
+from ixion.pipelines.words import first_line, innermost, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
 _DATA: Final = "_data"
@@ -82,8 +86,15 @@ def meta_column(name: str) -> Column:
 def record_schema(spec: FormatSpec) -> T.StructType:
     """The fields of a record by its DDL."""
     assert spec.schema is not None, "the schema is inferred before records are parsed"
-    schema = T.StructType.fromDDL(spec.schema)
+    try:
+        schema = T.StructType.fromDDL(spec.schema)
+    except PySparkException as error:
+        hint = "write names and types: order_id STRING, amount DOUBLE, at TIMESTAMP"
+        raise PipelineError(f"format.schema: {plain(first_line(str(error)))}", hint=hint) from error
     assert isinstance(schema, T.StructType)
+    for name in schema.names:
+        if name in (*HIDDEN, _BAD):
+            raise PipelineError(f"format.schema: a field cannot be called {name}, which is a name of pipelines' own")
     return schema
 
 
@@ -126,8 +137,11 @@ def _avro(frame: DataFrame, spec: FormatSpec) -> Parsed:
 
     assert spec.schema is not None
     data = from_avro(F.col("value"), spec.schema, {"mode": "PERMISSIVE", **spec.options})
-    with_data = frame.withColumn(_DATA, data)
-    names = with_data.select(f"{_DATA}.*").columns
+    try:
+        with_data = frame.withColumn(_DATA, data)
+        names = with_data.select(f"{_DATA}.*").columns
+    except (PySparkException, Py4JJavaError) as error:
+        raise PipelineError(f"format.schema is no Avro schema that can be used: {innermost([str(error)])}") from error
     fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
     # Spark's reader gives a record of nulls where it can read nothing; where a record may be all nulls, its bytes tell.
     unread = F.lit(True)

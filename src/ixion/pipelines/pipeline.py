@@ -180,7 +180,8 @@ class Pipeline:
             starter = starter.trigger(processingTime=spark_interval(every_ms))
         else:
             starter = starter.trigger(availableNow=True)
-        progress = Progress(starter.start(), writer, [one for one in spec.expectations if one.on == "record"])
+        ends = {name: topic.end for name, topic in topics.items()}
+        progress = Progress(starter.start(), writer, [one for one in spec.expectations if one.on == "record"], ends)
         started(progress)
         figures = RunFigures()
         try:

@@ -22,10 +22,14 @@ POLL_S: Final = 0.2
 
 
 class Progress:
-    def __init__(self, query: StreamingQuery, writer: BatchWriter, expectations: list[Expectation]) -> None:
+    def __init__(
+        self, query: StreamingQuery, writer: BatchWriter, expectations: list[Expectation], ends: Offsets
+    ) -> None:
+        """ENDS are how far the topics reached when the run began: of a repeated batch, Spark does not say it."""
         self._query: Final = query
         self._writer: Final = writer
         self._expectations: Final = expectations
+        self._ends: Final = ends
         self._at_once: Final = threading.Event()
         self._last = -1
 
@@ -94,7 +98,7 @@ class Progress:
             rows_per_s=round(figures.rows_in / (duration_ms / 1000), 1) if duration_ms else 0.0,
             late=sum(int(state["numRowsDroppedByWatermark"]) for state in report["stateOperators"]),
             offsets=reached,
-            lag=offsets_behind(_offsets(source["latestOffset"]), reached),
+            lag=offsets_behind(_offsets(source["latestOffset"]) or self._ends, reached),
         )
 
 

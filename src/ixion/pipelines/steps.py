@@ -84,6 +84,15 @@ def need_columns(frame: DataFrame, step: str, columns: Sequence[str]) -> None:
             raise PipelineError(f"{step}: there is no column {column}{meant(column, frame.columns, 0.6)}", hint=hint)
 
 
+def refuse_twins(frame: DataFrame) -> None:
+    """Tables do not tell upper from lower case."""
+    seen: set[str] = set()
+    for name in frame.columns:
+        if name.lower() in seen:
+            raise PipelineError(f"the rows have two columns {name}", hint="give one of them another name: … AS other")
+        seen.add(name.lower())
+
+
 def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
     """The function at "module:name"; a module beside the pipeline file is sent to the workers too."""
     module_name, _, name = path.partition(":")

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.columns import REASON, RECORD
+from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import counts, expect, expect_result, met
 from ixion.pipelines.parsing import accepted, parse_records
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.pipeline import PipelineSpec
-from ixion.pipelines.steps import apply_steps
+from ixion.pipelines.steps import apply_steps, refuse_twins
 
 METRICS: Final = "ixion"  # under this name Spark reports what was counted in the stream
 _STATEFUL: Final = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Sort")
@@ -41,6 +42,10 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     of_records = [one for one in spec.expectations if one.on == "record"]
     judged = expect(parsed, of_records)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
+    refuse_twins(result)
+    if not result.isStreaming:
+        hint = "the first step reads `stream`; each one after it reads what the one before gave, under the same name"
+        raise PipelineError("the steps do not read the stream: what they give is the same for every batch", hint=hint)
     judged.select(*(met(one) for one in of_records))  # Spark finds an unknown column here, not in the first batch
     expect_result(result, [one for one in spec.expectations if one.on == "result"])
     if not has_memory(result):

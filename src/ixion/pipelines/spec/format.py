@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,9 @@ def read_format(section: Section, folder: Path) -> FormatSpec:
     schema = _schema(section, folder)
     if kind == "avro" and schema is None:
         section.fail("format avro needs its schema: schema = '''{…}''' or schema_file = \"order.avsc\"")
+    if kind == "avro" and schema is not None and not _is_record(schema):
+        key = "schema" if "schema" in section else "schema_file"
+        section.fail('an Avro schema is JSON: {"type": "record", "name": …, "fields": […]}', key)
     if kind in ("text", "bytes") and schema is not None:
         section.fail(f"format {kind} has no schema; its one column is called value", "schema")
     return FormatSpec(
@@ -76,6 +80,14 @@ def _schema(section: Section, folder: Path) -> str | None:
         return (folder / file).read_text().strip()
     except OSError as error:
         section.fail(f"{section.label('schema_file')} cannot be read: {error.strerror}: {folder / file}", "schema_file")
+
+
+def _is_record(schema: str) -> bool:
+    try:
+        value = json.loads(schema)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("type") == "record"
 
 
 def _drift(section: Section, kind: str) -> DriftSpec:

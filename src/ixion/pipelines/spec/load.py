@@ -12,8 +12,8 @@ from ixion.pipelines.spec.format import read_format
 from ixion.pipelines.spec.lines import key_lines
 from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
 from ixion.pipelines.spec.section import Section
-from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, read_sink, read_table
-from ixion.pipelines.spec.source import expanded, read_source
+from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, TopicSink, read_sink, read_table
+from ixion.pipelines.spec.source import SourceSpec, expanded, read_source
 from ixion.pipelines.spec.steps import read_step, read_tables
 
 Resolve = Callable[[str], str]
@@ -53,7 +53,9 @@ def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) 
     sinks = tuple(read_sink(section, source.bootstrap, source.options, resolve) for section in root.sections("sinks"))
     if not sinks:
         root.fail("there is no [[sinks]]", hint='the least is:\n[[sinks]]\ntype = "parquet"\npath = "lake/orders"')
-    _refuse_twins(root, sinks)
+    quarantine = _quarantine(root, sinks, name, resolve)
+    _refuse_twins(root, sinks, quarantine)
+    _refuse_circles(root, source, sinks)
     expectations = tuple(_expectation(section) for section in root.sections("expectations"))
     return PipelineSpec(
         name=name,
@@ -63,7 +65,7 @@ def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) 
         tables=tables,
         expectations=expectations,
         sinks=sinks,
-        quarantine=_quarantine(root, sinks, name, resolve),
+        quarantine=quarantine,
         checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
         every_ms=root.duration_ms("every"),
         spark=_spark(root.section("spark"), resolve),
@@ -106,7 +108,20 @@ def _quarantine(root: Section, sinks: tuple[Sink, ...], name: str, resolve: Reso
     return TableSink(format=kind, path=f"{first.path.rstrip('/')}_quarantine")
 
 
-def _refuse_twins(root: Section, sinks: tuple[Sink, ...]) -> None:
+def _refuse_circles(root: Section, source: SourceSpec, sinks: tuple[Sink, ...]) -> None:
+    """A pipeline that reads what it writes never comes to an end."""
+    for number, sink in enumerate(sinks):
+        if isinstance(sink, TopicSink) and sink.bootstrap == source.bootstrap:
+            found = re.fullmatch(source.pattern, sink.topic) if source.pattern else sink.topic in source.topics
+            if found:
+                root.sections("sinks")[number].fail(f"topic {sink.topic} is read by this pipeline", "topic")
+
+
+def _refuse_twins(root: Section, sinks: tuple[Sink, ...], quarantine: TableSink) -> None:
+    if (quarantine.path, quarantine.table) in [
+        (sink.path, sink.table) for sink in sinks if isinstance(sink, TableSink)
+    ]:
+        root.fail(f"{quarantine.label} is a sink and the quarantine", "quarantine")
     labels = [sink.label for sink in sinks]
     for number, label in enumerate(labels):
         if label in labels[:number]:

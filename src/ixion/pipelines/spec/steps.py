@@ -90,7 +90,11 @@ def read_tables(section: Section | None, resolve: Callable[[str], str]) -> dict[
 
 
 def _sql(section: Section) -> SqlStep:
-    return SqlStep(query=section.text("sql").strip().rstrip(";"))
+    query = section.text("sql").strip().rstrip(";")
+    first = re.sub(r"^(?:\s|\(|--[^\n]*\n|/\*.*?\*/)+", "", query, flags=re.DOTALL)
+    if not re.match(r"(?:SELECT|WITH|FROM|VALUES|TABLE)\b", first, re.IGNORECASE):
+        section.fail("a SQL step is a query and changes nothing: SELECT … FROM stream", "sql")
+    return SqlStep(query=query)
 
 
 def _python(section: Section) -> PythonStep:
