@@ -74,19 +74,18 @@ def test_apache_kafka_is_a_source_too(kafka: RealKafka, lab: Lab) -> None:
 
 
 def test_tls_and_a_password_from_the_environment_that_is_never_shown(kafka: RealKafka, theirs: Lab) -> None:
-    (theirs.folder / "odd.py").write_text("def step(frame):\n    raise ValueError('odd')\n")
     clean = '[[sinks]]\ntype = "topic"\ntopic = "clean"\n'
     pipeline = theirs.pipeline(TEXT + clean, source=settings(kafka))
     said = [*plan_lines(pipeline.spec, pipeline.check(theirs.spark)), repr(pipeline.spec)]
     assert pipeline.run(theirs.spark).rows_out == 100
     said += status_lines(pipeline.spec, pipeline.checkpoint().history())
-    broken = f'{TEXT}[[steps]]\nsql = "SELECT raise_error(value) AS value FROM stream"\n'
+    broken = f'{TEXT}[[steps]]\nsql = "SELECT string(raise_error(value)) AS value FROM stream"\n'
     with pytest.raises(PipelineError) as caught:
         theirs.run(broken, name="broken", source=settings(kafka))
     said += traceback.format_exception(caught.value)  # what --verbose shows
     said += [path.read_text(errors="replace") for path in theirs.folder.rglob("*") if path.is_file()]
     said.append(Path(tempfile.gettempdir(), f"ixion-spark-{os.getpid()}.log").read_text(errors="replace"))
-    assert len("".join(said)) > 10_000
+    assert [text for text in said if "Traceback" in text and "StreamingQueryException" in text]
     assert [text for text in said if PASSWORD in text or STORE in text] == []
 
 

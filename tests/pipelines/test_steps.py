@@ -198,7 +198,7 @@ def test_an_expectation_can_stop_the_pipeline_before_anything_is_written(lab: La
     [
         ('sql = "SELECT amout FROM stream"', "there is no column amout; did you mean amount?"),
         ('sql = "SELECT * FROM straem"', "SQL: there is no table straem"),
-        ('sql = "SELEC * FROM stream"', "SQL: "),
+        ('sql = "SELEC * FROM stream"', "a SQL step is a query"),
         ('deduplicate = ["ordr"]', "deduplicate: there is no column ordr; did you mean order?"),
         ('python = "no_such_module:f"', "cannot be imported"),
         ('python = "json:lods"', "json has no function lods; did you mean loads?"),
