@@ -74,6 +74,7 @@ def open_session(
         with _output_to(log):
             # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
             open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
+            open_settings.append(("spark.master", master or "local[*]"))  # some of the launch depends on it
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
             session = builder.getOrCreate()
     except Exception as error:
