@@ -278,6 +278,8 @@ def together(talk: Talk, other: Raw) -> None:
     talk.sync("two", first, 1, given={first: b"all"})
     second = beside.join("two", 9, names=["sticky"]).member_id
     beside.join("two", 9, member_id=second, names=["sticky"], wait=False)
+    while describe(talk.raw, "two").group_state == "Stable":
+        pass  # the join comes by another connection, and may take its time
     talk.describe("two")
     talk.heartbeat("two", first, 1)
     talk.commit("two", first, 1)
