@@ -41,7 +41,7 @@ class Consumer:
         self.assignment: bytes | None = None
         self.sign_ms = 0  # when the broker last took a sign of life
         self.heard_ms = 0  # when it last sent or was told anything
-        self.joined_ms = 0  # when it was told the generation
+        self.calm_ms = 0  # when it was told the generation, or last that no other is on its way
         self.left = False
         self.is_forgotten = False  # the broker has lost its generation
 
@@ -175,6 +175,8 @@ class Judge:
         code = self.world.heartbeat(consumer.member_id, consumer.generation, consumer.instance)
         assert code in (ErrorCode.NONE, *GONE, *REJOIN)
         consumer.heard_ms = self.now
+        if code is ErrorCode.NONE and consumer.assignment is not None:
+            consumer.calm_ms = self.now
         self.hear(consumer, code)
         return code
 
@@ -233,8 +235,8 @@ class Judge:
             return
         is_synced = consumer.key in self.asked.get(consumer.generation, ())
         rebalance_ms = consumer.rebalance_ms * (2 if consumer.instance and is_synced else 1)
-        silent_ms, joined_ms = self.now - consumer.sign_ms, self.now - consumer.joined_ms
-        assert silent_ms >= SESSION_MS or joined_ms >= rebalance_ms, f"{consumer.name} is thrown out for nothing"
+        silent_ms, calm_ms = self.now - consumer.sign_ms, self.now - consumer.calm_ms
+        assert silent_ms >= SESSION_MS or calm_ms >= rebalance_ms, f"{consumer.name} is thrown out for nothing"
 
     def sweep(self) -> None:
         """Look at the answers that have come since the last time."""
@@ -290,7 +292,7 @@ class Judge:
             consumer.member_id, consumer.generation = told.member_id, told.generation_id
             consumer.joined, consumer.is_forgotten, consumer.left = told, False, False
             self.past.append((told.member_id, consumer.instance, told.generation_id))
-            consumer.joined_ms = consumer.sign_ms = answer.at_ms
+            consumer.calm_ms = consumer.sign_ms = answer.at_ms
         elif code is ErrorCode.MEMBER_ID_REQUIRED:
             consumer.member_id = told.member_id
             self.owners[told.member_id] = consumer
@@ -360,11 +362,15 @@ class Judge:
             asked = self.asked.get(group.generation, set())
             assert group.pending_sync == {each.member_id for each in members if who(each) not in asked}
         self.nobody_is_missed(group)
+        if group.state.value in ("CompletingRebalance", "Stable") and not self.world.log.hold:
+            assert not any(each.awaits_join for each in members), "the rebalance is over, and somebody still joins"
         for each in members:
             owner = self.owners.get(each.member_id)
             if owner is not None and not each.awaits_join and not each.awaits_sync:
                 silent_ms = self.now - owner.heard_ms
-                assert silent_ms <= SESSION_MS + SLACK_MS, f"{owner.name} is silent for {silent_ms} ms"
+                # An absent static member is kept by a new generation, and its session begins again with that.
+                sessions = 1 if owner.instance is None else 2
+                assert silent_ms <= sessions * SESSION_MS + SLACK_MS, f"{owner.name} is silent for {silent_ms} ms"
 
     def nobody_is_missed(self, group: ClassicGroup) -> None:
         """When all have joined they are told so: at once, or after the initial delay."""
