@@ -14,7 +14,7 @@ from tests.pipelines.support import SMALL, Lab, spark_jars
 
 def on_terminal(*words: str, interrupt_at: bytes = b"") -> tuple[int, bytes]:
     """Runs `ixion pipeline WORDS`; Ctrl-C is pressed when INTERRUPT_AT is seen. Its exit code and all it wrote."""
-    command = [sys.executable, "-m", "ixion", "pipeline", *words, "--jars", ",".join(spark_jars())]
+    command = [sys.executable, "-m", "ixion", "pipeline", *words, "--jars", ",".join(spark_jars("kafka"))]
     command += [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
