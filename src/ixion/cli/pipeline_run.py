@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,6 +34,9 @@ AGAIN: Final = 75  # the exit code of an error that may be gone when the command
 @contextmanager
 def guarded(verbose: bool) -> Iterator[None]:
     """Errors as one or two lines; a stack trace only for those who ask for it."""
+    if not verbose:  # when it is interrupted, Spark's side of Python prints where it was
+        logging.getLogger().addHandler(logging.NullHandler())
+        warnings.simplefilter("ignore", RuntimeWarning)
     try:
         yield
     except PipelineError as error:
@@ -82,12 +87,30 @@ class Job:
             raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
         self.pipeline = Pipeline(spec)
         session = self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
-        with Console(stderr=True).status("starting Spark"):
+        with Console(stderr=True).status("starting Spark"), _own_interrupts():
             self.spark = self._stack.enter_context(session)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stack.close()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C ends the program, and its JVM with it, also while Spark is starting.
+
+    Spark puts a handler in place that asks the JVM to cancel all jobs, amid whatever is being asked of it just then,
+    so that both fail. It is taken out again; until then it asks for nothing.
+    """
+    from pyspark import SparkContext
+
+    ours, cancel = signal.getsignal(signal.SIGINT), SparkContext.cancelAllJobs
+    SparkContext.cancelAllJobs = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
+    try:
+        yield
+    finally:
+        SparkContext.cancelAllJobs = cancel  # type: ignore[method-assign]
+        signal.signal(signal.SIGINT, ours)
 
 
 def pause_ms(every: str | None) -> int | None:
@@ -134,7 +157,7 @@ def run_job(
 
 
 class _Interrupts:
-    """Ctrl-C once: finish the batch. Twice: give it up. Spark has a handler of its own, which must not see them."""
+    """Ctrl-C once: finish the batch. Twice: give it up."""
 
     def __init__(self) -> None:
         self.count = 0
