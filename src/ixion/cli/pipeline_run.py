@@ -83,34 +83,17 @@ class Job:
             need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
         try:
             from ixion.pipelines.pipeline import Pipeline
+            from ixion.pipelines.session import own_interrupts
         except ImportError:
             raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
         self.pipeline = Pipeline(spec)
         session = self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
-        with Console(stderr=True).status("starting Spark"), _own_interrupts():
+        with Console(stderr=True).status("starting Spark"), own_interrupts():
             self.spark = self._stack.enter_context(session)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stack.close()
-
-
-@contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the program, and its JVM with it, also while Spark is starting.
-
-    Spark puts a handler in place that asks the JVM to cancel all jobs, amid whatever is being asked of it just then,
-    so that both fail. It is taken out again; until then it asks for nothing.
-    """
-    from pyspark import SparkContext
-
-    ours, cancel = signal.getsignal(signal.SIGINT), SparkContext.cancelAllJobs
-    SparkContext.cancelAllJobs = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
-    try:
-        yield
-    finally:
-        SparkContext.cancelAllJobs = cancel  # type: ignore[method-assign]
-        signal.signal(signal.SIGINT, ours)
 
 
 def pause_ms(every: str | None) -> int | None:

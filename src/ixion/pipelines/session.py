@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -120,6 +121,24 @@ def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mappi
     if "delta" in formats:
         settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return {**settings, **conf}
+
+
+@contextmanager
+def own_interrupts() -> Iterator[None]:
+    """For a command: Ctrl-C ends it, and its JVM with it, also while Spark is starting.
+
+    Spark puts a handler in place that asks the JVM to cancel all jobs, amid whatever is being asked of it just then,
+    so that both fail. It is taken out again; until then it asks for nothing.
+    """
+    from pyspark import SparkContext
+
+    ours, cancel = signal.getsignal(signal.SIGINT), SparkContext.cancelAllJobs
+    SparkContext.cancelAllJobs = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
+    try:
+        yield
+    finally:
+        SparkContext.cancelAllJobs = cancel  # type: ignore[method-assign]
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager
