@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import struct
+from collections.abc import Iterable
+from itertools import pairwise
 
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.network import Answer, Request
-from ixion.network.connection import PIECE
-from ixion.protocol.codec.sink import Deferred, Part
+from ixion.network.connection import PIECE, TURN, Connection
+from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from tests.network.harness import echo, on_loop, request_bytes, running
 
 MIB = 1 << 20
@@ -94,3 +97,41 @@ async def test_bytes_that_are_gone_end_the_connection_and_no_other() -> None:
         assert await client.closed()
         assert run.closed("unreadable") == 1
         assert await witness.ask(2, b"undisturbed") == b"undisturbed"
+
+
+class Swallowing(asyncio.Transport):
+    """A client that takes whatever is written, at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = 0
+
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
+        self.taken += sum(map(len, list_of_data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
+
+    def close(self) -> None:
+        pass
+
+
+@on_loop
+async def test_a_client_that_takes_everything_at_once_leaves_others_their_turn() -> None:
+    async with running(Answering(Stretch(5 * TURN))) as run:
+        processor = run.server.acceptors[0].processors[0]
+        connection = Connection(processor, 7, "PLAINTEXT", "127.0.0.9")
+        transport = Swallowing()
+        connection.connection_made(transport)
+        connection.data_received(request_bytes(1))
+        await run.until(lambda: transport.taken > 0)
+        seen = [transport.taken]
+        while connection.busy:
+            await asyncio.sleep(0)
+            seen.append(transport.taken)
+        assert seen[-1] == 5 * TURN + 8
+        assert max(after - before for before, after in pairwise([0, *seen])) <= TURN + 8
+        processor.connections.pop(7)
