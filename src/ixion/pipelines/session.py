@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +77,8 @@ def open_session(
             # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
             open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
             open_settings.append(("spark.master", master or "local[*]"))  # some of the launch depends on it
-            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
+            with _uninterrupted():
+                SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
             session = builder.getOrCreate()
     except Exception as error:
         raise _did_not_start(error, found.packages, log) from error
@@ -121,6 +123,22 @@ def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mappi
     if "delta" in formats:
         settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return {**settings, **conf}
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C counts afterwards. A JVM that is left while it is being launched does not notice, and stays for ever."""
+    if threading.current_thread() is not threading.main_thread():  # signals do not come here
+        yield
+        return
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 @contextmanager
