@@ -367,9 +367,10 @@ class Judge:
         for each in members:
             owner = self.owners.get(each.member_id)
             if owner is not None and not each.awaits_join and not each.awaits_sync:
-                silent_ms = self.now - owner.heard_ms
-                # An absent static member is kept by a new generation, and its session begins again with that.
+                # An absent static member is kept by a new generation, and its session begins again with that; so it
+                # does when the log was slow to refuse the member that was to take its place.
                 sessions = 1 if owner.instance is None else 2
+                silent_ms = self.now - (owner.heard_ms if sessions == 1 else max(owner.heard_ms, self.released_ms))
                 assert silent_ms <= sessions * SESSION_MS + SLACK_MS, f"{owner.name} is silent for {silent_ms} ms"
 
     def nobody_is_missed(self, group: ClassicGroup) -> None:

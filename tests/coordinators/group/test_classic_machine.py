@@ -117,8 +117,8 @@ class Groups(Judge, RuleBasedStateMachine):
             assert isinstance(code, ErrorCode)
             consumer.left = code is ErrorCode.NONE
             for other in [*self.alive, *self.hanging]:
-                if consumer.left and not is_named and other.instance == consumer.instance:
-                    other.left = True  # one of them has the name by now
+                if consumer.left and consumer.instance is not None and other.instance == consumer.instance:
+                    other.left = True  # the name is free again, whichever of them had it
             self.expect_fencing(consumer, code, is_named)
             for request in (consumer.joining, consumer.syncing):
                 assert request is None or not request.waits or code is not ErrorCode.NONE, "left without an answer"
@@ -150,7 +150,8 @@ class Groups(Judge, RuleBasedStateMachine):
         consumer = self.pick(place)
         if has_joined:
             self.all_change()
-        self.alive.remove(consumer)
+        if consumer in self.alive:
+            self.alive.remove(consumer)
         self.hanging.append(consumer)
         if not has_joined:
             self.all_change()
@@ -186,25 +187,28 @@ class Groups(Judge, RuleBasedStateMachine):
     @rule(place=st.integers(0, 5))
     def lose_the_answer(self, place: int) -> None:
         """The connection breaks; the client asks again."""
-        self.change(place, LISTS[0])
         consumer = self.pick(place)
-        consumer.joining = consumer.syncing = consumer.joined = None
-        self.step(consumer)
+        self.offer(consumer, LISTS[0])
+        if consumer in self.alive:  # and has not just heard that it is fenced
+            consumer.joining = consumer.syncing = consumer.joined = None
+            self.step(consumer)
 
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), protocols=st.sampled_from(LISTS))
     def change(self, place: int, protocols: tuple[str, ...]) -> None:
         """It offers something else from now on, and joins again to say so."""
-        consumer = self.pick(place)
+        self.offer(self.pick(place), protocols)
+
+    def offer(self, consumer: Consumer, protocols: tuple[str, ...]) -> None:
         self.sweep()
-        if consumer.joining is None and consumer.syncing is None:
+        if consumer in self.alive and consumer.joining is None and consumer.syncing is None:
             consumer.protocols = protocols
             consumer.edition += 1
             self.join(consumer)
 
     def all_change(self) -> None:
-        for place in range(len(self.alive)):
-            self.change(place, LISTS[0])
+        for consumer in list(self.alive):
+            self.offer(consumer, LISTS[0])
 
     @rule(kind=st.sampled_from(["connect", "consumer"]))
     def a_stranger_joins(self, kind: str) -> None:

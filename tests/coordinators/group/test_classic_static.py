@@ -70,6 +70,31 @@ def test_a_replacement_that_cannot_be_stored_is_undone(world: World) -> None:
     assert world.heartbeat("i2-2", 1, "i2") is ErrorCode.NONE
 
 
+def test_a_replacement_that_has_joined_a_new_generation_meanwhile_is_not_undone(world: World) -> None:
+    world.log.hold = True
+    world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+    successor = world.join(instance="i2")
+    world.join("i1-1", instance="i1")
+    assert (successor.join.member_id, successor.join.generation_id) == ("i2-3", 2)
+    world.log.release()
+    assert world.heartbeat("i2-3", 2, "i2") is ErrorCode.NONE
+    assert world.group.static_members == {"i1": "i1-1", "i2": "i2-3"}
+
+
+def test_a_replacement_is_answered_when_it_is_stored_itself(world: World) -> None:
+    world.log.hold = True
+    first = world.join(instance="i2")
+    world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+    second = world.join(instance="i2")
+    assert first.code is ErrorCode.FENCED_INSTANCE_ID
+    world.log.held.pop(0)()
+    world.run()
+    assert second.waits
+    world.log.release()
+    world.run()
+    assert second.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 def test_a_static_member_with_another_protocol_starts_a_rebalance() -> None:
     world = World()
     both = {"range": b"", "sticky": b""}

@@ -210,16 +210,17 @@ class Joining:
                 return
 
             def stored(code: ErrorCode) -> None:
-                if code is ErrorCode.NONE:
-                    if group.state is STABLE and member.awaits_join:
-                        group.answer_join(member, _as_before(group, member, old_leader, join.caller.version))
-                        self._rebalance.heartbeats.renew(group, member)  # while it waited, nobody watched it
+                # By now it may be fenced itself, or a rebalance answers it, and stores the group, whatever became of
+                # this record: to undo the replacement would then fence a member that has joined.
+                if group.state is not STABLE or member.respond_join is not join.respond:
                     return
-                if member.member_id == new_id and group.static_members.get(instance_id) == new_id:
+                if code is ErrorCode.NONE:
+                    group.answer_join(member, _as_before(group, member, old_leader, join.caller.version))
+                else:
                     group.answer_join(member, join_error(code))
                     group.update(member, *before, None)
                     group.rename_static(instance_id, old_id)
-                    self._rebalance.heartbeats.renew(group, member)
+                self._rebalance.heartbeats.renew(group, member)  # while it waited, nobody watched it
 
             self._rebalance.store(group, {each.member_id: each.assignment for each in group.members.values()}, stored)
 
