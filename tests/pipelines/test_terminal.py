@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+
+import pytest
 
 from tests.pipelines.support import SMALL, Lab, spark_jars
 
 
-def on_terminal(*words: str, interrupt_at: bytes = b"") -> tuple[int, bytes]:
-    """Runs `ixion pipeline WORDS`; Ctrl-C is pressed when INTERRUPT_AT is seen. Its exit code and all it wrote."""
+def on_terminal(*words: str, interrupt: Callable[[int, bytes], bool] | None = None) -> tuple[int, bytes]:
+    """Runs `ixion pipeline WORDS`. Its exit code and all it wrote.
+
+    INTERRUPT is asked time and again, with the process group and what was written so far, until it says when to press
+    Ctrl-C.
+    """
     command = [sys.executable, "-m", "ixion", "pipeline", *words, "--jars", ",".join(spark_jars("kafka"))]
     command += [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
     ours, theirs = pty.openpty()
@@ -25,15 +34,40 @@ def on_terminal(*words: str, interrupt_at: bytes = b"") -> tuple[int, bytes]:
     shown = b""
     try:
         while True:
-            piece = os.read(ours, 65536)
-            if interrupt_at and interrupt_at in shown + piece and interrupt_at not in shown:
+            if select.select([ours], [], [], 0.01)[0]:
+                shown += os.read(ours, 65536)
+            if interrupt is not None and interrupt(process.pid, shown):
                 os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-            shown += piece
+                interrupt = None
     except OSError:  # the other side is closed
         pass
     finally:
         os.close(ours)
-    return process.wait(30), shown
+    code = process.wait(30)
+    until_gone(process.pid)
+    return code, shown
+
+
+def has_jvm(group: int) -> bool:
+    """Spark's own, that is; before it there is a short-lived one that finds out how to start it."""
+    found = subprocess.run(["ps", "-ww", "-eo", "pgid,args"], capture_output=True, text=True, check=True).stdout
+    return any(
+        line.split()[0] == str(group) and "deploy.SparkSubmit" in line and "launcher.Main" not in line
+        for line in found.splitlines()
+    )
+
+
+def until_gone(group: int) -> None:
+    """Nothing that the command started may stay."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.killpg(group, signal.SIGKILL)
+    raise AssertionError("a process of the command is still there")
 
 
 def screen(shown: bytes) -> list[str]:
@@ -79,11 +113,18 @@ rows = 1
     assert ("3 rows in", "lag 2") in redrawn
 
 
-def test_ctrl_c_in_a_check(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(lambda _, shown: b"starting Spark" in shown, id="before-the-jvm"),
+        pytest.param(lambda group, _: has_jvm(group), id="while-it-is-launched"),
+    ],
+)
+def test_ctrl_c_in_a_check(lab: Lab, moment: Callable[[int, bytes], bool]) -> None:
     rest = '[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
     file = lab.folder / "p.toml"
     file.write_text(f'[source]\nbootstrap = "{lab.bootstrap}"\ntopics = ["a"]\n{rest}')
-    code, shown = on_terminal("check", str(file), interrupt_at=b"starting Spark")
+    code, shown = on_terminal("check", str(file), interrupt=moment)
     assert code == 130
     assert screen(shown)[-1] == "stopped"
     assert "Traceback" not in shown.decode()
