@@ -3,6 +3,7 @@
     classpath = need("kafka-3.9.1")     # a set of jars, see devtools/jars.py
     java = need("java")                 # a JVM tool, see devtools/jvm.py
     kcat = need("kcat")                 # any other program on the PATH
+    need_module("pyspark")              # a Python package
 
 At home a test whose part cannot be had is skipped and says why; with CI=true it fails, so that nothing is left
 untested unseen.
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
+from typing import NoReturn
 
 import pytest
 
@@ -24,9 +27,19 @@ def need(part: str) -> str:
     try:
         return _bring(part)
     except PartMissing as missing:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"needs {part}: {missing}", pytrace=False)
-        pytest.skip(f"needs {part}: {missing}")
+        _do_without(part, str(missing))
+
+
+def need_module(name: str) -> None:
+    """It can be imported."""
+    if find_spec(name) is None:
+        _do_without(name, f"{name} is not installed")
+
+
+def _do_without(part: str, why: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"needs {part}: {why}", pytrace=False)
+    pytest.skip(f"needs {part}: {why}")
 
 
 def _bring(part: str) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import urllib.request
@@ -261,13 +260,17 @@ def test_metrics_and_health_are_shown(tmp_path: Path) -> None:
             assert b"ixion_info{" in answer.read()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="whoever is root may read everything")
-def test_a_directory_that_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() == 0 and sys.platform != "linux", reason="root may read and write everything")
+@pytest.mark.parametrize("mode", [0o300, 0o500], ids=["unreadable", "unwritable"])
+def test_a_directory_that_is_closed_to_us(mode: int, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
-    closed.mkdir(mode=stat.S_IWUSR)
-    ended = serve_and_wait("--port", "0", "--data", "closed", cwd=tmp_path)
+    closed.mkdir(mode=mode)
+    ended = serve_and_wait("--port", "0", "--data", "closed", cwd=tmp_path, humbly=True)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "cannot be read" in ended.stderr
+    assert "cannot be read and written by this user" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    closed.chmod(0o700)
+    assert list(closed.iterdir()) == []
 
 
 @pytest.mark.parametrize(

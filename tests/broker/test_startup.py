@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import socket
 from pathlib import Path
@@ -212,13 +211,6 @@ def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
     refused(tmp_path / "f", because="is not a directory")
     refused(tmp_path / "f" / "below", because="cannot be made|is not a directory|cannot be used")
     assert (tmp_path / "f").read_text() == "mine"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    where = tmp_path / "d"
-    where.mkdir(mode=0o500)
-    refused(where, because="cannot be read and written")
 
 
 def test_metadata_that_is_no_metadata(used: Path) -> None:

@@ -61,7 +61,9 @@ def steady(text: str) -> list[str]:
     return lines
 
 
-@pytest.mark.skipif(os.environ.get("IXION_EXPECT") == "interpreted", reason="see the module")
+@pytest.mark.skipif(
+    os.environ.get("IXION_EXPECT") == "interpreted", reason="runs with the compiled package, see the module"
+)
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     written = PAGE.read_text()
     with Broker() as broker:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devtools.jvm import PartMissing, compile_java, run_java, tool
-from devtools.parts import need
+from devtools.parts import need, need_module
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"
@@ -52,3 +52,13 @@ def test_a_missing_part_skips_at_home_and_fails_in_ci(monkeypatch: pytest.Monkey
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="no-such-program is not installed"):
         need("no-such-program")
+
+
+def test_so_does_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_module("pytest")
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no_such_package is not installed"):
+        need_module("no_such_package")
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="no_such_package is not installed"):
+        need_module("no_such_package")

@@ -1,8 +1,10 @@
-"""The soak can fail: its clients and its judge against brokers that are broken on purpose. Nobody is killed here."""
+"""The soak can fail: its clients and its judge against brokers that are broken on purpose. Nobody is killed here.
+
+With the interpreted package only: a fault replaces functions of the broker, and compiled code calls its own.
+"""
 
 from __future__ import annotations
 
-import os
 import random
 from itertools import count
 from pathlib import Path
@@ -18,10 +20,11 @@ from devtools.history.operation import read_history
 from devtools.soak import copier, reader, writer
 from devtools.soak.broken import FAULTS
 from devtools.soak.diary import Diary
+from ixion.cli.main import build_kind
 from ixion.testing import Broker
 
 pytestmark = pytest.mark.skipif(
-    os.environ.get("IXION_EXPECT") == "compiled", reason="a fault replaces functions, which compiled code does not see"
+    build_kind() == "compiled", reason="a fault replaces functions, which compiled code does not see"
 )
 PARTITIONS = 3
 TRANSACTIONS = 40

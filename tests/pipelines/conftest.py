@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devtools.parts import need
+from devtools.parts import need, need_module
 from ixion.testing import Broker
 from tests.pipelines.support import JARS, Lab
 
@@ -33,13 +33,8 @@ def spark_parts() -> None:
     """Java, the jars, and pyspark; and only in one of the two ways the tests run, since nothing here is compiled."""
     if os.environ.get("IXION_EXPECT") == "interpreted":
         pytest.skip("the same in both runs; done in the compiled one")
+    need_module("pyspark")
     need(JARS)
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        if os.environ.get("CI") == "true":
-            pytest.fail("needs pyspark, which is not installed", pytrace=False)
-        pytest.skip("needs pyspark, which is not installed")
 
 
 @pytest.fixture(scope="package")

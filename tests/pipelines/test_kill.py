@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from devtools.parts import need_module
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.session import close_session
 from tests.pipelines.processes import Served, command, run_command
@@ -128,7 +129,8 @@ path = "out"
 
 @pytest.mark.parametrize("kind", ["refused", "cut off"])
 def test_a_jvm_that_was_killed_is_named(kind: str) -> None:
-    protocol = pytest.importorskip("py4j.protocol")
+    need_module("py4j")
+    from py4j import protocol
 
     class Gone:
         def stop(self) -> None:

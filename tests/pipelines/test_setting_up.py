@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.parts import need_module
 from ixion.pipelines import jars
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.errors import PipelineError
@@ -151,7 +152,7 @@ def test_the_command_says_it_in_one_or_two_lines(tmp_path: Path, broken: str, co
 
 
 def test_the_command_without_java(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+    need_module("pyspark")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         file = tmp_path / "p.toml"
         bootstrap = (
