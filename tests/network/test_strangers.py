@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import struct
+import tracemalloc
 
 import pytest
 
@@ -91,8 +92,14 @@ async def test_100_mib_announced_by_a_known_client_takes_no_memory_until_it_come
     async with running() as run:
         client = await run.connect()
         await client.ask(1)
-        client.send(struct.pack(">i", 100 * MIB))
-        await run.until(lambda: run.server.snapshot().pool_used == 100 * MIB)
+        tracemalloc.start()
+        try:
+            client.send(struct.pack(">i", 100 * MIB))
+            await run.until(lambda: run.server.snapshot().pool_used == 100 * MIB)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < MIB
         client.close()
         await run.until(lambda: run.server.snapshot().pool_used == 0)
 

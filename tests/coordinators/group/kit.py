@@ -268,7 +268,7 @@ def join(
     instance: str | None = None,
     client: str = "c",
     version: int = 3,
-    protocols: dict[str, bytes] | None = None,
+    protocols: dict[str, bytes] | list[tuple[str, bytes]] | None = None,
     protocol_type: str = "consumer",
     session_ms: int = 10_000,
     rebalance_ms: int = 60_000,
@@ -276,6 +276,7 @@ def join(
 ) -> Answer:
     answer = Answer(world.clock)
     offered = {"range": subscription("t")} if protocols is None else protocols
+    pairs = offered.items() if isinstance(offered, dict) else offered
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=session_ms,
@@ -283,7 +284,7 @@ def join(
         member_id=member_id,
         group_instance_id=instance,
         protocol_type=protocol_type,
-        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in offered.items()),
+        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in pairs),
     )
     world.groups.members.join(request, Caller(version=version, client_id=client, host="/127.0.0.1"), answer)
     world.run()

@@ -119,11 +119,12 @@ def test_the_protocol_with_most_votes_among_the_common_ones_wins() -> None:
 
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
     world = World()
-    settle(world, "a")
-    request = {"range": subscription("t")}
-    waiting = world.join(client="b", protocols=request)
-    world.join("a-1")
-    assert waiting.code is ErrorCode.NONE
+    first = world.join(client="a", protocols=[("range", b"1"), ("sticky", b""), ("range", b"2")])
+    second = world.join(client="b", protocols={"sticky": b"", "range": b""})
+    third = world.join(client="d", protocols={"range": b""})
+    world.advance(5)
+    assert {each.join.protocol_name for each in (first, second, third)} == {"range"}
+    assert [member.metadata for member in first.join.members] == [b"1", b"", b""], "the first of the name"
 
 
 def test_session_timeouts_have_limits() -> None:

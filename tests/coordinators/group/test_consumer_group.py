@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
 from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World
 
@@ -129,8 +134,13 @@ def test_a_fenced_member_joins_again_with_nothing() -> None:
     first = Client(world, "a", "t")
     first.join()
     first.beat(subscribed_topic_names=("t", "u"))
+    stays = Client(world, "b", "t")
+    stays.join()
+    first.beat()
+    assert numbers(stays) == [], "what it was asked for is with the first one still"
     assert first.join() is ErrorCode.NONE
-    assert len(first.owned) in (6, 8)
+    stays.beat()
+    assert sorted([*numbers(first), *numbers(stays)]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_version_0_leaves_naming_to_the_broker() -> None:
@@ -165,9 +175,13 @@ def test_an_unknown_assignor_is_refused() -> None:
 
 def test_the_assignor_that_most_ask_for_is_taken() -> None:
     world = world_of()
-    first = Client(world, "a", "t", server_assignor="range")
-    first.join()
-    assert world.groups.consumers.describe("g").assignor_name == "range"
+    for name, assignor, taken in (
+        ("a", "uniform", "uniform"),
+        ("b", "range", "uniform"),
+        ("c", "range", "range"),
+    ):
+        assert Client(world, name, "t", server_assignor=assignor).join() is ErrorCode.NONE
+        assert world.groups.consumers.describe("g").assignor_name == taken
 
 
 def test_a_group_is_limited_in_size() -> None:
@@ -323,9 +337,21 @@ def test_nobody_is_told_before_it_is_stored() -> None:
     log = MemoryLog()
     world = World(log, MemoryTopics(t=6))
     log.hold = True
-    with pytest.raises(AssertionError):
-        Client(world, "a", "t").join()
+    told: list[ConsumerGroupHeartbeatResponse] = []
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    world.groups.consumers.heartbeat(request, Caller(version=1, client_id="c", host="/127.0.0.1"), told.append)
+    world.run()
+    assert told == []
     log.release()
+    world.run()
+    assert [(each.error_code, each.member_epoch) for each in told] == [(ErrorCode.NONE, 1)]
 
 
 def test_a_group_is_described_and_listed() -> None:
