@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.consumer.demand import Demand
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, Partition
@@ -276,6 +277,7 @@ class Groups(RuleBasedStateMachine):
         self.nobody_shares_a_partition()
         self.group_epochs_never_go_back()
         self.nobody_clings_for_ever()
+        self.demand_is_what_members_want()
         self.moment += 1
         for client in self.alive:
             if client.epoch > 0:
@@ -283,6 +285,15 @@ class Groups(RuleBasedStateMachine):
                 self.last_at[client.member_id, client.epoch] = self.moment
                 for partition in client.owned:
                     self.last_with.setdefault(partition, {})[client.member_id] = self.moment
+
+    def demand_is_what_members_want(self) -> None:
+        group = self.world.group if self.world.groups.admin.list((), ())[1] else None
+        if isinstance(group, ConsumerGroup):
+            fresh = Demand()
+            for member in group.members.values():
+                fresh.add(member.subscription)
+            for name in Demand.__slots__:
+                assert getattr(group.demand, name) == getattr(fresh, name), name
 
     def nobody_shares_a_partition(self) -> None:
         everybody: list[Client | EagerClient] = [*self.alive, *self.eager]

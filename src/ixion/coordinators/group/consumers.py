@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ixion.config import group_settings as settings
+from ixion.config import log_settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, sync_error
@@ -28,8 +29,9 @@ from ixion.coordinators.group.consumer.limits import GroupConfig, Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
 from ixion.coordinators.group.consumer.records import group_tombstones
+from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
-from ixion.coordinators.group.journal import COMMIT_CODES, Journal
+from ixion.coordinators.group.journal import HEARTBEAT_CODES, Journal
 from ixion.coordinators.group.records import Entry, group_record, group_tombstone
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
@@ -74,17 +76,26 @@ class Consumers:
         self._limits = Limits(config, group_config)
         self._deadlines = Deadlines(timer)
         self._engine = Engine(topics, self._limits)
+        self._memory = rebalance.memory
+        room = Room(self._memory, lambda: config.current[log_settings.MESSAGE_MAX_BYTES])
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
             self._deadlines,
             self._limits,
+            room,
             clock_ms=clock_ms,
             save=self._save,
             remove=self.remove,
             new_id=lambda: new_id("member"),
         )
         self._classic = ClassicMembers(
-            self._engine, self._deadlines, self._limits, topics, remove=self.remove, new_id=lambda: new_id("member")
+            self._engine,
+            self._deadlines,
+            self._limits,
+            room,
+            topics,
+            remove=self.remove,
+            new_id=lambda: new_id("member"),
         )
 
     # Members of the consumer protocol.
@@ -124,6 +135,7 @@ class Consumers:
         except KafkaError as error:
             respond(join_error(error.code, request.member_id))
         else:
+            self._note(group)
             self._write(shard, change.records, answer, respond, lambda code: join_error(code, request.member_id))
 
     def classic_sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> None:
@@ -153,6 +165,7 @@ class Consumers:
             return
         change = Change(group, self._clock_ms())
         self._engine.remove(change, [member])
+        self._note(group)
         self._save(change)
 
     def replace_empty(self, shard: Shard, group: ConsumerGroup) -> ClassicGroup:
@@ -164,10 +177,12 @@ class Consumers:
         return classic
 
     def resume(self, group: ConsumerGroup) -> None:
+        self._note(group)
         self._heartbeats.resume(group)
 
     def unload(self, group: ConsumerGroup) -> None:
         group.dead = True
+        self._memory.hold(group.group_id, 0)
         for member_id in group.members:
             self._heartbeats.forget(group, member_id)
 
@@ -200,6 +215,7 @@ class Consumers:
             self._rebalance.unload(before, ErrorCode.REBALANCE_IN_PROGRESS)
             self._heartbeats.resume(change.group)
         shard.groups[request.group_id] = change.group
+        self._note(change.group)
         self._write(shard, change.records, answer, respond, _refusal)
 
     def _change(
@@ -226,13 +242,13 @@ class Consumers:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"The group cannot be upgraded: {error.message}") from None
 
     def _is_to_go_down(self, group: ConsumerGroup, leaving: ConsumerMember) -> bool:
-        others = [each for each in group.members.values() if each is not leaving]
+        others = len(group.members) - 1
         return (
-            bool(others)
+            others > 0
             and not leaving.is_classic
-            and all(each.is_classic for each in others)
+            and group.demand.classic_members == others
             and self._limits.may_downgrade
-            and len(others) <= self._config.current[settings.GROUP_MAX_SIZE]
+            and others <= self._config.current[settings.GROUP_MAX_SIZE]
         )
 
     def _go_down(self, shard: Shard, group: ConsumerGroup, leaving: ConsumerMember, reason: str) -> None:
@@ -251,6 +267,9 @@ class Consumers:
         if shard.groups.get(group.group_id) is group:
             del shard.groups[group.group_id]
 
+    def _note(self, group: ConsumerGroup) -> None:
+        self._memory.hold(group.group_id, group.demand.held_bytes)
+
     def _save(self, change: Change) -> None:
         shard = self._shards.find(change.group.group_id)
         if not isinstance(shard, ErrorCode):
@@ -264,26 +283,22 @@ class Consumers:
         respond: Callable[[A], None],
         refuse: Callable[[ErrorCode], A],
     ) -> None:
-        def written(code: ErrorCode, _: int) -> None:
+        def written(code: ErrorCode) -> None:
             if code is ErrorCode.NONE:
                 respond(answer)
             else:
                 self._shards.reload(shard)
-                respond(refuse(COMMIT_CODES.get(code, code)))
+                respond(refuse(HEARTBEAT_CODES.get(code, code)))
 
-        if records:
-            self._journal.write(shard.partition, records, written)
-        else:
-            respond(answer)
+        self._journal.write_in_pieces(shard.partition, records, written)
 
     def _write_quietly(self, shard: Shard, records: Sequence[Entry]) -> None:
-        def written(code: ErrorCode, _: int) -> None:
+        def written(code: ErrorCode) -> None:
             if code is not ErrorCode.NONE:
                 logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
                 self._shards.reload(shard)
 
-        if records:
-            self._journal.write(shard.partition, records, written)
+        self._journal.write_in_pieces(shard.partition, records, written)
 
 
 def _not_found(group_id: str) -> KafkaError:

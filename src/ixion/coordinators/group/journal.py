@@ -1,4 +1,4 @@
-"""Writes to __consumer_offsets. One call is one batch, so all of its records count or none does."""
+"""Writes to __consumer_offsets. A `write` is one batch, so all of its records count or none does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ixion.replica.coordinator_log import CoordinatorLog
 # Told how it went, and the offset of the first record (-1 if nothing was written).
 Written = Callable[[ErrorCode, int], None]
 
-CHUNK_BYTES: Final = 500_000  # of a batch of tombstones, which may be written in several; a batch may have 1 MB
+PIECE_BYTES: Final = 500_000  # of what may be written in several batches; a batch may have 1 MB
 
 
 class Journal:
@@ -49,10 +49,10 @@ class Journal:
 
         self._log.append(partition, builder.build(), appended)
 
-    def write_tombstones(self, partition: int, records: Sequence[Entry], done: Callable[[ErrorCode], None]) -> None:
+    def write_in_pieces(self, partition: int, records: Sequence[Entry], done: Callable[[ErrorCode], None]) -> None:
         """As many batches as it takes; each may count without the others. Says the first thing that went wrong."""
-        chunks = list(_chunks(records))
-        left = len(chunks)
+        pieces = _pieces(records)
+        left = len(pieces)
         worst = ErrorCode.NONE
 
         def written(code: ErrorCode, _: int) -> None:
@@ -63,22 +63,24 @@ class Journal:
             if left == 0:
                 done(worst)
 
-        if not chunks:
+        if not pieces:
             done(ErrorCode.NONE)
-        for chunk in chunks:
-            self.write(partition, chunk, written)
+        for piece in pieces:
+            self.write(partition, piece, written)
 
 
-def _chunks(records: Sequence[Entry]) -> list[list[Entry]]:
-    chunks: list[list[Entry]] = []
+def _pieces(records: Sequence[Entry]) -> list[list[Entry]]:
+    pieces: list[list[Entry]] = []
     room = 0
     for record in records:
-        room -= len(record[0]) + 32
+        key, value = record
+        size = len(key) + len(value or b"") + 32
+        room -= size
         if room < 0:
-            chunks.append([])
-            room = CHUNK_BYTES
-        chunks[-1].append(record)
-    return chunks
+            pieces.append([])
+            room = PIECE_BYTES - size
+        pieces[-1].append(record)
+    return pieces
 
 
 # What the log's codes mean to members and committers, who know groups, not partitions.
@@ -93,9 +95,9 @@ GROUP_CODES: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+HEARTBEAT_CODES: Final = {**GROUP_CODES, ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE}
 COMMIT_CODES: Final = {
-    **GROUP_CODES,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    **HEARTBEAT_CODES,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,

@@ -1,10 +1,10 @@
-"""What classic groups may hold in memory before any of it is in the log.
+"""What groups may hold in memory for their members.
 
-A stable group is in the log, and as large as a record at most. Before that, whoever can reach the broker can make it
-remember: what members offer (JoinGroup carries up to 100 MB), and ids that were given out and nobody came back with.
-One group is bound by `rules.has_memory_for`; all groups together are bound here:
+Whoever can reach the broker can make it remember: what members offer or subscribe to (a request carries up to 100 MB),
+and ids that were given out and nobody came back with. One classic group is bound by `rules.has_memory_for`, one member
+of a consumer group by the size of a record; all groups together are bound here:
 
-    offers    256 MiB, a protocol counting its name, its metadata and 100 bytes for being there
+    offers    256 MiB, a protocol or a topic counting its name, its metadata and 100 bytes for being there
     ids       100,000, of some 800 bytes each
 
 Beyond that new members are sent away with COORDINATOR_NOT_AVAILABLE, on which clients try again: sessions end, ids
@@ -32,19 +32,23 @@ class Memory:
 
     def note(self, group: ClassicGroup) -> None:
         """The group has changed."""
-        self._set(group.group_id, group.metadata_bytes, len(group.pending_members))
+        self.hold(group.group_id, group.metadata_bytes, len(group.pending_members))
 
     def forget(self, group: ClassicGroup) -> None:
-        self._set(group.group_id, 0, 0)
+        self.hold(group.group_id, 0)
 
     def has_room_for(self, group: ClassicGroup, member_id: str, protocols: Protocols) -> bool:
         """Whether somebody may join. Who is a member stays one, and who was given an id needs no other."""
         if member_id in group.members:
             return True
         has_id = bool(member_id) or self.ids < self.most_ids
-        return has_id and self.held_bytes + size_of(protocols) <= self.most_bytes
+        return has_id and self.has_bytes_for(size_of(protocols))
 
-    def _set(self, group_id: str, held_bytes: int, ids: int) -> None:
+    def has_bytes_for(self, more: int) -> bool:
+        return self.held_bytes + more <= self.most_bytes
+
+    def hold(self, group_id: str, held_bytes: int, ids: int = 0) -> None:
+        """From now on the group holds this much."""
         before_bytes, before_ids = self._noted.pop(group_id, (0, 0))
         self.held_bytes += held_bytes - before_bytes
         self.ids += ids - before_ids

@@ -29,8 +29,7 @@ class Change:
         self.records: list[Entry] = []
 
     def subscribe(self, member: ConsumerMember, subscription: Subscription) -> None:
-        member.subscription = subscription
-        self.group.put(member)
+        self.group.put(member, subscription)
         self.records.append(subscription_record(self.group.group_id, member))
 
     def move(self, member: ConsumerMember, current: Current) -> None:

@@ -8,6 +8,7 @@ partitions. Nobody waits for anybody; the other members are not concerned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.group import CONSUMER
@@ -19,6 +20,7 @@ from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
+from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import find_member
 from ixion.coordinators.group.consumer.states import MemberState
 from ixion.coordinators.group.topics import TopicLookup
@@ -44,6 +46,7 @@ class ClassicMembers:
         engine: Engine,
         deadlines: Deadlines,
         limits: Limits,
+        room: Room,
         topics: TopicLookup,
         *,
         remove: Callable[[ConsumerGroup, ConsumerMember, str], None],
@@ -52,6 +55,7 @@ class ClassicMembers:
         self._engine = engine
         self._deadlines = deadlines
         self._limits = limits
+        self._room = room
         self._topics = topics
         self._remove = remove
         self._new_id = new_id
@@ -65,17 +69,19 @@ class ClassicMembers:
             raise MemberIdRequired(self._new_id())
         protocols = tuple((each.name, each.metadata) for each in request.protocols)
         subscription = read_subscription(protocols[0][1])
-        member = self._member(change, request)
-        known = member.subscription
         wanted = Subscription(
             instance_id=request.group_instance_id,
-            rack_id=known.rack_id if subscription.rack_id is None else subscription.rack_id,
+            rack_id=subscription.rack_id,
             client_id=caller.client_id,
             client_host=caller.host,
             topics=frozenset(subscription.topics),
             rebalance_timeout_ms=request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms,
             classic=ClassicSide(session_timeout_ms=request.session_timeout_ms, protocols=protocols),
         )
+        self._room.check(group.members.get(request.member_id), wanted)
+        member = self._member(change, request)
+        if wanted.rack_id is None:
+            wanted = replace(wanted, rack_id=member.subscription.rack_id)
         self._engine.update(change, member, wanted, self._owned(subscription))
         key = (group.group_id, member.member_id)
         self._deadlines.cancel((*key, "join"))

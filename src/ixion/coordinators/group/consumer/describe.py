@@ -22,7 +22,7 @@ def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(assignors),
+        assignor_name=group.demand.assignor(assignors),
         members=tuple(
             Member(
                 member_id=member.member_id,

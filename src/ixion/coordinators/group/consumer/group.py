@@ -7,11 +7,9 @@ the targets were computed. A member's *epoch* is the assignment epoch that it ha
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
-from ixion.coordinators.group.consumer.member import ConsumerMember
+from ixion.coordinators.group.consumer.demand import Demand
+from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
 
@@ -27,6 +25,10 @@ class ConsumerGroup:
         self.targets: dict[str, Assignment] = {}
         self.regexes: dict[str, frozenset[str]] = {}  # the topics that match
         self.seen_version = -1  # of the cluster's topics, at the last look
+        self.demand = Demand()
+        self.assigned_ms: int | None = (
+            None  # when the targets were computed; None: not since the group was made or read
+        )
         self.dead = False
         self._owners: dict[tuple[bytes, int], str] = {}
 
@@ -42,10 +44,15 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    def put(self, member: ConsumerMember) -> None:
-        """Add the member, or note that its instance is it."""
+    def put(self, member: ConsumerMember, subscription: Subscription) -> None:
+        """Add the member, or change what it wants; done here only, so that `demand` is right."""
+        known = self.members.get(member.member_id)
+        if known is not None:
+            self.demand.remove(known.subscription)
+        self.demand.add(subscription)
+        member.subscription = subscription
         self.members[member.member_id] = member
-        instance_id = member.subscription.instance_id
+        instance_id = subscription.instance_id
         if instance_id is not None:
             self.static_members[instance_id] = member.member_id
         self._claim(member)
@@ -55,6 +62,7 @@ class ConsumerGroup:
         self.targets.pop(member_id, None)
         if member is not None:
             self._release(member)
+            self.demand.remove(member.subscription)
             instance_id = member.subscription.instance_id
             if instance_id is not None and self.static_members.get(instance_id) == member_id:
                 del self.static_members[instance_id]
@@ -84,18 +92,11 @@ class ConsumerGroup:
         names = member.subscription.topics
         return names if not regex else names | self.regexes.get(regex, frozenset())
 
-    def subscribed(self) -> frozenset[str]:
-        return frozenset(topic for member in self.members.values() for topic in self.topics_of(member))
+    def subscribed(self) -> set[str]:
+        return set(self.demand.topics).union(*(self.regexes.get(regex, ()) for regex in self.demand.regexes))
 
     def reads(self, topic: str) -> bool:
-        return any(topic in self.topics_of(member) for member in self.members.values())
-
-    def preferred_assignor(self, offered: Sequence[str]) -> str:
-        """Of those offered, the one that most members name; the first if nobody names one."""
-        named = Counter(
-            name for member in self.members.values() if (name := member.subscription.assignor) in offered and name
-        )
-        return named.most_common(1)[0][0] if named else offered[0]
+        return topic in self.demand.topics or any(topic in self.regexes.get(regex, ()) for regex in self.demand.regexes)
 
     def _claim(self, member: ConsumerMember) -> None:
         for partition in member.current.held():

@@ -24,6 +24,7 @@ from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.pattern_syntax import PatternError
 from ixion.coordinators.group.consumer.reconcile import Current
+from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import (
     JOIN,
     LEAVE_FOR_A_WHILE,
@@ -50,6 +51,7 @@ class ConsumerHeartbeats:
         engine: Engine,
         deadlines: Deadlines,
         limits: Limits,
+        room: Room,
         *,
         clock_ms: Callable[[], int],
         save: Callable[[Change], None],
@@ -60,6 +62,7 @@ class ConsumerHeartbeats:
         self._engine = engine
         self._deadlines = deadlines
         self._limits = limits
+        self._room = room
         self._clock_ms = clock_ms
         self._save = save
         self._remove = remove
@@ -76,6 +79,9 @@ class ConsumerHeartbeats:
                 self._engine.check_pattern(request.subscribed_topic_regex)
             except PatternError as error:
                 raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+        if request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None:
+            known = group.members.get(request.member_id)
+            self._room.check(known, _updated(Subscription() if known is None else known.subscription, request, caller))
         member = self._member(change, request, owned)
         before = member.current
         self._engine.update(change, member, _updated(member.subscription, request, caller), owned)

@@ -70,8 +70,7 @@ def _subscription(
         group.remove(named.member_id)
         return
     member = group.members.get(named.member_id) or ConsumerMember(member_id=named.member_id)
-    member.subscription = subscription_of(read)
-    group.put(member)
+    group.put(member, subscription_of(read))
 
 
 def _target(
@@ -95,7 +94,7 @@ def _current(
         if read is None:
             return
         member = ConsumerMember(member_id=named.member_id)
-        group.put(member)
+        group.put(member, member.subscription)
     group.move(member, Current() if read is None else current_of(read))
 
 

@@ -1,0 +1,60 @@
+"""What the members of a group want, all together: counted as they come and go, so that nobody has to ask them all.
+
+Ten thousand members that join one after the other would otherwise be asked fifty million times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ixion.coordinators.group.classic.member import size_of
+from ixion.coordinators.group.consumer.member import Subscription
+
+BYTES_PER_TOPIC: Final = 100  # what a name takes in memory besides its letters
+
+
+class Demand:
+    __slots__ = ("_assignors", "classic_members", "held_bytes", "regexes", "topics")
+
+    def __init__(self) -> None:
+        self.topics: Counter[str] = Counter()  # members by topic that they name, none with 0
+        self.regexes: Counter[str] = Counter()
+        self._assignors: Counter[str] = Counter()
+        self.classic_members = 0
+        self.held_bytes = 0
+
+    def add(self, subscription: Subscription) -> None:
+        self._count(subscription, 1)
+
+    def remove(self, subscription: Subscription) -> None:
+        self._count(subscription, -1)
+
+    def assignor(self, offered: Sequence[str]) -> str:
+        """Of those offered, the one that most members name; the first if nobody names one."""
+        named = [(count, name) for name, count in self._assignors.items() if name in offered]
+        return max(named, key=lambda each: each[0])[1] if named else offered[0]
+
+    def _count(self, subscription: Subscription, step: int) -> None:
+        for name in subscription.topics:
+            _step(self.topics, name, step)
+        if subscription.regex:
+            _step(self.regexes, subscription.regex, step)
+        if subscription.assignor:
+            _step(self._assignors, subscription.assignor, step)
+        self.classic_members += step * (subscription.classic is not None)
+        self.held_bytes += step * bytes_of(subscription)
+
+
+def bytes_of(subscription: Subscription) -> int:
+    """About what a member's subscription takes in memory; its record is smaller."""
+    topics = sum(len(name) + BYTES_PER_TOPIC for name in subscription.topics)
+    classic = 0 if subscription.classic is None else size_of(subscription.classic.protocols)
+    return topics + len(subscription.regex or "") + classic
+
+
+def _step(counts: Counter[str], name: str, step: int) -> None:
+    counts[name] += step
+    if not counts[name]:
+        del counts[name]

@@ -1,0 +1,42 @@
+"""Whether there is room for what a member of a consumer group wants to be remembered.
+
+Asked before anything is changed. A subscription that is too large for a record could not be stored, and whoever finds
+that out by trying has to read the whole log again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ixion.coordinators.group.classic.memory import Memory
+from ixion.coordinators.group.consumer.demand import bytes_of
+from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
+from ixion.model.errors import ErrorCode, KafkaError
+
+BESIDES: Final = 2_000  # bytes of a record besides the subscription: ids, hosts, lengths
+
+
+class Room:
+    def __init__(self, memory: Memory, most_bytes: Callable[[], int]) -> None:
+        """`most_bytes` is what the log takes of a record."""
+        self._memory = memory
+        self._most_bytes = most_bytes
+
+    def check(self, known: ConsumerMember | None, wanted: Subscription) -> None:
+        """KafkaError if not."""
+        size, most = stored_bytes(wanted), self._most_bytes()
+        if size + BESIDES > most:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"A subscription of {size} bytes; the log takes records of {most}."
+            )
+        more = bytes_of(wanted) - (0 if known is None else bytes_of(known.subscription))
+        if more > 0 and not self._memory.has_bytes_for(more):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The groups of this broker hold all that they may.")
+
+
+def stored_bytes(subscription: Subscription) -> int:
+    """In a record."""
+    names = sum(len(name.encode()) + 2 for name in subscription.topics)
+    protocols = () if subscription.classic is None else subscription.classic.protocols
+    return names + len((subscription.regex or "").encode()) + sum(len(name) + len(data) + 8 for name, data in protocols)

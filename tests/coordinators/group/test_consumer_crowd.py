@@ -1,0 +1,166 @@
+"""Consumer groups of very many members: how often targets are computed, what is written at once, what is held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ixion.coordinators.group.consumer.demand import Demand, bytes_of
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.journal import PIECE_BYTES
+from ixion.model.errors import ErrorCode
+from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
+from tests.coordinators.group.kit import GROUP, MemoryTopics, World, subscription
+
+MB = 1_000_000
+
+
+def crowd(world: World, count: int, prefix: str = "m", **fields: Any) -> list[Client]:
+    """All of them join in the same millisecond."""
+    clients = [Client(world, f"{prefix}{number:04}", "t", **fields) for number in range(count)]
+    for client in clients:
+        assert client.join() is ErrorCode.NONE
+    return clients
+
+
+def group_of(world: World) -> ConsumerGroup:
+    assert isinstance(world.group, ConsumerGroup)
+    return world.group
+
+
+def test_targets_of_a_small_group_are_computed_at_once() -> None:
+    world = World(topics=MemoryTopics(t=9))
+    crowd(world, 9)
+    assert (group_of(world).assignment_epoch, group_of(world).epoch) == (9, 9)
+
+
+def test_targets_of_a_crowd_are_computed_once_for_many() -> None:
+    world = World(topics=MemoryTopics(t=400))
+    clients = crowd(world, 200)
+    group = group_of(world)
+    assert (group.assignment_epoch, group.epoch) == (9, 200), "nine at once, the others have to wait"
+    assert (clients[-1].epoch, numbers(clients[-1])) == (9, []), "a member all the same"
+    world.advance(19)
+    clients[-1].beat()
+    assert group.assignment_epoch == 9
+    world.advance(1)
+    clients[-1].beat()
+    assert (group.assignment_epoch, clients[-1].epoch) == (200, 200)
+    beat_all(*clients)
+    assert {len(client.owned) for client in clients} == {2}
+    assert len(set().union(*(client.owned for client in clients))) == 400
+    assert world.state == "Stable"
+
+
+def test_a_crowd_that_leaves_costs_one_computation() -> None:
+    world = World(topics=MemoryTopics(t=400))
+    clients = crowd(world, 100)
+    world.advance(10)
+    beat_all(*clients)
+    for client in clients[1:]:
+        assert client.leave() is ErrorCode.NONE
+    epoch = group_of(world).assignment_epoch
+    clients[0].beat()
+    assert (epoch, clients[0].epoch, len(clients[0].owned)) == (100, 199, 400)
+
+
+def test_a_crowd_that_is_read_from_the_log_goes_on() -> None:
+    world = World(topics=MemoryTopics(t=60))
+    clients = crowd(world, 60)
+    again = world.restart()
+    for client in clients:
+        client.world = again
+    clients[0].beat()
+    beat_all(*clients)
+    assert {len(client.owned) for client in clients} == {1}
+    assert again.state == "Stable"
+
+
+def test_what_is_too_much_for_one_batch_is_written_in_several() -> None:
+    world = World(topics=MemoryTopics(t=1))
+    clients = crowd(world, 60, prefix="x" * 10_000)
+    world.advance(10)
+    clients[0].beat()
+    known = len(world.log.batches)
+    world.topics.put("t", 60)
+    world.advance(10)
+    clients[0].beat()
+    sizes = [len(batch) for batch in world.log.batches[known:]]
+    assert len(sizes) == 2
+    assert max(sizes) <= PIECE_BYTES + 1_000
+    targets = group_of(world).targets
+    assert {len(numbers) for target in targets.values() for numbers in target.values()} == {1}
+    assert group_of(world.restart()).targets == targets
+
+
+def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_changed() -> None:
+    world = World(topics=MemoryTopics(t=1), message_max_bytes=MB)
+    names = tuple(f"{number:0>100}" for number in range(10_000))
+    client = Client(world, "a", *names)
+    assert client.join() is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert client.last is not None
+    assert client.last.error_message == "A subscription of 1020000 bytes; the log takes records of 1000000."
+    assert (world.log.next_offset, world.groups.admin.list((), ())[1]) == (0, ())
+    client.topics = names[:9_000]
+    assert client.join() is ErrorCode.NONE
+    before = world.log.next_offset
+    assert client.beat(subscribed_topic_names=names) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (world.log.next_offset, len(group_of(world).members["a"].subscription.topics)) == (before, 9_000)
+
+
+def test_what_consumer_groups_hold_is_bounded() -> None:
+    world = World(topics=MemoryTopics(t=1))
+    memory = world.groups.rebalance.memory
+    memory.most_bytes = 5_000
+    clients = [Client(world, f"m{number}", f"{number:0>900}") for number in range(8)]
+    codes = [client.join() for client in clients]
+    assert codes == [ErrorCode.NONE] * 5 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert memory.held_bytes == 5_000
+    assert clients[0].beat(subscribed_topic_names=("x" * 900,)) is ErrorCode.NONE, "no more than before"
+    assert clients[0].beat(subscribed_topic_names=("x" * 901,)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    clients[1].leave()
+    assert clients[5].join() is ErrorCode.NONE
+    again = world.restart()
+    assert again.groups.rebalance.memory.held_bytes == 5_000
+    again.advance(46_000)
+    assert again.groups.rebalance.memory.held_bytes == 0, "their sessions have ended"
+
+
+def test_what_classic_members_of_a_consumer_group_offer_counts_too() -> None:
+    world = World(topics=MemoryTopics(t=1), message_max_bytes=MB)
+    Client(world, "a", "t").join()
+    held = world.groups.rebalance.memory.held_bytes
+    refused = world.join(client="old", version=3, protocols={"range": subscription("t"), "more": bytes(MB)})
+    assert refused.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    taken = world.join(client="old", version=3, protocols={"range": subscription("t"), "more": bytes(MB // 2)})
+    assert taken.code is ErrorCode.NONE
+    assert world.groups.rebalance.memory.held_bytes - held > MB // 2
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_deleted_group_holds_nothing(leaves: bool) -> None:
+    world = World(topics=MemoryTopics(t=1))
+    client = Client(world, "a", "t")
+    client.join()
+    if leaves:
+        client.leave()
+    else:
+        world.advance(46_000)
+    done: list[ErrorCode] = []
+    world.groups.admin.delete(GROUP, done.append)
+    assert (done, world.groups.rebalance.memory.held_bytes) == ([ErrorCode.NONE], 0)
+
+
+def test_demand_is_what_the_members_want() -> None:
+    world = World(topics=MemoryTopics(t=1, u=1))
+    Client(world, "a", "t", "u").join()
+    by_pattern = Client(world, "b", subscribed_topic_regex="u.*", server_assignor="range")
+    by_pattern.join()
+    demand = group_of(world).demand
+    assert (demand.topics, demand.regexes) == ({"t": 1, "u": 1}, {"u.*": 1})
+    assert demand.assignor(("uniform", "range")) == "range"
+    by_pattern.leave()
+    assert (demand.regexes, demand.assignor(("uniform", "range"))) == ({}, "uniform")
+    assert demand.held_bytes == sum(bytes_of(each.subscription) for each in group_of(world).members.values()) == 202
+    assert Demand().assignor(("range", "uniform")) == "range"
