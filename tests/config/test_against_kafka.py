@@ -30,6 +30,8 @@ DIFFERENT_ON_PURPOSE = {
     "group.consumer.assignors",
 }
 
+NEWER = {f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")}  # since 4.3
+
 ODD_FILE = (
     "# comment \\\n! another\n\n   \n"
     "plain=value\n  indented = value with blanks  \ncolon: value\nblank value\ntabs\t=\tvalue\nequals==\n"
@@ -74,6 +76,8 @@ def test_every_broker_setting_is_kafkas(lines: Lines) -> None:
     kafka = rows(lines, "broker")
     assert len(BROKER_SETTINGS) > 150
     for name, ours in BROKER_SETTINGS.items():
+        if name in NEWER:
+            continue
         default = ours.default if name not in DIFFERENT_ON_PURPOSE else ours.parse(kafka[name][1])
         text = text_of(default)
         shown = [ours.kind.name, "<null>" if text is None else text, limits(ours), ours.scope.value]

@@ -29,6 +29,17 @@ from ixion.config.sources import load
         ({"replica.fetch.wait.max.ms": "600", "replica.lag.time.max.ms": "599"}, r"replica.lag.time.max.ms \(599\)"),
         ({"offsets.commit.required.acks": "4"}, r"-1 to offsets.topic.replication.factor \(3\)"),
         ({"group.consumer.assignors": ""}, "at least one assignor"),
+        (
+            {"group.consumer.assignment.interval.ms": "15001"},
+            r"allowed is group.consumer.min.assignment.interval.ms \(0\) to "
+            r"group.consumer.max.assignment.interval.ms \(15000\)",
+        ),
+        ({"group.consumer.min.assignment.interval.ms": "1001"}, "group.consumer.assignment.interval.ms is '1000'"),
+        (
+            {"group.consumer.min.session.timeout.ms": "60001"},
+            r"group.consumer.max.session.timeout.ms is '60000'; allowed is group.consumer.min.session.timeout.ms",
+        ),
+        ({"group.consumer.heartbeat.interval.ms": "4999"}, r"group.consumer.min.heartbeat.interval.ms \(5000\) to"),
         ({"queued.max.request.bytes": "100"}, r"socket.request.max.bytes \(104857600\) or more, or -1"),
         ({"max.connections.per.ip": "0"}, "more than 0 where"),
         (

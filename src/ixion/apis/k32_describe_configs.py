@@ -103,7 +103,7 @@ def make(services: Services) -> Handle:
                 given = image.group_configs.get(name, {})
                 return tuple(
                     entry(
-                        config.describe_own(key, given, BEHIND_GROUP[key], Source.GROUP),
+                        config.describe_own(key, given, BEHIND_GROUP[key].default, Source.GROUP),
                         GROUP_SETTINGS[key],
                         synonyms,
                         documentation,

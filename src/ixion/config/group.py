@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.config import group_settings as settings
 from ixion.config.broker import BrokerConfig
@@ -18,33 +18,46 @@ from ixion.config.table import meant
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 
-# name -> the broker's setting behind it, and the broker's limits for it
-_BEHIND: Final = {
-    HEARTBEAT_INTERVAL: (
+
+class Behind(NamedTuple):
+    """The broker's setting behind one of a group, and the broker's limits for it."""
+
+    default: Setting[int]
+    least: Setting[int]
+    most: Setting[int]
+
+
+BEHIND_GROUP: Final = {
+    HEARTBEAT_INTERVAL: Behind(
         settings.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
         settings.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
         settings.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
     ),
-    SESSION_TIMEOUT: (
+    SESSION_TIMEOUT: Behind(
         settings.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
         settings.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
         settings.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
     ),
+    ASSIGNMENT_INTERVAL: Behind(
+        settings.GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
+        settings.GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+        settings.GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
+    ),
 }
-BEHIND_GROUP: Final[dict[str, Setting[int]]] = {name: behind for name, (behind, _, _) in _BEHIND.items()}
 GROUP_SETTINGS: Final[dict[str, Setting[int]]] = {
-    name: replace(setting, name=name) for name, setting in BEHIND_GROUP.items()
+    name: replace(behind.default, name=name) for name, behind in BEHIND_GROUP.items()
 }
 
 
 def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
     """InvalidSettingError for what a group cannot have. Like a topic, a group has no unknown settings."""
-    values = {name: broker[behind] for name, behind in BEHIND_GROUP.items()}
+    values = {name: broker[behind.default] for name, behind in BEHIND_GROUP.items()}
     for name, value in given.items():
         if name not in GROUP_SETTINGS:
             raise InvalidSettingError(name, value, f"a group setting, which this is not{meant(name, GROUP_SETTINGS)}")
-        _, least, most = _BEHIND[name]
+        _, least, most = BEHIND_GROUP[name]
         values[name] = GROUP_SETTINGS[name].parse(value)
         if not broker[least] <= values[name] <= broker[most]:
             allowed = f"{least.name} ({broker[least]}) to {most.name} ({broker[most]})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import INT_MAX, Kind, integer, long, string, words
+from ixion.config.setting import INT_MAX, Kind, Scope, integer, long, string, words
 
 GROUP_MIN_SESSION_TIMEOUT_MS: Final = integer(
     "group.min.session.timeout.ms", 6_000, doc="the shortest session timeout that a member may ask for"
@@ -39,6 +39,19 @@ GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS: Final = integer(
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = integer(
     "group.consumer.max.heartbeat.interval.ms", 15_000, least=1, doc="the most to which a group may set it"
+)
+GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS: Final = integer(  # this and its limits came with Kafka 4.3
+    "group.consumer.assignment.interval.ms",
+    1_000,
+    scope=Scope.CLUSTER_WIDE,
+    least=0,
+    doc="how long an assignment of a group of the consumer protocol is in force at least, whatever changes meanwhile",
+)
+GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS: Final = integer(
+    "group.consumer.min.assignment.interval.ms", 0, least=0, doc="the least to which a group may set it"
+)
+GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS: Final = integer(
+    "group.consumer.max.assignment.interval.ms", 15_000, least=0, doc="the most to which a group may set it"
 )
 GROUP_CONSUMER_MAX_SIZE: Final = integer(
     "group.consumer.max.size", INT_MAX, least=1, doc="members of a group of the consumer protocol"

@@ -13,6 +13,7 @@ from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
+from ixion.config.group import BEHIND_GROUP
 from ixion.config.listeners import listeners
 from ixion.config.setting import INT_MAX, Setting
 
@@ -53,6 +54,10 @@ def check_rules(config: BrokerConfig) -> None:
     acks = group.OFFSETS_COMMIT_REQUIRED_ACKS
     rule(-1 <= config[acks] <= factor, acks, f"-1 to offsets.topic.replication.factor ({factor})")
 
+    for default, least, most in BEHIND_GROUP.values():
+        low, high = config[least], config[most]
+        rule(low <= high, most, f"{least.name} ({low}) or more")
+        rule(low <= config[default] <= high, default, f"{least.name} ({low}) to {most.name} ({high})")
     if not config[group.GROUP_CONSUMER_ASSIGNORS]:
         raise InvalidSettingError(group.GROUP_CONSUMER_ASSIGNORS.name, "", "at least one assignor")
 
