@@ -11,7 +11,18 @@ from tests.apis.raw import Raw
 def converse(raw: Raw, other: Raw, topic_id: bytes) -> list[str]:
     """Two connections: while one waits for others to join, the other speaks."""
     talk = Talk(raw, topic_id)
-    for part in (bad_joins, alone, upgrades, statics, offsets, beats, old_epochs, both_protocols):
+    for part in (
+        bad_joins,
+        alone,
+        upgrades,
+        statics,
+        offsets,
+        beats,
+        empty_handed,
+        old_epochs,
+        intervals,
+        both_protocols,
+    ):
         part(talk)
     together(talk, other)
     crowd(talk, other)
@@ -183,6 +194,66 @@ def beats(talk: Talk) -> None:
     talk.first_beat("k", "a")
     talk.beat("k", "a", 1)
     talk.describe_consumers("k")
+
+
+def empty_handed(talk: Talk) -> None:
+    """Members that read nothing, that read a topic that is not there, that change their mind, that join once more."""
+    talk.first_beat("n", "a", subscribed_topic_names=())
+    talk.first_beat("n", "b", subscribed_topic_names=())
+    talk.describe_consumers("n")
+    talk.beat("n", "a", 1, subscribed_topic_names=("missing",))
+    talk.beat("n", "a", 2, subscribed_topic_names=(TOPIC,))
+    talk.beat("n", "b", 1, owns=())
+    talk.describe_consumers("n")
+    talk.first_beat("n", "a")
+    talk.beat("n", "b", 3, owns=(), subscribed_topic_names=(TOPIC,))
+    talk.beat("n", "a", 3, owns=(0, 1, 2, 3))
+    talk.first_beat("n", "a")
+    talk.beat("n", "b", 4, owns=())
+    talk.describe_consumers("n")
+    talk.beat("n", "a", 4, owns=(0, 1), subscribed_topic_names=())
+    talk.beat("n", "a", 4, owns=())
+    talk.beat("n", "b", -1)
+    talk.beat("n", "a", -1)
+    talk.describe_consumers("n")
+    talk.first_beat("n", "a")
+
+
+def intervals(talk: Talk) -> None:
+    """A group whose assignment is not computed anew as long as we speak of it (KIP-1263)."""
+    for value in ("15001", "-1", "x", "15000"):
+        talk.set_interval("slow", value)
+    talk.first_beat("slow", "a")
+    everything = (0, 1, 2, 3)
+    talk.first_beat("slow", "b")
+    talk.describe_consumers("slow")
+    talk.beat("slow", "a", 2, owns=everything)
+    talk.beat("slow", "b", 2, owns=())
+    talk.first_beat("slow", "b")
+    talk.commit("slow", "b", 2)
+    talk.beat("slow", "b", 2, owns=(), subscribed_topic_names=("missing",))
+    talk.beat("slow", "a", 2, owns=everything, subscribed_topic_names=("missing",))
+    talk.describe_consumers("slow")
+    talk.commit("slow", "a", 2, partitions=everything)
+    talk.beat("slow", "a", 2, owns=everything)
+    talk.beat("slow", "a", 2, owns=(3,))
+    talk.beat("slow", "a", 2, owns=())
+    talk.describe_consumers("slow")
+    talk.beat("slow", "a", -1)
+    talk.beat("slow", "b", 2, owns=())
+    talk.describe_consumers("slow")
+    talk.set_interval("slow", "0")
+    talk.beat("slow", "b", 2, owns=(), subscribed_topic_names=(TOPIC,))
+    talk.set_interval("slow", "15000")
+    classic = talk.enter("slow", 9)
+    talk.heartbeat("slow", classic.member_id, classic.generation_id)
+    talk.sync("slow", classic.member_id, classic.generation_id)
+    talk.describe_consumers("slow")
+    talk.set_interval("slow", "0")
+    talk.beat("slow", "b", 7, owns=everything)
+    talk.describe_consumers("slow")
+    talk.heartbeat("slow", classic.member_id, classic.generation_id)
+    talk.sync("slow", classic.member_id, classic.generation_id)
 
 
 def old_epochs(talk: Talk) -> None:

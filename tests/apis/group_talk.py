@@ -21,6 +21,11 @@ from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRe
 from ixion.protocol.messages.k15_describe_groups import DescribeGroupsRequest
 from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
 from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
+from ixion.protocol.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ixion.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -46,14 +51,9 @@ class Talk:
         self.topic_id = topic_id
         self.said: list[str] = []
         self.names: dict[str, str] = {"": "-"}
-        self.first: dict[str, int] = {}  # epochs of consumer groups are shown from the first one on
 
     def note(self, what: str, outcome: object) -> None:
         self.said.append(f"{what}: {outcome}")
-
-    def epoch(self, group: str, epoch: int) -> str | int:
-        first = self.first.get(group)
-        return epoch if first is None or not 0 < epoch < HUGE else f"first{epoch - first:+}"
 
     def who(self, member_id: str | None) -> str:
         if member_id is None:
@@ -75,7 +75,7 @@ class Talk:
         members = [(self.who(each.member_id), each.group_instance_id, each.metadata) for each in answer.members]
         told = (
             name_of(answer.error_code),
-            self.epoch(group, answer.generation_id),
+            answer.generation_id,
             answer.protocol_type,
             answer.protocol_name,
             self.who(answer.leader),
@@ -107,16 +107,14 @@ class Talk:
         )
         answer = self.raw.ask(ApiKey.SYNC_GROUP, version, request)
         told = name_of(answer.error_code), answer.protocol_type, answer.protocol_name, answer.assignment
-        at = self.epoch(group, generation)
-        self.note(f"sync {group} {self.who(member_id)} {at} v{version} {label}", told)
+        self.note(f"sync {group} {self.who(member_id)} {generation} v{version} {label}", told)
 
     def heartbeat(self, group: str, member_id: str, generation: int, instance: str | None = None) -> None:
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
         code = self.raw.ask(ApiKey.HEARTBEAT, 4, request).error_code
-        at = self.epoch(group, generation)
-        self.note(f"heartbeat {group} {self.who(member_id)} {at} {instance}", name_of(code))
+        self.note(f"heartbeat {group} {self.who(member_id)} {generation} {instance}", name_of(code))
 
     def leave(self, group: str, version: int, *leaving: tuple[str, str | None]) -> None:
         if version < 3:
@@ -147,8 +145,7 @@ class Talk:
         )
         answer = self.raw.ask(ApiKey.OFFSET_COMMIT, version, body)
         codes = sorted((each.partition_index, name_of(each.error_code)) for each in answer.topics[0].partitions)
-        at = self.epoch(group, generation)
-        self.note(f"commit {group} {self.who(member_id)} {at} v{version} {topic} {partitions} {label}", codes)
+        self.note(f"commit {group} {self.who(member_id)} {generation} v{version} {topic} {partitions} {label}", codes)
 
     def fetch(self, group: str, member_id: str | None = None, epoch: int = -1, version: int = 9) -> None:
         topics = (OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0, 1, 9)),)
@@ -159,8 +156,7 @@ class Talk:
             for topic in answer.topics
             for each in topic.partitions
         ]
-        at = self.epoch(group, epoch)
-        self.note(f"fetch {group} {self.who(member_id)} {at} v{version}", (name_of(answer.error_code), found))
+        self.note(f"fetch {group} {self.who(member_id)} {epoch} v{version}", (name_of(answer.error_code), found))
 
     def describe(self, group: str, version: int = 6) -> None:
         request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=False)
@@ -197,10 +193,8 @@ class Talk:
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch, **fields)
         answer = self.raw.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
         given = None if answer.assignment is None else [list(e.partitions) for e in answer.assignment.topic_partitions]
-        if answer.member_epoch > 0:
-            self.first.setdefault(group, answer.member_epoch)
-        told = name_of(answer.error_code), self.who(answer.member_id), self.epoch(group, answer.member_epoch), given
-        self.note(f"beat {group} {member_id or '-'} {self.epoch(group, epoch)} v{version} {owns} {label}", told)
+        told = name_of(answer.error_code), self.who(answer.member_id), answer.member_epoch, given
+        self.note(f"beat {group} {member_id or '-'} {epoch} v{version} {owns} {label}", told)
         return answer
 
     def first_beat(self, group: str, member_id: str, **fields: Any) -> Any:
@@ -212,15 +206,26 @@ class Talk:
         (found,) = self.raw.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request).groups
         members = [
             (
-                each.member_id,
-                self.epoch(group, each.member_epoch),
-                [list(part.partitions) for part in each.assignment.topic_partitions],
+                self.who(each.member_id),
+                each.member_epoch,
+                [sorted(part.partitions) for part in each.assignment.topic_partitions],
+                [sorted(part.partitions) for part in each.target_assignment.topic_partitions],
+                (each.member_type, each.instance_id, each.rack_id, each.client_id, each.client_host),
+                (each.subscribed_topic_names, each.subscribed_topic_regex),
             )
             for each in found.members
         ]
-        epochs = self.epoch(group, found.group_epoch), self.epoch(group, found.assignment_epoch)
+        epochs = found.group_epoch, found.assignment_epoch
         told = found.group_state, *epochs, found.assignor_name, sorted(members)
         self.note(f"consumers {group}", (name_of(found.error_code), told))
+
+    def set_interval(self, group: str, value: str) -> None:
+        """How long an assignment of the group is in force at least."""
+        setting = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=32, resource_name=group, configs=(setting,))
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        (done,) = self.raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+        self.note(f"interval {group} {value}", name_of(done.error_code))
 
 
 def describe(raw: Raw, group: str) -> Any:

@@ -16,8 +16,9 @@ from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.settings import DELETE, SET, Edits, change, look, must_set, setting
 
-GROUP = 32
+BROKER, GROUP = 4, 32
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+INTERVAL = "consumer.assignment.interval.ms"
 
 
 @pytest.fixture
@@ -61,6 +62,22 @@ def test_a_group_has_the_brokers_settings_until_it_has_its_own(broker: Broker, a
     assert listed(asking) == []
 
 
+def test_a_group_has_an_assignment_interval_of_its_own_or_the_brokers_as_it_is_now(
+    broker: Broker, asking: Asking
+) -> None:
+    def interval(group: str) -> int:
+        async def find(real: RealBroker) -> int:
+            return real.parts.groups.get().consumers._limits.assignment_interval_ms(group)
+
+        return broker.call(find)
+
+    must_set(asking, GROUP, "g", {INTERVAL: "15000"})
+    must_set(asking, BROKER, "", {f"group.{INTERVAL}": "700"})
+    assert (interval("g"), interval("other")) == (15_000, 700)
+    shown = setting(asking, GROUP, "other", INTERVAL)
+    assert (shown.value, shown.config_source) == ("700", Source.DYNAMIC_DEFAULT)
+
+
 def test_a_group_can_be_called_anything(asking: Asking) -> None:
     names = ["/", "..", "a/b c", "ä.%2F", "<default>"]
     for name in names:
@@ -73,6 +90,7 @@ def test_a_group_can_be_called_anything(asking: Asking) -> None:
     [
         ([(SESSION, SET, "10000")], ErrorCode.INVALID_CONFIG, "group.consumer.min.session.timeout.ms (45000)"),
         ([(HEARTBEAT, SET, "99999")], ErrorCode.INVALID_CONFIG, "group.consumer.max.heartbeat.interval.ms (15000)"),
+        ([(INTERVAL, SET, "15001")], ErrorCode.INVALID_CONFIG, "group.consumer.max.assignment.interval.ms (15000)"),
         ([(SESSION, SET, "soon")], ErrorCode.INVALID_CONFIG, "soon"),
         ([("consumer.session.timeout", SET, "1")], ErrorCode.INVALID_CONFIG, f"did you mean {SESSION}?"),
         ([(SESSION, SET, None)], ErrorCode.INVALID_REQUEST, SESSION),

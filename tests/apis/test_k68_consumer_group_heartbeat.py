@@ -32,15 +32,15 @@ def beat(raw: Raw, version: int, **fields: Any) -> Any:
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_member_comes_and_goes(raw: Raw, version: int) -> None:
     joined = beat(raw, version)
-    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 1)
+    assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 2)
     assert joined.heartbeat_interval_ms == 5_000
     ((topic,),) = [joined.assignment.topic_partitions]
     assert topic.partitions == (0, 1, 2)
-    quiet = beat(raw, version, member_epoch=1)
-    assert (quiet.error_code, quiet.member_epoch, quiet.assignment) == (0, 1, None)
+    quiet = beat(raw, version, member_epoch=2)
+    assert (quiet.error_code, quiet.member_epoch, quiet.assignment) == (0, 2, None)
     left = beat(raw, version, member_epoch=-1)
     assert (left.error_code, left.member_epoch) == (0, -1)
-    assert beat(raw, version, member_epoch=1).error_code == 25
+    assert beat(raw, version, member_epoch=2).error_code == 25
 
 
 def test_version_0_names_members(raw: Raw) -> None:

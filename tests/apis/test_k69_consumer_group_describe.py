@@ -27,7 +27,7 @@ def test_every_version(version: int) -> None:
         )
         request = ConsumerGroupDescribeRequest(group_ids=("g", "classic", "nobody"), include_authorized_operations=True)
         group, classic, nobody = raw.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, version, request).groups
-        assert (group.error_code, group.group_state, group.group_epoch, group.assignment_epoch) == (0, "Stable", 1, 1)
+        assert (group.error_code, group.group_state, group.group_epoch, group.assignment_epoch) == (0, "Stable", 2, 2)
         assert group.authorized_operations > 0
         (member,) = group.members
         assert (member.member_id, member.client_id, member.subscribed_topic_names) == ("m", "raw", ("t",))

@@ -33,12 +33,13 @@ from ixion.model.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
-# What differs from a broker in production: a free port, a rebalance that does not wait for stragglers, small internal
+# What differs from a broker in production: a free port, rebalances that do not wait for stragglers, small internal
 # topics, and no retention by time, which would take records with the fixed times of tests, as old as these may be, when
 # it first looks, half a minute after the start. Any of it can be set otherwise.
 DEFAULTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "log.retention.hours": "-1",

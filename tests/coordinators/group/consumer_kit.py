@@ -17,14 +17,19 @@ Partition = tuple[str, int]
 
 
 class Client:
-    """`owned` is what the client reads, by name; a client with `clings` does not let go of anything."""
+    """`owned` is what the client reads, by name, and `since` the epochs at which it was told of each.
+
+    A client with `clings` does not let go of anything.
+    """
 
     def __init__(self, world: World, member_id: str, *topics: str, **fields: Any) -> None:
         self.world = world
         self.member_id = member_id
         self.epoch = 0
         self.owned: set[Partition] = set()
+        self.since: dict[Partition, int] = {}
         self.clings = False
+        self.missed_an_answer = False
         self.topics = topics
         self.fields = fields
         self.last: ConsumerGroupHeartbeatResponse | None = None
@@ -45,16 +50,24 @@ class Client:
     def join(self, **fields: Any) -> ErrorCode:
         self.epoch = 0
         self.owned.clear()
-        given: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "topic_partitions": ()}
-        if "subscribed_topic_regex" not in self.fields:
-            given["subscribed_topic_names"] = self.topics
-        return self._take(self.send(**{**given, **self.fields, **fields}))
+        return self._take(self.send(**{**self._everything(), "topic_partitions": (), **fields}))
 
     def beat(self, **fields: Any) -> ErrorCode:
-        return self._take(self.send(topic_partitions=self._owned(), **fields))
+        """Who has missed an answer tells everything about itself, and is told everything."""
+        more = self._everything() if self.missed_an_answer else {}
+        return self._take(self.send(topic_partitions=self._owned(), **{**more, **fields}))
+
+    def miss_an_answer(self) -> None:
+        """What the broker says to a heartbeat does not arrive."""
+        self.send(topic_partitions=self._owned(), instance_id=self.fields.get("instance_id"))
+        self.missed_an_answer = True
 
     def leave(self, epoch: int = -1) -> ErrorCode:
         return ErrorCode(self.send(member_epoch=epoch, instance_id=self.fields.get("instance_id")).error_code)
+
+    def _everything(self) -> dict[str, Any]:
+        names = {} if "subscribed_topic_regex" in self.fields else {"subscribed_topic_names": self.topics}
+        return {"rebalance_timeout_ms": 60_000, **names, **self.fields}
 
     def _owned(self) -> tuple[TopicPartitions, ...]:
         by_topic: dict[str, list[int]] = {}
@@ -67,6 +80,7 @@ class Client:
 
     def _take(self, answer: ConsumerGroupHeartbeatResponse) -> ErrorCode:
         self.last = answer
+        self.missed_an_answer = False
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
             assert answer.member_id
@@ -77,7 +91,8 @@ class Client:
                     for each in answer.assignment.topic_partitions
                     for number in each.partitions
                 }
-                self.owned = self.owned | told if self.clings else told
+                before, self.owned = self.owned, self.owned | told if self.clings else told
+                self.since = {each: self.since[each] if each in before else self.epoch for each in self.owned}
         elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self.owned.clear()
         return code

@@ -145,16 +145,17 @@ class World:
         self.clock = ManualClock(start_ms)
         self.timer = LoopTimer(loop=cast(Any, self.loop), clock=self.clock)
         self.log = log or MemoryLog()
-        given = {"group.initial.rebalance.delay.ms": "1"} | {
+        given = {"group.initial.rebalance.delay.ms": "1", "group.consumer.assignment.interval.ms": "0"} | {
             name.replace("_", "."): str(value) for name, value in settings.items()
         }
+        self.config = DynamicConfig(given)
         self.topics = topics or MemoryTopics()
         self._ids = ids = ids or itertools.count(1)
         self.groups = GroupCoordinator(
             self.log,
             timer=self.timer,
             clock_ms=lambda: self.clock.now_ms,
-            config=DynamicConfig(given),
+            config=self.config,
             topics=self.topics,
             new_id=lambda prefix: f"{prefix}-{next(ids)}",
         )

@@ -31,7 +31,7 @@ def test_the_first_member_gets_everything() -> None:
     world = world_of()
     first = Client(world, "a", "t")
     assert first.join() is ErrorCode.NONE
-    assert (first.epoch, numbers(first), world.state) == (1, [0, 1, 2, 3, 4, 5], "Stable")
+    assert (first.epoch, numbers(first), world.state) == (2, [0, 1, 2, 3, 4, 5], "Stable")
     assert first.last is not None
     assert first.last.heartbeat_interval_ms == 5_000
 
@@ -41,16 +41,16 @@ def test_a_second_member_is_given_partitions_only_when_the_first_has_let_go() ->
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join()
     second.join()
-    assert (second.epoch, numbers(second), world.state) == (2, [], "Reconciling")
+    assert (second.epoch, numbers(second), world.state) == (3, [], "Reconciling")
     first.clings = True
     first.beat()
-    assert first.epoch == 1, "it has not let go"
+    assert first.epoch == 2, "it has not let go"
     second.beat()
     assert numbers(second) == []
     first.clings = False
     first.owned = {partition for partition in first.owned if partition[1] < 3}
     first.beat()
-    assert first.epoch == 2
+    assert first.epoch == 3
     second.beat()
     assert (numbers(first), numbers(second), world.state) == ([0, 1, 2], [3, 4, 5], "Stable")
 
@@ -62,7 +62,7 @@ def test_a_member_that_leaves_leaves_its_partitions_to_the_others() -> None:
     beat_all(first, second)
     assert second.leave() is ErrorCode.NONE
     first.beat()
-    assert (first.epoch, numbers(first)) == (3, [0, 1, 2, 3, 4, 5])
+    assert (first.epoch, numbers(first)) == (4, [0, 1, 2, 3, 4, 5])
     assert second.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -73,7 +73,7 @@ def test_the_last_one_out_leaves_an_empty_group() -> None:
     first.leave()
     assert world.state == "Empty"
     assert first.join() is ErrorCode.NONE
-    assert first.epoch == 3
+    assert first.epoch == 4
 
 
 def test_a_silent_member_is_removed_after_the_session_timeout() -> None:
@@ -108,14 +108,14 @@ def test_an_epoch_from_the_past_or_the_future_is_fenced() -> None:
     world = world_of()
     first = Client(world, "a", "t")
     first.join()
-    for epoch in (2, 99):
+    for epoch in (1, 3, 99):
         assert first.send(member_epoch=epoch).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     first.topics = ("t", "u")
     first.beat(subscribed_topic_names=("t", "u"))
     first.beat(subscribed_topic_names=("t",))
     first.beat()
-    assert first.epoch == 3
-    assert first.send(member_epoch=1).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert first.epoch == 4
+    assert first.send(member_epoch=2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     assert first.beat() is ErrorCode.NONE
 
 
@@ -125,8 +125,8 @@ def test_one_step_behind_is_forgiven_to_who_missed_an_answer() -> None:
     first.join()
     owned = first._owned()
     first.beat(subscribed_topic_names=("t", "u"))
-    again = first.send(member_epoch=1, topic_partitions=owned)
-    assert (again.error_code, again.member_epoch) == (ErrorCode.NONE, 2)
+    again = first.send(member_epoch=2, topic_partitions=owned)
+    assert (again.error_code, again.member_epoch) == (ErrorCode.NONE, 3)
 
 
 def test_a_fenced_member_joins_again_with_nothing() -> None:
@@ -228,7 +228,7 @@ def test_a_change_elsewhere_is_none_here() -> None:
     world.topics.put("unrelated", 9)
     before = world.log.next_offset
     first.beat()
-    assert (first.epoch, world.log.next_offset) == (1, before)
+    assert (first.epoch, world.log.next_offset) == (2, before)
 
 
 def test_heartbeats_without_news_write_nothing() -> None:
@@ -300,7 +300,7 @@ def test_a_restart_of_the_broker_changes_nothing() -> None:
     later = world.restart()
     before = world.groups.consumers.describe("g")
     after = later.groups.consumers.describe("g")
-    assert (after.group_state, after.group_epoch, after.assignment_epoch) == ("Stable", 2, 2)
+    assert (after.group_state, after.group_epoch, after.assignment_epoch) == ("Stable", 3, 3)
     assert before.error_code == ErrorCode.NOT_COORDINATOR
     owned = set(first.owned), set(second.owned)
     for client in (first, second):
@@ -330,7 +330,7 @@ def test_what_cannot_be_stored_has_not_happened() -> None:
     assert second.join() is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert list(group_of(world).members) == ["a"]
     assert first.beat() is ErrorCode.NONE
-    assert (first.epoch, len(first.owned)) == (1, 6)
+    assert (first.epoch, len(first.owned)) == (2, 6)
 
 
 def test_nobody_is_told_before_it_is_stored() -> None:
@@ -351,7 +351,7 @@ def test_nobody_is_told_before_it_is_stored() -> None:
     assert told == []
     log.release()
     world.run()
-    assert [(each.error_code, each.member_epoch) for each in told] == [(ErrorCode.NONE, 1)]
+    assert [(each.error_code, each.member_epoch) for each in told] == [(ErrorCode.NONE, 2)]
 
 
 def test_a_group_is_described_and_listed() -> None:
@@ -360,7 +360,7 @@ def test_a_group_is_described_and_listed() -> None:
     first.join()
     group = world.groups.consumers.describe("g")
     (member,) = group.members
-    assert (group.group_state, group.group_epoch, group.assignor_name) == ("Stable", 1, "uniform")
+    assert (group.group_state, group.group_epoch, group.assignor_name) == ("Stable", 2, "uniform")
     assert (member.member_id, member.instance_id, member.rack_id, member.member_type) == ("a", "i", "r", 1)
     assert [(each.topic_name, each.partitions) for each in member.assignment.topic_partitions] == [
         ("t", (0, 1, 2, 3, 4, 5))

@@ -1,4 +1,4 @@
-"""Many lives of a consumer group: members that come, go, cling, fall silent, lose answers, return under their name;
+"""Many lives of a consumer group: members that come, go, cling, fall silent, lose answers, read other topics, return;
 members of the classic protocol among them, so that the group goes from one protocol to the other and back; topics that
 grow; restarts.
 
@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.consumer.assignment import Assignment
 from ixion.coordinators.group.consumer.demand import Demand
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
@@ -43,14 +44,15 @@ class Groups(RuleBasedStateMachine):
         self.moment = 0
         self.last_at: dict[tuple[str, int], int] = {}  # member id, epoch -> when it was last there
         self.last_with: dict[Partition, dict[str, int]] = {}  # -> member id -> when it last had the partition
-        self.asked: dict[tuple[str, int], int] = {}  # who is to let go of something, at which epoch -> since when
+        self.asked: dict[str, tuple[Assignment, int]] = {}  # who is to let go of what, and since when
         self.last: ConsumerGroup | None = None
         self.group_epoch = 0
         self.had: dict[str, dict[int, set[Partition]]] = {}  # member id -> epoch -> what it had then
 
-    @initialize(partitions=st.integers(1, 7), named=st.booleans())
-    def begin(self, partitions: int, named: bool) -> None:
-        self.world = World(topics=MemoryTopics(t=partitions, u=2))
+    @initialize(partitions=st.integers(1, 7), named=st.booleans(), interval_ms=st.sampled_from([0, 1_000]))
+    def begin(self, partitions: int, named: bool, interval_ms: int) -> None:
+        self.settings: dict[str, Any] = {"group_consumer_assignment_interval_ms": interval_ms}
+        self.world = World(topics=MemoryTopics(t=partitions, u=2), **self.settings)
         self.come([("t",)], None, named)
 
     # What clients do.
@@ -94,13 +96,20 @@ class Groups(RuleBasedStateMachine):
         """It is slow to let go; until it does, nobody else may have what it has."""
         self.pick(place).clings ^= True
 
+    @precondition(lambda self: any(client.topics for client in self.alive))
+    @rule(place=st.integers(0, 5), topics=st.sampled_from([("t",), ("t", "u"), ("u",), ("missing",)]))
+    def one_reads_other_topics(self, place: int, topics: tuple[str, ...]) -> None:
+        by_name = [client for client in self.alive if client.topics]
+        client = by_name[place % len(by_name)]
+        client.topics = topics
+        self.beat(client, subscribed_topic_names=topics)
+
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5))
     def lose_an_answer(self, place: int) -> None:
-        """What the broker said does not arrive; the client says the same again later."""
         client = self.pick(place)
         if client.epoch > 0:
-            client.send(topic_partitions=client._owned(), instance_id=client.fields.get("instance_id"))
+            client.miss_an_answer()
 
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), dies=st.booleans())
@@ -169,7 +178,7 @@ class Groups(RuleBasedStateMachine):
             assert set(codes) == {ErrorCode.NONE}
         elif epoch > member.epoch or any(self.was_with_another(client, each, epoch) for each in partitions):
             assert set(codes) == {ErrorCode.STALE_MEMBER_EPOCH}
-        elif all(self.has_had(client, each, epoch) for each in partitions):
+        elif all(each in client.owned and client.since[each] <= epoch for each in partitions):
             assert set(codes) == {ErrorCode.NONE}, "it has had them all the time"
 
     @precondition(lambda self: self.alive)
@@ -220,7 +229,7 @@ class Groups(RuleBasedStateMachine):
         if one_dies and self.alive:
             self.go(0, True)
         before = known_of(self.group())
-        self.world = self.world.restart()
+        self.world = self.world.restart(**self.settings)
         assert known_of(self.group()) == before
         for client in self.alive:
             client.world = self.world
@@ -306,8 +315,10 @@ class Groups(RuleBasedStateMachine):
         seen, self.asked = self.asked, {}
         for member in group.members.values() if group is not None else ():
             if member.current.revoking and not member.is_classic:
-                key = (member.member_id, member.epoch)
-                since_ms = self.asked[key] = seen.get(key, now_ms)
+                what, since_ms = seen.get(member.member_id, ({}, now_ms))
+                if what != member.current.revoking:
+                    since_ms = now_ms
+                self.asked[member.member_id] = member.current.revoking, since_ms
                 assert now_ms - since_ms <= REBALANCE_MS, f"{member.member_id} clings on"
 
     def group_epochs_never_go_back(self) -> None:
@@ -320,24 +331,21 @@ class Groups(RuleBasedStateMachine):
             assert group.assignment_epoch <= group.epoch
             self.group_epoch = group.epoch
 
-    def beat(self, client: Client) -> None:
+    def beat(self, client: Client, **fields: Any) -> None:
         if client.epoch == 0:
             code = client.join()
             assert code is ErrorCode.NONE or code is ErrorCode.UNRELEASED_INSTANCE_ID, code.name
             self.had.pop(client.member_id, None)
             return
         before = client.epoch
-        code = client.beat(instance_id=client.fields.get("instance_id"))
+        code = client.beat(**{"instance_id": client.fields.get("instance_id"), **fields})
         if code in LOST:
             client.epoch = 0
+            if fields:
+                self.beat(client)  # what it wanted to say, it says when it joins
         else:
             assert code is ErrorCode.NONE
             assert client.epoch >= before
-
-    def has_had(self, client: Client, partition: Partition, epoch: int) -> bool:
-        """As far as we know: it has it now, and had it at every epoch that it was seen at since then."""
-        later = [owned for at, owned in self.had[client.member_id].items() if at >= epoch]
-        return partition in client.owned and all(partition in owned for owned in later)
 
     def was_with_another(self, client: Client, partition: Partition, epoch: int) -> bool:
         left = self.last_at[client.member_id, epoch]

@@ -146,7 +146,7 @@ class Consumers:
 
     def classic_heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> ErrorCode:
         try:
-            return self._classic.heartbeat(group, request)
+            return self._classic.heartbeat(group, request, self._clock_ms())
         except KafkaError as error:
             return error.code
 

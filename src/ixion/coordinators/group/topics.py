@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from ixion.metadata.image import ClusterImage
@@ -26,6 +27,17 @@ class TopicLookup(Protocol):
 
     def names(self) -> Iterable[str]:
         """All that patterns may match: the topics of users, not those of brokers."""
+
+
+def hash_of(topics: TopicLookup, names: Iterable[str]) -> int:
+    """Differs when one of the topics was created, deleted, made anew or has grown; 0 if none of them exists."""
+    found = [topic for name in sorted(names) if (topic := topics.by_name(name)) is not None]
+    if not found:
+        return 0
+    digest = blake2b(digest_size=8)
+    for topic in found:
+        digest.update(topic.topic_id + topic.partitions.to_bytes(4))
+    return int.from_bytes(digest.digest(), signed=True)
 
 
 class ImageTopics:

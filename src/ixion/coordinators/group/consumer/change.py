@@ -55,19 +55,22 @@ class Change:
 
     def bump(self, metadata_hash: int) -> None:
         """Something changed that may ask for another assignment."""
-        self.group.epoch += 1
+        self.set_epoch(self.group.epoch + 1, metadata_hash)
+
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        self.group.epoch = epoch
         self.group.metadata_hash = metadata_hash
         self.records.append(epoch_record(self.group))
 
-    def set_targets(self, targets: dict[str, Assignment]) -> None:
+    def set_targets(self, targets: dict[str, Assignment], assigned_ms: int) -> None:
         """The targets of the present epoch; those that stay as they are need no record."""
         group = self.group
         for member_id, target in targets.items():
             if member_id not in group.targets or group.targets[member_id] != target:
                 group.targets[member_id] = target or NOTHING
                 self.records.append(target_record(group.group_id, member_id, target))
-        group.assignment_epoch = group.epoch
-        self.records.append(assignment_epoch_record(group, self.now_ms))
+        group.assignment_epoch, group.assigned_ms = group.epoch, assigned_ms
+        self.records.append(assignment_epoch_record(group))
 
     def resolve(self, regex: str, topics: frozenset[str], version: int) -> None:
         self.group.regexes[regex] = topics

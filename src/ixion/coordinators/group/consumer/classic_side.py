@@ -110,7 +110,7 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         # Who has joined and is to let go of partitions learns here of which: it must not be sent to join once more.
         is_told_what_to_give = member.current.state is MemberState.UNREVOKED_PARTITIONS
-        if member.epoch < group.epoch and not is_told_what_to_give:
+        if member.epoch < group.assignment_epoch and not is_told_what_to_give:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._deadlines.cancel((group.group_id, member.member_id, "sync"))
         self._watch(group, member)
@@ -122,10 +122,10 @@ class ClassicMembers:
             assignment=encode(to_classic_assignment(member.current.assigned, self._topics), version),
         )
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> ErrorCode:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
         member = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
         self._watch(group, member)
-        if not self._is_to_rejoin(group, member):
+        if not self._is_to_rejoin(group, member, now_ms):
             return ErrorCode.NONE
         self._deadlines.set_if_absent(
             (group.group_id, member.member_id, "join"),
@@ -169,15 +169,21 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         return member
 
-    def _is_to_rejoin(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
-        """Its target is another, or it has partitions to give back, or those it waits for are free by now."""
+    def _is_to_rejoin(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> bool:
+        """It has another target or is to get one, or has partitions to give back, or those it waits for are free."""
         state = member.current.state
-        if member.epoch < group.epoch or state is MemberState.UNREVOKED_PARTITIONS:
+        if member.epoch < group.assignment_epoch or state is MemberState.UNREVOKED_PARTITIONS:
             return True
+        if self._engine.is_target_due(group, now_ms):
+            return True  # joining computes it. (Kafka leaves that to others, of whom there may be none.)
         if state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         target = group.target(member.member_id)
-        return any(group.is_free(topic_id, number) for topic_id, numbers in target.items() for number in numbers)
+        return all(
+            group.is_free_for(member.member_id, topic_id, number)
+            for topic_id, numbers in target.items()
+            for number in numbers
+        )
 
     def _owned(self, subscription: ConsumerProtocolSubscription) -> Assignment:
         """Eager consumers give everything back before they join, and say so by naming nothing."""

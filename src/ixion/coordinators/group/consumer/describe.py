@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ixion.coordinators.group.consumer.assignment import Assignment, pairs
+from ixion.coordinators.group.consumer.assignment import Assignment, pairs, together
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode
@@ -32,8 +32,9 @@ def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str
                 client_id=member.subscription.client_id,
                 client_host=member.subscription.client_host,
                 subscribed_topic_names=tuple(sorted(member.subscription.topics)),
-                subscribed_topic_regex=member.subscription.regex,
-                assignment=_named(member.current.assigned, topics),
+                subscribed_topic_regex=member.subscription.regex or "",
+                # What it is to let go of is its own until it has.
+                assignment=_named(together(member.current.assigned, member.current.revoking), topics),
                 target_assignment=_named(group.target(member.member_id), topics),
                 member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
             )

@@ -3,19 +3,24 @@
     update     a member says something: its subscription, and what it has; it is told where it stands
     remove     a member is gone; the others hear of their new targets with their next heartbeats
 
-Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch. So a group nobody
-hears of costs nothing, and a hundred members that leave in a row cost one computation.
+Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch, and the last ones
+have been in force for group.consumer.assignment.interval.ms. So a group nobody hears of costs nothing, and a hundred
+members that come or leave in a row cost one computation. Whoever joins in between is a member with nothing for now, and
+finds its partitions with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
 
-A computation looks at every member, so a group of n that meets one after the other would cost n² looks. Hence it is
-done at most every n/10 ms: in a group of less than ten at once, in one of 10,000 once a second, which takes a tenth of
-that second. Whoever joins in between is a member with nothing for now, and finds its partitions with its next
-heartbeat. (Kafka computes at most once a second, whatever the size: group.consumer.assignment.interval.ms.)
+       0 ms   a joins      epoch 2, targets of epoch 2     a has everything
+     300 ms   b joins      epoch 3, targets of epoch 2     b has nothing yet: the last targets are too young
+    5000 ms   a beats      epoch 3, targets of epoch 3     a is to let go of half
+
+A computation looks at every member, so a group of n that meets one after the other would cost n² looks. Hence targets
+are in force for n/10 ms at least, even if the interval is shorter: with 100,000 members for ten seconds, of which the
+computation takes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
+from functools import partial
 from typing import Final
 
 from ixion.coordinators.group.consumer.assignment import Assignment
@@ -27,7 +32,7 @@ from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.pattern import Pattern
 from ixion.coordinators.group.consumer.reconcile import reconcile
-from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.group.topics import TopicLookup, hash_of
 
 MEMBERS_PER_MS: Final = 10  # of the time between two computations
 
@@ -45,18 +50,16 @@ class Engine:
     def update(
         self, change: Change, member: ConsumerMember, subscription: Subscription, owned: Assignment | None
     ) -> None:
-        group = change.group
-        before = member.subscription
-        is_known = group.members.get(member.member_id) is member
-        changed = not is_known or before.topics != subscription.topics or before.regex != subscription.regex
-        if not is_known or before != subscription:
+        group, before = change.group, member.subscription
+        if before != subscription or group.members.get(member.member_id) is not member:
             change.subscribe(member, subscription)
-        self._look_at_topics(change, changed, (before.regex, subscription.regex))
-        if group.epoch > group.assignment_epoch and (member.is_classic or _is_due(group, change.now_ms)):
-            change.set_targets(self._targets(group))
-            group.assigned_ms = change.now_ms
-        target = group.target(member.member_id)
-        change.move(member, reconcile(member.current, target, group.assignment_epoch, owned, group.is_free))
+        reads_other = before.topics != subscription.topics or before.regex != subscription.regex
+        if reads_other or group.seen_version != self._topics.version:
+            self._look_at_topics(change, before, subscription)
+        if self.is_target_due(group, change.now_ms):
+            change.set_targets(self._targets(group), change.now_ms)
+        if reads_other or not member.current.is_reconciled_to(group.assignment_epoch):
+            self._follow(change, member, owned)
 
     def remove(self, change: Change, members: Iterable[ConsumerMember]) -> None:
         touched = []
@@ -64,32 +67,65 @@ class Engine:
             touched.append(member.subscription.regex)
             change.remove(member)
         self._resolve_patterns(change, touched)
-        change.bump(self._hash(change.group))
+        change.bump(hash_of(self._topics, change.group.subscribed()))
 
-    def _look_at_topics(self, change: Change, changed: bool, touched: Iterable[str | None]) -> None:
-        """A new epoch, if the subscriptions changed (the patterns `touched` among them) or the topics did."""
+    def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """There are changes that the last targets do not know of, and these have been in force for long enough.
+
+        A clock that was set back does not make anybody wait. (With Kafka it does.)
+        """
+        if group.epoch <= group.assignment_epoch:
+            return False
+        interval_ms = self._limits.assignment_interval_ms(group.group_id)
+        return not 0 <= now_ms - group.assigned_ms < max(interval_ms, len(group.members) // MEMBERS_PER_MS)
+
+    def _follow(self, change: Change, member: ConsumerMember, owned: Assignment | None) -> None:
         group = change.group
-        if not changed and group.seen_version == self._topics.version:
-            return
-        self._resolve_patterns(change, touched)
+        names = group.topics_of(member)
+
+        def reads(topic_id: bytes) -> bool:
+            topic = self._topics.by_id(topic_id)
+            return topic is not None and topic.name in names
+
+        current = reconcile(
+            member.current,
+            group.target(member.member_id),
+            group.assignment_epoch,
+            owned,
+            reads=reads,
+            is_free=partial(group.is_free_for, member.member_id),
+        )
+        change.move(member, current)
+
+    def _look_at_topics(self, change: Change, before: Subscription, now: Subscription) -> None:
+        """A new epoch, if it may ask for another assignment what the member reads now, or what the topics are now."""
+        group = change.group
+        is_resolved = not now.regex or now.regex in group.regexes
+        match_others = self._resolve_patterns(change, (before.regex, now.regex))
         group.seen_version = self._topics.version
-        now = self._hash(group)
-        if changed or now != group.metadata_hash:
-            change.bump(now)
+        seen = hash_of(self._topics, group.subscribed())
+        reads_other = before.topics != now.topics or (before.regex != now.regex and is_resolved)
+        if reads_other or match_others or seen != group.metadata_hash:
+            change.bump(seen)
 
-    def _resolve_patterns(self, change: Change, touched: Iterable[str | None]) -> None:
-        """Of the patterns `touched`, or of all if the topics have changed, which topics do they match now?"""
-        group = change.group
+    def _resolve_patterns(self, change: Change, touched: Iterable[str | None]) -> bool:
+        """Of the patterns `touched`, or of all if the topics have changed, which topics do they match now?
+
+        True if that is others than before for one of them; a new one has matched none.
+        """
+        group, match_others = change.group, False
         anew = group.seen_version != self._topics.version
         for regex in dict.fromkeys((*group.regexes, *group.demand.regexes) if anew else touched):
             if regex and regex in group.demand.regexes:
                 if anew or regex not in group.regexes:
                     matches = self._pattern(regex).matches
                     found = frozenset(name for name in self._topics.names() if matches(name))
+                    match_others |= group.regexes.get(regex, frozenset()) != found
                     if group.regexes.get(regex) != found:
                         change.resolve(regex, found, self._topics.version)
             elif regex and regex in group.regexes:
                 change.forget_regex(regex)
+        return match_others
 
     def _pattern(self, regex: str) -> Pattern:
         known = self._patterns.get(regex)
@@ -98,15 +134,6 @@ class Engine:
                 self._patterns.clear()
             known = self._patterns[regex] = Pattern(regex)
         return known
-
-    def _hash(self, group: ConsumerGroup) -> int:
-        """Differs when a subscribed topic was created, deleted, made anew or has grown."""
-        digest = blake2b(digest_size=8)
-        for name in sorted(group.subscribed()):
-            topic = self._topics.by_name(name)
-            if topic is not None:
-                digest.update(topic.topic_id + topic.partitions.to_bytes(4))
-        return int.from_bytes(digest.digest(), signed=True)
 
     def _targets(self, group: ConsumerGroup) -> dict[str, Assignment]:
         partitions: dict[bytes, int] = {}
@@ -126,7 +153,3 @@ class Engine:
         }
         assign = ASSIGNORS[group.demand.assignor(self._limits.assignors)]
         return assign(Spec(readers=readers, partitions=partitions))
-
-
-def _is_due(group: ConsumerGroup, now_ms: int) -> bool:
-    return group.assigned_ms is None or now_ms - group.assigned_ms >= len(group.members) // MEMBERS_PER_MS

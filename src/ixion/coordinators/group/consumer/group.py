@@ -17,18 +17,16 @@ from ixion.coordinators.group.consumer.states import ConsumerGroupState
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = 1  # a member's epoch is 0 when it joins, so the first that it is told of must be more
         self.assignment_epoch = 0
-        self.metadata_hash = 0  # of the topics that the targets are about
+        self.assigned_ms = 0  # when the targets were computed; 0: never, or nobody knows
+        self.metadata_hash = 0  # of the topics that the epoch is about
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Assignment] = {}
         self.regexes: dict[str, frozenset[str]] = {}  # the topics that match
         self.seen_version = -1  # of the cluster's topics, at the last look
         self.demand = Demand()
-        self.assigned_ms: int | None = (
-            None  # when the targets were computed; None: not since the group was made or read
-        )
         self.dead = False
         self._owners: dict[tuple[bytes, int], str] = {}
 
@@ -73,11 +71,9 @@ class ConsumerGroup:
         member.current = current
         self._claim(member)
 
-    def is_free(self, topic_id: bytes, partition: int) -> bool:
-        return (topic_id, partition) not in self._owners
-
-    def owner(self, topic_id: bytes, partition: int) -> str | None:
-        return self._owners.get((topic_id, partition))
+    def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
+        """Nobody else has it."""
+        return self._owners.get((topic_id, partition), member_id) == member_id
 
     def target(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, NOTHING)

@@ -2,7 +2,7 @@
 
 A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other is a sign of
 life, and may bring a new subscription or the partitions that the member has. The answer brings the member's epoch, and
-its partitions when they changed, when it reports others, or when it told everything about itself.
+its partitions when they changed or when it told everything about itself, as clients do when an answer did not come.
 
 A member is removed when it is silent for the session timeout, or when it does not let go of partitions within its
 rebalance timeout.
@@ -23,7 +23,6 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.pattern_syntax import PatternError
-from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import (
     JOIN,
@@ -85,7 +84,7 @@ class ConsumerHeartbeats:
         member = self._member(change, request, owned)
         before = member.current
         self._engine.update(change, member, _updated(member.subscription, request, caller), owned)
-        if member.epoch != before.epoch:  # it has let go of what it was asked for; what it is asked for now is new
+        if member.current.revoking != before.revoking:  # what it is asked for now is new, and it has its time for it
             self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
         self._watch(group, member)
         tells_all = request.member_epoch == JOIN or (
@@ -94,15 +93,13 @@ class ConsumerHeartbeats:
             and owned is not None
         )
         assigned = member.current.assigned
-        # Its partitions as it reports them differ when an answer of ours was lost: it is told again.
-        news = assigned != before.assigned or (owned is not None and owned != assigned)
         return ConsumerGroupHeartbeatResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._limits.heartbeat_interval_ms(group.group_id),
-            assignment=_told(assigned) if tells_all or news else None,
+            assignment=_told(assigned) if tells_all or assigned != before.assigned else None,
         )
 
     def leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -162,13 +159,8 @@ class ConsumerHeartbeats:
                 )
             self.forget(group, static.member_id)
             return change.replace(static, member_id)
-        if known is None:
-            return ConsumerMember(member_id=member_id)
-        if known.current.previous_epoch != JOIN:
-            # It has been a member and starts anew: by joining it says that it has nothing. (Kafka keeps such a member
-            # out until its session ends.) Had our answer to its first join been lost, it would be given it again.
-            change.move(known, Current())
-        return known
+        # Who is one already, and joins, has lost what it was told and has nothing: it is told again.
+        return known or ConsumerMember(member_id=member_id)
 
     def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         group_id, member_id = group.group_id, member.member_id

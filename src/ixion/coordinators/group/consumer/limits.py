@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
-from ixion.config.group import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
-from ixion.config.setting import Setting
+from ixion.config.group import ASSIGNMENT_INTERVAL, BEHIND_GROUP, HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 
 GroupConfig = Callable[[str], Mapping[str, str]]  # what is set for a group, by its id
 
@@ -42,26 +41,18 @@ class Limits:
         return self.policy in ("downgrade", "bidirectional")
 
     def session_timeout_ms(self, group_id: str) -> int:
-        return self._own(
-            group_id,
-            SESSION_TIMEOUT,
-            settings.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-            settings.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-            settings.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-        )
+        return self._own(group_id, SESSION_TIMEOUT)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        return self._own(
-            group_id,
-            HEARTBEAT_INTERVAL,
-            settings.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-            settings.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-            settings.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-        )
+        return self._own(group_id, HEARTBEAT_INTERVAL)
 
-    def _own(self, group_id: str, name: str, default: Setting[int], least: Setting[int], most: Setting[int]) -> int:
+    def assignment_interval_ms(self, group_id: str) -> int:
+        """How long a target is in force at least."""
+        return self._own(group_id, ASSIGNMENT_INTERVAL)
+
+    def _own(self, group_id: str, name: str) -> int:
+        """What is set for the group, within limits that may have become narrower since; else what is set for all."""
         config = self._config.current
+        default, least, most = BEHIND_GROUP[name]
         given = self._of_group(group_id).get(name)
-        if given is None:
-            return config[default]
-        return min(max(int(given), config[least]), config[most])
+        return config[default] if given is None else min(max(int(given), config[least]), config[most])

@@ -17,7 +17,7 @@ from ixion.coordinators.group.consumer.classic_side import NEWEST_VERSION, read_
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
-from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.group.topics import TopicLookup, hash_of
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.storage import decode, encode, prefix
 from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
@@ -26,11 +26,10 @@ from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
 def to_consumer_group(classic: ClassicGroup, topics: TopicLookup, now_ms: int) -> Change:
     """KafkaError if a member's subscription cannot be read; the classic group is left as it is.
 
-    The change is to be followed by the join that asked for it, which makes the first epoch of the new group.
+    The first epoch is the last generation. The targets are those of the leader; the group may replace them at once.
     """
     group = ConsumerGroup(classic.group_id)
     change = Change(group, now_ms)
-    group.epoch = classic.generation
     members = []
     for each in classic.members.values():
         subscription = read_subscription(each.protocols[0][1])
@@ -52,7 +51,8 @@ def to_consumer_group(classic: ClassicGroup, topics: TopicLookup, now_ms: int) -
     for member, current in members:
         change.subscribe(member, member.subscription)
         change.move(member, current)
-    change.set_targets({member.member_id: current.assigned for member, current in members})
+    change.set_epoch(classic.generation, hash_of(topics, group.subscribed()))
+    change.set_targets({member.member_id: current.assigned for member, current in members}, assigned_ms=0)
     return change
 
 

@@ -7,6 +7,9 @@ Three rules keep a partition from having two readers:
 2. A partition is given to a member only when nobody has it.
 3. What it may keep it keeps, all the way.
 
+The target may be older than the member's subscription: of topics that it does not read any more it is given nothing,
+and has nothing to keep.
+
 Member at epoch 5 with {0, 1, 2}, target of epoch 6 {1, 3}, partition 3 still with another member:
 
     heartbeat 1              epoch 5  has {1}      is to let go of {0, 2}   UNREVOKED_PARTITIONS
@@ -62,7 +65,8 @@ class Current:
     def moved(self, epoch: int, state: MemberState, assigned: Assignment, revoking: Assignment = NOTHING) -> Current:
         previous = self.previous_epoch if epoch == self.epoch else self.epoch
         moved = Current(epoch=epoch, previous_epoch=previous, state=state, assigned=assigned, revoking=revoking)
-        since = {held: given for held in moved.held() if (given := self.held_since(*held)) not in (None, epoch)}
+        stays = replace(moved, assigned=overlap(assigned, self.assigned))  # what it let go of and gets back is new
+        since = {held: given for held in stays.held() if (given := self.held_since(*held)) not in (None, epoch)}
         return replace(moved, since=since)
 
 
@@ -71,20 +75,23 @@ def reconcile(
     target: Assignment,
     target_epoch: int,
     owned: Assignment | None,
+    *,
+    reads: Callable[[bytes], bool],
     is_free: Callable[[bytes, int], bool],
 ) -> Current:
-    """`owned` is what the member says it has; None if it did not say, which is taken as all it ever had."""
-    if current.is_reconciled_to(target_epoch):
-        return current
-    epoch = current.epoch
-    if current.state is MemberState.UNREVOKED_PARTITIONS:
-        if _still_has(owned, current.revoking):
-            return current
-        epoch += 1  # what it was asked for it has given; the rest of the way is measured from there
+    """`owned` is what the member says it has; None if it did not say, which is taken as all it ever had.
+
+    `reads` tells of a topic whether the member has subscribed to it, `is_free` of a partition whether no other has it.
+    """
+    if current.state is MemberState.UNREVOKED_PARTITIONS and _still_has(owned, current.revoking):
+        keeps = _only(current.assigned, reads)
+        revoking = together(current.revoking, without(current.assigned, keeps))
+        return current.moved(current.epoch, MemberState.UNREVOKED_PARTITIONS, keeps, revoking)
+    target = _only(target, reads)
     keeps = overlap(current.assigned, target)
     revoking = without(current.assigned, keeps)
     if revoking and _still_has(owned, revoking):
-        return current.moved(epoch, MemberState.UNREVOKED_PARTITIONS, keeps, revoking)
+        return current.moved(current.epoch, MemberState.UNREVOKED_PARTITIONS, keeps, revoking)
     wants = without(target, keeps)
     ready = {
         topic: free
@@ -94,6 +101,10 @@ def reconcile(
     waits = ready != wants
     state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
     return current.moved(target_epoch, state, together(keeps, ready))
+
+
+def _only(assignment: Assignment, reads: Callable[[bytes], bool]) -> Assignment:
+    return {topic: partitions for topic, partitions in assignment.items() if reads(topic)}
 
 
 def _still_has(owned: Assignment | None, asked: Assignment) -> bool:

@@ -40,9 +40,9 @@ def epoch_record(group: ConsumerGroup) -> Entry:
     return _epoch_key(group.group_id), encode(value, 0)
 
 
-def assignment_epoch_record(group: ConsumerGroup, now_ms: int) -> Entry:
+def assignment_epoch_record(group: ConsumerGroup) -> Entry:
     value = ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=group.assignment_epoch, assignment_timestamp=now_ms
+        assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assigned_ms
     )
     return _assignment_epoch_key(group.group_id), encode(value, 0)
 

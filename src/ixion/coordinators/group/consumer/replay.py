@@ -59,6 +59,7 @@ def _assignment_epoch(
     read: stored.ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     group.assignment_epoch = -1 if read is None else read.assignment_epoch
+    group.assigned_ms = 0 if read is None else read.assignment_timestamp
 
 
 def _subscription(
