@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ixion.coordinators.group.consumer.demand import Demand, bytes_of
+from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
 from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.member import Subscription
 from ixion.coordinators.group.journal import PIECE_BYTES
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
@@ -100,7 +101,7 @@ def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_ch
     client = Client(world, "a", *names)
     assert client.join() is ErrorCode.UNKNOWN_SERVER_ERROR
     assert client.last is not None
-    assert client.last.error_message == "A subscription of 1020000 bytes; the log takes records of 1000000."
+    assert client.last.error_message == "A subscription of 1020026 bytes; the log takes records of 1000000."
     assert (world.log.next_offset, world.groups.admin.list((), ())[1]) == (0, ())
     client.topics = names[:9_000]
     assert client.join() is ErrorCode.NONE
@@ -109,33 +110,79 @@ def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_ch
     assert (world.log.next_offset, len(group_of(world).members["a"].subscription.topics)) == (before, 9_000)
 
 
+def held(world: World) -> int:
+    return world.groups.rebalance.memory.held_bytes
+
+
 def test_what_consumer_groups_hold_is_bounded() -> None:
     world = World(topics=MemoryTopics(t=1))
-    memory = world.groups.rebalance.memory
-    memory.most_bytes = 5_000
     clients = [Client(world, f"m{number}", f"{number:0>900}") for number in range(8)]
-    codes = [client.join() for client in clients]
-    assert codes == [ErrorCode.NONE] * 5 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
-    assert memory.held_bytes == 5_000
+    clients[0].join()
+    with_one = held(world)
+    clients[1].join()
+    one_more = held(world) - with_one
+    assert one_more > 900 + BYTES_PER_MEMBER
+    world.groups.rebalance.memory.most_bytes = full = with_one + 4 * one_more
+    codes = [client.join() for client in clients[2:]]
+    assert codes == [ErrorCode.NONE] * 3 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert (held(world), len(group_of(world).members)) == (full, 5)
     assert clients[0].beat(subscribed_topic_names=("x" * 900,)) is ErrorCode.NONE, "no more than before"
     assert clients[0].beat(subscribed_topic_names=("x" * 901,)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert clients[0].beat() is ErrorCode.NONE, "it goes on as it was"
     clients[1].leave()
     assert clients[5].join() is ErrorCode.NONE
     again = world.restart()
-    assert again.groups.rebalance.memory.held_bytes == 5_000
+    assert held(again) == full
     again.advance(46_000)
-    assert again.groups.rebalance.memory.held_bytes == 0, "their sessions have ended"
+    assert held(again) == with_one - one_more, "their sessions have ended; there is still a group"
+
+
+@pytest.mark.parametrize("field", ["instance_id", "rack_id", "subscribed_topic_regex"])
+def test_whatever_a_member_says_counts_and_must_fit_into_a_record(field: str) -> None:
+    world = World(topics=MemoryTopics(t=1), message_max_bytes=MB)
+    client = Client(world, "a", "t")
+    client.join()
+    before = held(world)
+    said: dict[str, Any] = {field: "x" * 800}
+    if field == "instance_id":
+        client = Client(world, "b", "t")
+        assert client.join(**said) is ErrorCode.NONE
+    else:
+        assert client.beat(**said) is ErrorCode.NONE
+    assert held(world) - before > 800
+    world.groups.rebalance.memory.most_bytes = held(world)
+    said = {field: "x" * 801}
+    assert Client(world, "c", "t").join(**said) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    said = {field: "y" * MB}
+    if field != "subscribed_topic_regex":  # no expression may be that long
+        assert Client(world, "c", "t").join(**said) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_names_count_by_what_they_take_whatever_they_are_made_of() -> None:
+    narrow, wide = Subscription(topics=frozenset(["x" * 1_000])), Subscription(topics=frozenset(["🙂" * 1_000]))
+    assert bytes_of("m", wide) - bytes_of("m", narrow) > 2_900
+    assert bytes_of("m" * 1_000, narrow) - bytes_of("m", narrow) == 999
+
+
+def test_groups_that_nobody_is_in_count_until_they_are_removed() -> None:
+    world = World(topics=MemoryTopics(t=1))
+    client = Client(world, "a", "t")
+    client.join()
+    client.leave()
+    assert held(world) >= BYTES_PER_GROUP
+    world.groups.expire_offsets()
+    assert (held(world), world.groups.admin.list((), ())[1]) == (0, ())
 
 
 def test_what_classic_members_of_a_consumer_group_offer_counts_too() -> None:
     world = World(topics=MemoryTopics(t=1), message_max_bytes=MB)
     Client(world, "a", "t").join()
-    held = world.groups.rebalance.memory.held_bytes
+    before = held(world)
     refused = world.join(client="old", version=3, protocols={"range": subscription("t"), "more": bytes(MB)})
     assert refused.code is ErrorCode.UNKNOWN_SERVER_ERROR
     taken = world.join(client="old", version=3, protocols={"range": subscription("t"), "more": bytes(MB // 2)})
     assert taken.code is ErrorCode.NONE
-    assert world.groups.rebalance.memory.held_bytes - held > MB // 2
+    assert held(world) - before > MB // 2
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -149,7 +196,7 @@ def test_a_deleted_group_holds_nothing(leaves: bool) -> None:
         world.advance(46_000)
     done: list[ErrorCode] = []
     world.groups.admin.delete(GROUP, done.append)
-    assert (done, world.groups.rebalance.memory.held_bytes) == ([ErrorCode.NONE], 0)
+    assert (done, held(world)) == ([ErrorCode.NONE], 0)
 
 
 def test_demand_is_what_the_members_want() -> None:
@@ -162,5 +209,6 @@ def test_demand_is_what_the_members_want() -> None:
     assert demand.assignor(("uniform", "range")) == "range"
     by_pattern.leave()
     assert (demand.regexes, demand.assignor(("uniform", "range"))) == ({}, "uniform")
-    assert demand.held_bytes == sum(bytes_of(each.subscription) for each in group_of(world).members.values()) == 202
+    (last,) = group_of(world).members.values()
+    assert demand.held_bytes == bytes_of("a", last.subscription)
     assert Demand().assignor(("range", "uniform")) == "range"

@@ -300,7 +300,7 @@ class Groups(RuleBasedStateMachine):
         if isinstance(group, ConsumerGroup):
             fresh = Demand()
             for member in group.members.values():
-                fresh.add(member.subscription)
+                fresh.add(member.member_id, member.subscription)
             for name in Demand.__slots__:
                 assert getattr(group.demand, name) == getattr(fresh, name), name
 

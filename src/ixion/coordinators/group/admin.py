@@ -9,6 +9,7 @@ from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, STABLE
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
+from ixion.coordinators.group.consumers import Consumers
 from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import StoredOffsets
@@ -21,9 +22,10 @@ CONSUMER_TYPE = "consumer"
 
 
 class Admin:
-    def __init__(self, shards: Shards, rebalance: Rebalance, offsets: StoredOffsets) -> None:
+    def __init__(self, shards: Shards, rebalance: Rebalance, consumers: Consumers, offsets: StoredOffsets) -> None:
         self._shards = shards
         self._rebalance = rebalance
+        self._consumers = consumers
         self._offsets = offsets
 
     def list(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, tuple[ListedGroup, ...]]:
@@ -71,7 +73,7 @@ class Admin:
     def _end(self, group: Group) -> None:
         """Whoever still holds on to the group object learns that it is over."""
         if isinstance(group, ConsumerGroup):
-            group.dead = True
+            self._consumers.unload(group)
         elif group.state is not DEAD:
             self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

@@ -268,7 +268,7 @@ class Consumers:
             del shard.groups[group.group_id]
 
     def _note(self, group: ConsumerGroup) -> None:
-        self._memory.hold(group.group_id, group.demand.held_bytes)
+        self._memory.hold(group.group_id, group.held_bytes)
 
     def _save(self, change: Change) -> None:
         shard = self._shards.find(change.group.group_id)

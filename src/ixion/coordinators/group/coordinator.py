@@ -85,7 +85,7 @@ class GroupCoordinator:
         )
         self.commits = Commits(self.shards, self._journal, self.rebalance, config, topics, clock_ms)
         self.offsets = StoredOffsets(self.shards, self._journal)
-        self.admin = Admin(self.shards, self.rebalance, self.offsets)
+        self.admin = Admin(self.shards, self.rebalance, self.consumers, self.offsets)
         self._cleanup: TimerTask | None = None
 
     @property

@@ -4,7 +4,8 @@ Whoever can reach the broker can make it remember: what members offer or subscri
 and ids that were given out and nobody came back with. One classic group is bound by `rules.has_memory_for`, one member
 of a consumer group by the size of a record; all groups together are bound here:
 
-    offers    256 MiB, a protocol or a topic counting its name, its metadata and 100 bytes for being there
+    offers    256 MiB, a protocol counting its name, its metadata and 100 bytes for being there, a consumer group
+              and its members all that they take (see `consumer.demand`)
     ids       100,000, of some 800 bytes each
 
 Beyond that new members are sent away with COORDINATOR_NOT_AVAILABLE, on which clients try again: sessions end, ids

@@ -78,7 +78,7 @@ class ClassicMembers:
             rebalance_timeout_ms=request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms,
             classic=ClassicSide(session_timeout_ms=request.session_timeout_ms, protocols=protocols),
         )
-        self._room.check(group.members.get(request.member_id), wanted)
+        self._room.check(group, request.member_id, wanted)
         member = self._member(change, request)
         if wanted.rack_id is None:
             wanted = replace(wanted, rack_id=member.subscription.rack_id)

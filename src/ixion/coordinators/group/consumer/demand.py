@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from sys import getsizeof
 from typing import Final
 
 from ixion.coordinators.group.classic.member import size_of
 from ixion.coordinators.group.consumer.member import Subscription
 
-BYTES_PER_TOPIC: Final = 100  # what a name takes in memory besides its letters
+# What takes memory besides texts, as measured: a text has its places in tables, a member is an object of several parts
+# with timers, a target and a state, a group is tables.
+BYTES_PER_TEXT: Final = 50
+BYTES_PER_MEMBER: Final = 1_250
+BYTES_PER_GROUP: Final = 2_500
 
 
 class Demand:
@@ -25,18 +30,18 @@ class Demand:
         self.classic_members = 0
         self.held_bytes = 0
 
-    def add(self, subscription: Subscription) -> None:
-        self._count(subscription, 1)
+    def add(self, member_id: str, subscription: Subscription) -> None:
+        self._count(member_id, subscription, 1)
 
-    def remove(self, subscription: Subscription) -> None:
-        self._count(subscription, -1)
+    def remove(self, member_id: str, subscription: Subscription) -> None:
+        self._count(member_id, subscription, -1)
 
     def assignor(self, offered: Sequence[str]) -> str:
         """Of those offered, the one that most members name; the first if nobody names one."""
         named = [(count, name) for name, count in self._assignors.items() if name in offered]
         return max(named, key=lambda each: each[0])[1] if named else offered[0]
 
-    def _count(self, subscription: Subscription, step: int) -> None:
+    def _count(self, member_id: str, subscription: Subscription, step: int) -> None:
         for name in subscription.topics:
             _step(self.topics, name, step)
         if subscription.regex:
@@ -44,14 +49,14 @@ class Demand:
         if subscription.assignor:
             _step(self._assignors, subscription.assignor, step)
         self.classic_members += step * (subscription.classic is not None)
-        self.held_bytes += step * bytes_of(subscription)
+        self.held_bytes += step * bytes_of(member_id, subscription)
 
 
-def bytes_of(subscription: Subscription) -> int:
-    """About what a member's subscription takes in memory; its record is smaller."""
-    topics = sum(len(name) + BYTES_PER_TOPIC for name in subscription.topics)
+def bytes_of(member_id: str, subscription: Subscription) -> int:
+    """About what a member takes in memory; its record is smaller."""
+    texts = sum(getsizeof(text) + BYTES_PER_TEXT for text in subscription.texts())
     classic = 0 if subscription.classic is None else size_of(subscription.classic.protocols)
-    return topics + len(subscription.regex or "") + classic
+    return BYTES_PER_MEMBER + getsizeof(member_id) + texts + classic
 
 
 def _step(counts: Counter[str], name: str, step: int) -> None:

@@ -7,8 +7,10 @@ the targets were computed. A member's *epoch* is the assignment epoch that it ha
 
 from __future__ import annotations
 
+from sys import getsizeof
+
 from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
-from ixion.coordinators.group.consumer.demand import Demand
+from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, Demand
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
@@ -42,12 +44,17 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
+    @property
+    def held_bytes(self) -> int:
+        """About what it takes in memory."""
+        return BYTES_PER_GROUP + getsizeof(self.group_id) + self.demand.held_bytes
+
     def put(self, member: ConsumerMember, subscription: Subscription) -> None:
         """Add the member, or change what it wants; done here only, so that `demand` is right."""
         known = self.members.get(member.member_id)
         if known is not None:
-            self.demand.remove(known.subscription)
-        self.demand.add(subscription)
+            self.demand.remove(member.member_id, known.subscription)
+        self.demand.add(member.member_id, subscription)
         member.subscription = subscription
         self.members[member.member_id] = member
         instance_id = subscription.instance_id
@@ -60,7 +67,7 @@ class ConsumerGroup:
         self.targets.pop(member_id, None)
         if member is not None:
             self._release(member)
-            self.demand.remove(member.subscription)
+            self.demand.remove(member_id, member.subscription)
             instance_id = member.subscription.instance_id
             if instance_id is not None and self.static_members.get(instance_id) == member_id:
                 del self.static_members[instance_id]

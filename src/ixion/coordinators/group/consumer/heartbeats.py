@@ -78,12 +78,14 @@ class ConsumerHeartbeats:
                 self._engine.check_pattern(request.subscribed_topic_regex)
             except PatternError as error:
                 raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
-        if request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None:
-            known = group.members.get(request.member_id)
-            self._room.check(known, _updated(Subscription() if known is None else known.subscription, request, caller))
+        known = group.members.get(request.member_id)
+        wanted = _updated(Subscription() if known is None else known.subscription, request, caller)
+        self._room.check(group, request.member_id, wanted)
         member = self._member(change, request, owned)
+        if member is not known:  # what the returning instance does not mention is as it was
+            wanted = _updated(member.subscription, request, caller)
         before = member.current
-        self._engine.update(change, member, _updated(member.subscription, request, caller), owned)
+        self._engine.update(change, member, wanted, owned)
         if member.current.revoking != before.revoking:  # what it is asked for now is new, and it has its time for it
             self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
         self._watch(group, member)

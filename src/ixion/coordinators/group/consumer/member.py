@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ixion.coordinators.group.consumer.reconcile import Current
@@ -28,6 +29,13 @@ class Subscription:
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicSide | None = None
+
+    def texts(self) -> Iterator[str]:
+        """Everything in it that is as long as the member likes, but for what it offers as a classic one."""
+        yield from self.topics
+        for text in (self.instance_id, self.rack_id, self.client_id, self.client_host, self.regex, self.assignor):
+            if text:
+                yield text
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,10 +11,11 @@ from typing import Final
 
 from ixion.coordinators.group.classic.memory import Memory
 from ixion.coordinators.group.consumer.demand import bytes_of
-from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.member import Subscription
 from ixion.model.errors import ErrorCode, KafkaError
 
-BESIDES: Final = 2_000  # bytes of a record besides the subscription: ids, hosts, lengths
+BESIDES: Final = 1_000  # bytes of a record, alone in a batch, besides the texts in it
 
 
 class Room:
@@ -23,20 +24,23 @@ class Room:
         self._memory = memory
         self._most_bytes = most_bytes
 
-    def check(self, known: ConsumerMember | None, wanted: Subscription) -> None:
+    def check(self, group: ConsumerGroup, member_id: str, wanted: Subscription) -> None:
         """KafkaError if not."""
-        size, most = stored_bytes(wanted), self._most_bytes()
+        known = group.members.get(member_id)
+        if known is not None and known.subscription == wanted:
+            return
+        size, most = stored_bytes(group.group_id, member_id, wanted), self._most_bytes()
         if size + BESIDES > most:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"A subscription of {size} bytes; the log takes records of {most}."
             )
-        more = bytes_of(wanted) - (0 if known is None else bytes_of(known.subscription))
+        more = bytes_of(member_id, wanted) - (0 if known is None else bytes_of(member_id, known.subscription))
         if more > 0 and not self._memory.has_bytes_for(more):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The groups of this broker hold all that they may.")
 
 
-def stored_bytes(subscription: Subscription) -> int:
+def stored_bytes(group_id: str, member_id: str, subscription: Subscription) -> int:
     """In a record."""
-    names = sum(len(name.encode()) + 2 for name in subscription.topics)
+    texts = sum(len(text.encode()) + 2 for text in (group_id, member_id, *subscription.texts()))
     protocols = () if subscription.classic is None else subscription.classic.protocols
-    return names + len((subscription.regex or "").encode()) + sum(len(name) + len(data) + 8 for name, data in protocols)
+    return texts + sum(len(name) + len(data) + 8 for name, data in protocols)
