@@ -37,7 +37,7 @@ BETWEEN_S = (0.5, 4.0)
 BROKER_SLEEPS_S = (1.2, 2.5)  # the clients' socket.timeout.ms is 1000
 REPLACED_WITHIN_S = 5.0  # transaction.timeout.ms, after which the sleeper's transaction ends by itself
 LIVES_ON_S = 1.5  # a client that was replaced
-CATCH_UP_S = 600.0  # copiers that still copy after that are too slow to be judged
+CATCH_UP_S = 600.0
 SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     # A group is complete again soon, or copiers would spend their time between two disturbances with joining.
@@ -64,7 +64,7 @@ class Soak:
 
     def run(self) -> list[Anomaly]:
         try:
-            admin = AdminClient({"bootstrap.servers": self.bootstrap})
+            admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
             for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (TOPIC, COPY)]).values():
                 future.result(30)
             for number in range(2):
@@ -142,11 +142,14 @@ class Soak:
         """
         self._end("writer", pause_s=1)
         time.sleep(7)  # longer than transaction.timeout.ms
-        until = time.monotonic() + CATCH_UP_S
+        begun = time.monotonic()
         before, copied = -1, self._copied()
-        while copied != before and time.monotonic() < until:
+        while copied != before:
+            if time.monotonic() - begun > CATCH_UP_S:
+                raise RuntimeError(f"copiers still copy after {CATCH_UP_S:.0f} s; they are too slow to be judged")
             time.sleep(4)
             before, copied = copied, self._copied()
+        print(f"copiers caught up within {time.monotonic() - begun:.0f} s")
         self._end("copier")
         time.sleep(7)
         for topic in (TOPIC, COPY):
