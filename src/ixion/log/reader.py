@@ -15,7 +15,7 @@ and given back each time.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, cast
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.handle import FileSlice
@@ -25,6 +25,7 @@ from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
 
 AT_ONCE: Final = 64 << 10  # bytes; fewer are not worth a second look
+ALL_AT_ONCE: Final = 2**62
 
 
 class Isolation(IntEnum):
@@ -33,13 +34,15 @@ class Isolation(IntEnum):
     COMMITTED = 2
 
 
-class FetchData:
-    """The answer to a read. `segment_base` and `position` say where `offset` was looked for; -1 if nowhere."""
+class FetchSlice:
+    """The answer to a read, whose bytes may still be in the file.
 
-    __slots__ = ("aborted", "offset", "position", "records", "segment_base")
+    `segment_base` and `position` say where they begin; -1 if there are none.
+    """
 
-    def __init__(self, offset: int, segment_base: int, position: int, records: bytes) -> None:
-        self.offset: Final = offset
+    __slots__ = ("aborted", "position", "records", "segment_base")
+
+    def __init__(self, segment_base: int, position: int, records: bytes | FileSlice) -> None:
         self.segment_base: Final = segment_base
         self.position: Final = position
         self.records: Final = records
@@ -50,21 +53,14 @@ class FetchData:
         return len(self.records)
 
 
-class FetchSlice:
-    """As FetchData, but the bytes may still be in the file."""
+class FetchData:
+    """The answer to a read with all its bytes."""
 
-    __slots__ = ("aborted", "offset", "position", "records", "segment_base")
+    __slots__ = ("aborted", "records")
 
-    def __init__(self, offset: int, segment_base: int, position: int, records: bytes | FileSlice) -> None:
-        self.offset: Final = offset
-        self.segment_base: Final = segment_base
-        self.position: Final = position
+    def __init__(self, records: bytes, aborted: list[AbortedTxn] | None) -> None:
         self.records: Final = records
-        self.aborted: list[AbortedTxn] | None = None
-
-    @property
-    def size(self) -> int:
-        return len(self.records)
+        self.aborted: Final = aborted
 
 
 class Plan:
@@ -90,20 +86,8 @@ def read_held(
     log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
 ) -> FetchData:
     """The same for a caller that holds the lock of the log."""
-    try:
-        plan = _plan(log, offset, max_bytes, isolation, min_one)
-        if plan is None:
-            data = FetchData(offset, -1, -1, b"")
-        else:
-            records = plan.segment.handle.read(plan.size, plan.position)
-            data = FetchData(offset, plan.segment.base_offset, plan.position, records)
-        if isolation == Isolation.COMMITTED:
-            data.aborted = _aborted(log, offset, plan)
-        return data
-    except CorruptFileError as damage:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
-    except OSError as error:
-        raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+    piece = _read(log, offset, max_bytes, isolation, min_one, ALL_AT_ONCE)
+    return FetchData(cast(bytes, piece.records), piece.aborted)
 
 
 def read_slice(
@@ -114,27 +98,31 @@ def read_slice(
     min_one: bool = True,
     at_once: int = AT_ONCE,
 ) -> FetchSlice:
-    """Up to AT_ONCE bytes are read at once."""
+    """Up to `at_once` bytes are read at once."""
     with log.lock:
-        try:
-            plan = _plan(log, offset, max_bytes, isolation, min_one)
-            if plan is None:
-                piece = FetchSlice(offset, -1, -1, b"")
+        return _read(log, offset, max_bytes, isolation, min_one, at_once)
+
+
+def _read(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: bool, at_once: int) -> FetchSlice:
+    try:
+        plan = _plan(log, offset, max_bytes, isolation, min_one)
+        if plan is None:
+            piece = FetchSlice(-1, -1, b"")
+        else:
+            handle = plan.segment.handle
+            records: bytes | FileSlice
+            if plan.size <= at_once:
+                records = handle.read(plan.size, plan.position)
             else:
-                handle = plan.segment.handle
-                records: bytes | FileSlice
-                if plan.size <= at_once:
-                    records = handle.read(plan.size, plan.position)
-                else:
-                    records = FileSlice(log.home, handle, plan.position, plan.size)
-                piece = FetchSlice(offset, plan.segment.base_offset, plan.position, records)
-            if isolation == Isolation.COMMITTED:
-                piece.aborted = _aborted(log, offset, plan)
-            return piece
-        except CorruptFileError as damage:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
-        except OSError as error:
-            raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+                records = FileSlice(log.home, handle, plan.position, plan.size)
+            piece = FetchSlice(plan.segment.base_offset, plan.position, records)
+        if isolation == Isolation.COMMITTED:
+            piece.aborted = _aborted(log, offset, plan)
+        return piece
+    except CorruptFileError as damage:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
+    except OSError as error:
+        raise log.home.fail(f"reading {log.name} at {offset}", error) from error
 
 
 def limit_of(log: Log, isolation: Isolation) -> int:
