@@ -124,8 +124,11 @@ def test_a_broker_that_is_not_there_is_told_at_once() -> None:
         assert caught.value.retry
         taken.listen()
         need_reachable(f"127.0.0.1:1,{address}", "SSL")
-    with pytest.raises(PipelineError, match="is not host:port"):
-        need_reachable("localhost")
+    for wrong in ("localhost", "127.0.0.1:1,localhost"):
+        with pytest.raises(PipelineError, match="'localhost' is not host:port"):
+            need_reachable(wrong)
+    with pytest.raises(PipelineError, match="no broker answers at 127.0.0.1:70000: there is no port 70000"):
+        need_reachable("127.0.0.1:70000")
 
 
 def ixion(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -6,9 +6,9 @@ import socket
 import struct
 from typing import Final
 
+from ixion.pipelines.address import connect
 from ixion.pipelines.errors import PipelineError
 
-TIMEOUT_S: Final = 3.0
 TLS_TIMEOUT_S: Final = 1.0  # an alert is sent at once
 _HELLO: Final = struct.pack(">ihhih", 10, 18, 0, 7, -1)  # ApiVersions: length, key, version, correlation id, no name
 _TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is no handshake
@@ -19,20 +19,19 @@ def need_reachable(bootstrap: str, protocol: str = "PLAINTEXT") -> None:
 
     A Kafka client takes the first bytes of a TLS alert for a length, and waits for 350 MB that never come.
     """
-    said = ""
-    for address in bootstrap.split(","):
-        host, _, port = address.strip().rpartition(":")
+    addresses = [address.strip() for address in bootstrap.split(",")]
+    for address in addresses:
+        host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
-            raise PipelineError(f"the broker's address {address.strip()!r} is not host:port")
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as connection:
-                if protocol in ("PLAINTEXT", "SASL_PLAINTEXT") and _wants_tls(connection):
-                    hint = f'[source.options] "kafka.security.protocol" = "{_with_tls(protocol)}"'
-                    raise PipelineError(f"the broker at {address.strip()} wants TLS", hint=hint)
-            return
-        except OSError as error:
-            said = error.strerror or str(error)
-    raise unreachable(bootstrap, said)
+            raise PipelineError(f"the broker's address {address!r} is not host:port")
+    try:
+        connection = connect(addresses)
+    except ConnectionError as error:
+        raise unreachable(bootstrap, str(error)) from None
+    with connection:
+        if protocol in ("PLAINTEXT", "SASL_PLAINTEXT") and _wants_tls(connection):
+            hint = f'[source.options] "kafka.security.protocol" = "{_with_tls(protocol)}"'
+            raise PipelineError(f"the broker at {bootstrap} wants TLS", hint=hint)
 
 
 def unreachable(bootstrap: str, said: str, hint: str = "") -> PipelineError:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import re
-import socket
 from typing import Final
 
+from ixion.pipelines.address import connect
 from ixion.pipelines.errors import PipelineError
 
-TIMEOUT_S: Final = 3.0
+# Threads here; processes here (workers, cores and megabytes of each); clusters that Spark finds by other means.
+_TAKEN_AS_IT_IS: Final = r"local(\[[\w*, ]+\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|k8s://.+"
+_ADDRESS: Final = r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+"
 
 
 def need_master(master: str) -> None:
     """Fails if MASTER is nothing that Spark knows, or if nobody listens at any address of a standalone cluster."""
-    if re.fullmatch(r"local(\[[\w*, ]+\])?|yarn|k8s://.+", master):
+    if re.fullmatch(_TAKEN_AS_IT_IS, master):
         return
-    found = re.fullmatch(r"spark://([\w.-]+:\d+(?:,[\w.-]+:\d+)*)", master)
+    found = re.fullmatch(rf"spark://({_ADDRESS}(?:,{_ADDRESS})*)", master)
     if found is None:
-        hint = "allowed: local[*], spark://host:7077, yarn, k8s://https://host:port"
+        hint = "allowed: local[*], local-cluster[2,1,1024], spark://host:7077, yarn, k8s://https://host:port"
         raise PipelineError(f"the master {master!r} is nothing that Spark knows", hint=hint)
-    said = ""
-    for address in found[1].split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), TIMEOUT_S).close()
-            return
-        except OSError as error:
-            said = error.strerror or str(error)
-    hint = "is the cluster running? Without --master, Spark runs on this machine"
-    raise PipelineError(f"no Spark master answers at {master}: {said}", hint=hint, retry=True)
+    try:
+        connect(found[1].split(",")).close()
+    except ConnectionError as error:
+        hint = "is the cluster running? Without --master, Spark runs on this machine"
+        raise PipelineError(f"no Spark master answers at {master}: {error}", hint=hint, retry=True) from None

@@ -1,0 +1,23 @@
+"""Whether anybody listens at an address, asked before Spark is started or sent there: it would try for a minute."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import Final
+
+TIMEOUT_S: Final = 3.0
+
+
+def connect(addresses: Iterable[str]) -> socket.socket:
+    """To the first of ADDRESSES (`host:port`, `[::1]:port`) that answers; ConnectionError if there is none."""
+    said = "no address was given"
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        except OSError as error:
+            said = error.strerror or str(error)
+        except OverflowError:
+            said = f"there is no port {port}"
+    raise ConnectionError(said)
