@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Locks of checkpoints that are elsewhere lie there, named after the checkpoint: another run of these tests, at the
+    same time on the same machine, has the same names."""
+    folder = tmp_path_factory.mktemp("tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))  # for commands that are started
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="package")

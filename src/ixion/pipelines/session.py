@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -71,7 +72,7 @@ def open_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    log = None if verbose else Path(tempfile.gettempdir()) / f"ixion-spark-{os.getpid()}.log"
+    log = None if verbose else _new_log()
     try:
         with _output_to(log):
             # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
@@ -81,6 +82,8 @@ def open_session(
                 SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
             session = builder.getOrCreate()
     except Exception as error:
+        if log:
+            atexit.unregister(log.unlink)  # it is named in the error
         raise _did_not_start(error, found.packages, log) from error
     session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
     if not verbose:  # it prints the stack of every batch that fails, which is reported in other words
@@ -159,6 +162,15 @@ def own_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, ours)
 
 
+def _new_log() -> Path:
+    """For what the JVM says as long as it lives, which is until this process ends; then it is removed."""
+    handle, name = tempfile.mkstemp(prefix="ixion-spark-", suffix=".log")
+    os.close(handle)
+    log = Path(name)
+    atexit.register(log.unlink, missing_ok=True)
+    return log
+
+
 @contextmanager
 def _output_to(log: Path | None) -> Iterator[None]:
     """The JVM inherits these streams when it is started, and keeps them: what it says goes to LOG."""
@@ -168,7 +180,7 @@ def _output_to(log: Path | None) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    target = os.open(log, os.O_WRONLY | os.O_APPEND)
     try:
         os.dup2(target, 1)
         os.dup2(target, 2)
