@@ -9,18 +9,14 @@ import pytest
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec import read_spec
+from tests.pipelines.crash import crash_after_a_batch
 from tests.pipelines.support import Lab, column, parquet_rows
 
 KINDS = ("parquet", "delta", "iceberg")
 
 
-class CrashError(Exception):
-    """Stands for the end of the process: nothing after it is done."""
-
-
 def test_run_crash_and_run_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from ixion.pipelines import Pipeline
-    from ixion.pipelines.batch import BatchWriter
     from ixion.pipelines.session import jvm_pid
 
     (lab.folder / "mounted").mkdir()
@@ -39,16 +35,8 @@ type = "csv"
 """ + "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{lake}/{kind}"\n' for kind in KINDS)
     pipeline = Pipeline(read_spec(text, file="far.toml", folder=lab.folder))
     lab.send(*(f"{n},{n % 2}" for n in range(10)), "broken")
-    real = BatchWriter._write
-
-    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
-        real(self, *arguments)
-        raise CrashError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BatchWriter, "_write", write_and_crash)
-        with pytest.raises(PipelineError):
-            pipeline.run(lab.spark)
+    with crash_after_a_batch(monkeypatch):
+        pipeline.run(lab.spark)
     lab.send("10,0")
     assert [batch.batch for batch in pipeline.checkpoint(lab.spark).history()] == []
     pipeline.run(lab.spark)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ixion.pipelines.errors import PipelineError
+from tests.pipelines.crash import crash_after_a_batch, crash_before
 from tests.pipelines.support import Lab, column, parquet_rows
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 PARQUET = '[[sinks]]\ntype = "parquet"\npath = "out"\npartition_by = ["half"]\n'
 DELTA = '[[sinks]]\ntype = "delta"\npath = "delta"\npartition_by = ["half"]\n'
 ICEBERG = '[[sinks]]\ntype = "iceberg"\npath = "ice"\npartition_by = ["half"]\n'
-
-
-class CrashError(Exception):
-    """Stands for the end of the process: nothing after it is done."""
 
 
 def sent(count: int, first: int = 0) -> list[Any]:
@@ -50,20 +46,6 @@ def test_all_sinks_in_one_pipeline(lab: Lab, capsys: pytest.CaptureFixture[str])
     assert "only showing top 2 rows" in capsys.readouterr().out
 
 
-def crash_before(module: Any, name: str, times: int) -> Callable[..., Any]:
-    """NAME of MODULE does its work TIMES times, then the process is over."""
-    real = getattr(module, name)
-    left = [times]
-
-    def cut(*arguments: Any, **named: Any) -> Any:
-        if left[0] == 0:
-            raise CrashError
-        left[0] -= 1
-        return real(*arguments, **named)
-
-    return cut
-
-
 @pytest.mark.parametrize(
     ("method", "times"),
     [
@@ -93,21 +75,11 @@ def test_parquet_at_every_moment(lab: Lab, monkeypatch: pytest.MonkeyPatch, meth
 @pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
 def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """The batch is in the table, and the process ends before Spark's checkpoint knows."""
-    from ixion.pipelines.batch import BatchWriter
-
     sink = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}[kind]
     lab.run(FORMAT + sink)  # the session has seen the tables before
     lab.send(*sent(10), "broken")
-    real = BatchWriter._write
-
-    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
-        real(self, *arguments)
-        raise CrashError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BatchWriter, "_write", write_and_crash)
-        with pytest.raises(PipelineError):
-            lab.run(FORMAT + sink)
+    with crash_after_a_batch(monkeypatch):
+        lab.run(FORMAT + sink)
     again = lab.run(FORMAT + sink)
     assert again.batches == 1
     lab.send(*sent(5, first=10))
@@ -121,21 +93,12 @@ def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.Monkey
 def test_a_repeated_batch_in_a_topic_can_be_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least once: the rows are there twice, and `once` leaves one of each."""
     from ixion.pipelines import once, read_topic
-    from ixion.pipelines.batch import BatchWriter
 
     target = f"{lab.topic}-clean"
     text = f'{FORMAT}[[sinks]]\ntype = "topic"\ntopic = "{target}"\nkey = "half"\n'
     lab.send(*sent(10), *sent(1))  # row 0 is there twice, and is to stay there twice
-    real = BatchWriter._write
-
-    def write_and_crash(self: BatchWriter, *arguments: Any) -> Any:
-        real(self, *arguments)
-        raise CrashError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BatchWriter, "_write", write_and_crash)
-        with pytest.raises(PipelineError):
-            lab.run(text)
+    with crash_after_a_batch(monkeypatch):
+        lab.run(text)
     lab.run(text)
     clean = read_topic(lab.spark, target, bootstrap=lab.bootstrap, streaming=False)
     assert clean.count() == 22

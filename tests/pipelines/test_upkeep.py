@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ixion.pipelines.errors import PipelineError
+from tests.pipelines.crash import crash_after_a_batch
 from tests.pipelines.support import Lab, column
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
@@ -128,3 +129,20 @@ def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
     assert lab.spark.read.format("iceberg").load(f"{iceberg}#files").count() == 1
     assert lab.spark.read.format("iceberg").load(f"{iceberg}#snapshots").count() == 1
     assert len(data_files(lab.folder / "iceberg")) == 1
+
+
+def test_a_batch_that_is_to_come_again_stays_known_to_its_table(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run is killed when its batch is in the table; the second is stopped before the batch comes again."""
+    plain = f'{FORMAT}[[sinks]]\ntype = "iceberg"\npath = "ice"\n'
+    upkeep = f'{plain}{UPKEEP}keep = "1 ms"\n'
+    lab.send({"n": 0, "half": 0})
+    lab.run(plain)
+    lab.send({"n": 1, "half": 1})
+    with crash_after_a_batch(monkeypatch):
+        lab.run(upkeep)
+    stopped = lab.pipeline(upkeep).run(lab.spark, started=lambda progress: progress.stop())
+    assert stopped.batches == 0
+    lab.run(upkeep)
+    ice = lab.spark.read.format("iceberg")
+    assert sorted(row.n for row in ice.load(str(lab.folder / "ice")).collect()) == [0, 1]
+    assert ice.load(f"{lab.folder}/ice#snapshots").count() == 1  # in the end it is looked after

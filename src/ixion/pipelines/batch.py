@@ -61,10 +61,12 @@ class BatchWriter:
         self.busy: Final = threading.Event()
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        if self.stopping.is_set():
-            raise StopRequested
+        """Busy first, then the question whether to stop; who stops asks the other way round. So one of them sees the
+        other, whatever the moment, and no batch is begun unseen."""
         self.busy.set()
         try:
+            if self.stopping.is_set():
+                raise StopRequested
             batch = Batch(pipeline=self._pipeline, query=self._query(), number=number)
             self.figures[number] = self._write(frame, batch)
         except Exception as error:

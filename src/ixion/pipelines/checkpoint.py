@@ -103,13 +103,22 @@ class Checkpoint:
         Before the first one is done, it is where the first began. A stream that is taken twice has two sources, which
         are at the same place.
         """
-        done = [int(name) for name in self._store.names(f"{self.path}/commits") if name.isdigit()]
-        place = f"offsets/{max(done)}" if done else "sources/0/0"
+        done = self._newest("commits")
+        place = "sources/0/0" if done is None else f"offsets/{done}"
         if not self._store.exists(f"{self.path}/{place}"):
             return None
         lines = self._store.read(f"{self.path}/{place}").splitlines()
-        offsets: Offsets = json.loads(lines[2 if done else 1])
+        offsets: Offsets = json.loads(lines[1 if done is None else 2])
         return offsets
+
+    @property
+    def settled(self) -> bool:
+        """Whether every batch that was begun is noted as done; the next run takes up the one that is not."""
+        return self._newest("offsets") == self._newest("commits")
+
+    def _newest(self, log: str) -> int | None:
+        """The number of the last batch in one of Spark's two logs."""
+        return max((int(name) for name in self._store.names(f"{self.path}/{log}") if name.isdigit()), default=None)
 
     def topic_ids(self) -> dict[str, str]:
         path = f"{self._own}/topics.json"

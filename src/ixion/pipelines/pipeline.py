@@ -193,7 +193,9 @@ class Pipeline:
             if is_loss(error):  # Spark does not say of what
                 find_topics(spark, spec.source, checkpoint)
             raise
-        if not progress.given_up:
+        # A batch of an earlier run that was not taken up again may be in the tables, and is known there by what upkeep
+        # would remove: an Iceberg table tells it by a snapshot.
+        if not progress.given_up and (figures.batches or checkpoint.settled):
             for sink in spec.sinks:
                 if isinstance(sink, TableSink):
                     look_after(sink, spec.name, spark)

@@ -39,8 +39,7 @@ class Progress:
         while not ended:
             ended = self._ended()
             yield from self._new_batches()
-            idle = not self._writer.busy.is_set() and not self._waits_for_commit()
-            if self._at_once.is_set() or (self._writer.stopping.is_set() and idle):
+            if self._at_once.is_set() or (self._writer.stopping.is_set() and self._idle()):
                 self._query.stop()
 
     @property
@@ -63,16 +62,18 @@ class Progress:
             wait: Any = self._query.awaitTermination  # takes parts of a second, though its types do not say so
             return bool(wait(POLL_S))
         except StreamingQueryException as error:
-            asked = self._writer.stopping.is_set() and StopRequested.__name__ in str(error)
-            if asked or self._at_once.is_set():
+            if isinstance(self._writer.error, StopRequested) or self._at_once.is_set():
                 return True
             if self._writer.error is not None:
                 raise self._writer.error from error
             raise
 
-    def _waits_for_commit(self) -> bool:
-        """A batch that was written but that Spark has not yet noted in its checkpoint; it takes some milliseconds."""
-        return bool(self._writer.figures) and bool(self._query.isActive)
+    def _idle(self) -> bool:
+        """No batch is being written, and none was written that Spark has not yet noted in its checkpoint: that takes
+        some milliseconds more. To be asked after `stopping` was set: then no batch begins any more."""
+        if self._writer.busy.is_set():
+            return False
+        return not self._writer.figures or not self._query.isActive
 
     def _new_batches(self) -> Iterator[BatchFigures]:
         for report in self._query.recentProgress:
