@@ -15,6 +15,7 @@ import pytest
 
 from devtools.parts import need, need_module
 from ixion.testing import Broker
+from tests.pipelines.processes import Served
 from tests.pipelines.support import JARS, Lab
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ def spark(spark_parts: None) -> Iterator[SparkSession]:
 def broker(spark_parts: None) -> Iterator[Broker]:
     with Broker() as running:
         yield running
+
+
+@pytest.fixture
+def served(spark_parts: None, tmp_path: Path) -> Iterator[Served]:
+    """A broker in a process of its own, to be killed."""
+    broker = Served(tmp_path / "data")
+    yield broker
+    broker.kill()
 
 
 @pytest.fixture

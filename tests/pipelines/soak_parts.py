@@ -7,6 +7,7 @@ import re
 import subprocess
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from confluent_kafka import KafkaError, Producer
 
 from tests.pipelines.ledger import Ledger, record
 from tests.pipelines.processes import descendants, run_command
+from tests.pipelines.support import parquet_rows
+from tests.pipelines.three_tables import TOPIC
 
 PARTITIONS = 2
-TOPIC = "numbers"
 
 
 class Load:
@@ -80,7 +82,7 @@ class Driver:
         self.starts += 1
         self._errors = self._file.with_suffix(f".{self.starts}.err")
         with self._errors.open("wb") as errors:
-            words = run_command(self._file, "--follow")
+            words = run_command(self._file, "--every", "100ms")
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
         self._reader = threading.Thread(target=self._read, args=(self.process,))
         self._reader.start()
@@ -110,12 +112,44 @@ class Driver:
     def last_words(self) -> str:
         return self._errors.read_text()[-600:].strip()
 
-    def kill(self) -> None:
-        """And wait until nothing that it started is left: a JVM ends when it notices that its Python has gone."""
-        left = self.jvms()
+    def kill(self, *, wait_for_jvm: bool = True) -> None:
+        """A JVM ends when it notices that its Python has gone; the next run waits for that by itself."""
+        left = self.jvms() if wait_for_jvm else []
         self.process.kill()
         self.process.wait()
         self._reader.join()
         end = time.monotonic() + 60
         while any(Path("/proc", str(pid)).exists() for pid in left) and time.monotonic() < end:
             time.sleep(0.05)
+
+
+class Reader:
+    """Reads a folder of Parquet files again and again, as one who knows nothing of who fills it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._problems: list[str] = []
+        self.times = 0
+        self.overtaken = 0  # files that were listed had gone when they were opened
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(1):
+            try:
+                rows = parquet_rows(self._folder)
+            except FileNotFoundError:
+                self.overtaken += 1
+                continue
+            self.times += 1
+            found = Counter((row["kafka_partition"], row["kafka_offset"]) for row in rows)
+            twice = [place for place, times in found.items() if times > 1]
+            if twice:
+                self._problems.append(f"read {self.times}: {len(twice)} rows were there twice, such as {twice[:3]}")
+
+    def stop(self) -> list[str]:
+        """What it found."""
+        self._stop.set()
+        self._thread.join()
+        return self._problems

@@ -167,7 +167,7 @@ def test_a_master_that_is_not_there() -> None:
         lambda: need_master("sprak://host:7077"), "'sprak://host:7077' is nothing that Spark knows", "spark://host:7077"
     )
     refused(lambda: need_master("local-cluster[2]"), "'local-cluster[2]' is nothing that Spark knows", "[2,1,1024]")
-    refused(lambda: need_master("spark://[::1]:70000"), "no Spark master answers", "is the cluster running?")
+    refused(lambda: need_master("spark://[::1]:1"), "no Spark master answers", "is the cluster running?")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but nobody listens

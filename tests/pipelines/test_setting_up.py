@@ -127,8 +127,6 @@ def test_a_broker_that_is_not_there_is_told_at_once() -> None:
     for wrong in ("localhost", "127.0.0.1:1,localhost"):
         with pytest.raises(PipelineError, match="'localhost' is not host:port"):
             need_reachable(wrong)
-    with pytest.raises(PipelineError, match="no broker answers at 127.0.0.1:70000: there is no port 70000"):
-        need_reachable("127.0.0.1:70000")
 
 
 def ixion(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.pipelines.support import SMALL, Lab, spark_jars
+from tests.pipelines.processes import Served
+from tests.pipelines.support import SMALL, Lab, column, parquet_rows, send, spark_jars
 
 
 def on_terminal(*words: str, interrupt: Callable[[int, bytes], bool] | None = None) -> tuple[int, bytes]:
@@ -85,32 +87,72 @@ def screen(shown: bytes) -> list[str]:
     return [line for line in lines if line]
 
 
-def test_lines_that_stay_and_one_that_is_redrawn(lab: Lab) -> None:
-    file = lab.folder / "p.toml"
+SLOW = """
+import time
+from pyspark.sql import functions as F
+
+
+@F.udf("string")
+def slow(value):
+    time.sleep(0.5 if value.startswith("slow") else 0)
+    return value
+
+
+def step(frame):
+    return frame.withColumn("value", slow("value"))
+"""
+
+
+def test_lines_that_stay_one_that_is_redrawn_and_ctrl_c_when_the_broker_has_just_come_back(
+    served: Served, tmp_path: Path
+) -> None:
+    """Batches of three: two quick ones, then slow ones. Ctrl-C: the one that was begun is finished, no other begun."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    file = tmp_path / "p.toml"
     file.write_text(f"""
 [source]
-bootstrap = "{lab.bootstrap}"
-topics = ["{lab.topic}"]
+bootstrap = "{served.bootstrap}"
+topics = ["letters"]
 max_records_per_batch = 3
 [format]
 type = "text"
+[[steps]]
+python = "slow:step"
+[[sinks]]
+type = "parquet"
+path = "out"
 [[sinks]]
 type = "console"
 rows = 1
 """)
-    lab.send(*"abcde")
-    code, shown = on_terminal("run", str(file))
-    assert code == 0
+    send(served.bootstrap, "letters", [*"abcdef", *(f"slow {number}" for number in range(30))])
+
+    def when_the_broker_is_back(_: int, shown: bytes) -> bool:
+        if b"batch 1 " not in shown or not list(tmp_path.glob(".out.staging/p/*/*/*")):
+            return False
+        served.kill()
+        served.start()
+        return True
+
+    code, shown = on_terminal("run", str(file), "--follow", "--every", "100ms", interrupt=when_the_broker_is_back)
     left = [re.sub(r"[\d,.]+ (rows/s|s)\b", r"# \1", line) for line in screen(shown)]
-    assert [line for line in left if " rows in " in line][:2] == [
-        "batch 0 · 3 rows in · 3 out · # rows/s · lag 2 · # s",
-        "batch 1 · 2 rows in · 2 out · # rows/s · lag 0 · # s",
+    assert code == 0, left
+    assert "finishing the batch; Ctrl-C again stops at once" in left
+    assert "Traceback" not in shown.decode()
+    rows = column(parquet_rows(tmp_path / "out"), "value")
+    assert rows == [*"abcdef", *(f"slow {number}" for number in range(len(rows) - 6))]
+    assert 6 < len(rows) < 36
+    lines = [line for line in left if line.startswith("batch ") and "rows in" in line]
+    assert lines == [
+        f"batch {number} · 3 rows in · 3 out · # rows/s · lag {33 - 3 * number} · # s"
+        for number in range(len(rows) // 3)
     ]
-    assert left[-2:] == ["2 batches · 5 rows in · 5 out · # rows/s · lag 0", "→ console"]
-    assert left.count("only showing top 1 row") == 2
+    summary = f"{len(lines)} batches · {len(rows)} rows in · {len(rows)} out · # rows/s · lag {36 - len(rows)}"
+    assert left[-3:] == [summary, f"→ parquet {tmp_path}/out", "→ console"]
+    assert left.count("only showing top 1 row") == len(lines)
     assert not [line for line in left if "waiting for records" in line]
-    redrawn = set(re.findall(r"(\d rows in) · [\d,]+ rows/s · (lag \d)\r\x1b\[2K", shown.decode()))
-    assert ("3 rows in", "lag 2") in redrawn
+    redrawn = set(re.findall(r"(\d rows in) · [\d,]+ rows/s · (lag \d+)\r\x1b\[2K", shown.decode()))
+    assert ("3 rows in", "lag 33") in redrawn
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,4 @@ def connect(addresses: Iterable[str]) -> socket.socket:
             return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
         except OSError as error:
             said = error.strerror or str(error)
-        except OverflowError:
-            said = f"there is no port {port}"
     raise ConnectionError(said)
