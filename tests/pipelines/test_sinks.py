@@ -80,7 +80,6 @@ def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.Monkey
     with crash_after_a_batch(monkeypatch):
         lab.run(text)
     lab.send(*sent(5, first=10))
-    assert [batch.rows_in for batch in lab.pipeline(text).checkpoint().history()] == []
     assert (lab.run(text).batches, len(lab.rows("out_quarantine"))) == (2, 1)
     for numbers in (column(lab.rows(), "n"), delta_numbers(lab), iceberg_numbers(lab)):
         assert numbers == list(range(15))
