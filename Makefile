@@ -36,7 +36,7 @@ soak: .venv/.built ## minutes of transactions while broker and clients are kille
 soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
 	$(BIN)/python -m tests.kill.soak $(ARGS)
 
-soak-crowd: .venv/.built ## ten thousand idle connections and 500 slow readers; memory, and what others have to wait
+soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand members, a hundred thousand ids; memory, and what others have to wait
 	$(BIN)/python -m tests.crowd.soak $(ARGS)
 
 soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once

@@ -30,7 +30,7 @@ def test_the_fenced_are_told_as_they_understand(raw: Raw, version: int, code: st
     assert (ErrorCode(answer.error_code).name, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -5, 900_001])
+@pytest.mark.parametrize("timeout_ms", [0, -5, -(2**31), 900_001, 2**31 - 1])
 def test_timeouts_out_of_bounds(raw: Raw, timeout_ms: int) -> None:
     assert init_answer(raw, "timeouts", timeout_ms=timeout_ms).error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.apis.raw import Raw
+from tests.apis.test_k65_describe_transactions import describe
 from tests.apis.txn_kit import add, batch, end, init, produce
 
 
@@ -51,4 +52,6 @@ def test_another_ones_transaction(raw: Raw) -> None:
     assert end(raw, "mine", other, 0, True, 5)[0] == "INVALID_PRODUCER_ID_MAPPING"
     assert end(raw, "nobody's", producer_id, epoch, True, 5)[0] == "INVALID_PRODUCER_ID_MAPPING"
     assert end(raw, "mine", producer_id, epoch + 7, False, 5)[0] == "PRODUCER_FENCED"
+    (state,) = describe(raw, "mine")
+    assert (state.transaction_state, state.producer_epoch) == ("Ongoing", epoch), "nothing has changed"
     assert end(raw, "mine", producer_id, epoch, True, 5)[0] == "NONE"
