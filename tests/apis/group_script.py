@@ -186,6 +186,10 @@ def beats(talk: Talk) -> None:
     talk.first_beat("k", "a", subscribed_topic_names=None, subscribed_topic_regex="[")
     talk.first_beat("k", "a", subscribed_topic_names=(TOPIC,), subscribed_topic_regex="u.*")
     talk.beat("k", "a", -1)
+    for rebalance_ms in (-2, -HUGE, 0, HUGE):
+        talk.first_beat("k", "a", rebalance_timeout_ms=rebalance_ms)
+        talk.beat("k", "a", -1)
+    talk.first_beat("k", "a", subscribed_topic_names=tuple(f"{n:0>240}" for n in range(8_000)))
     for epoch in (1, -1, -2, -3, HUGE):
         talk.beat("k", "a", epoch)
     talk.beat("missing", "a", 1)

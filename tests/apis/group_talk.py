@@ -186,7 +186,7 @@ class Talk:
     def beat(self, group: str, member_id: str, epoch: int, version: int = 1, **fields: Any) -> Any:
         """`owns` are partitions of TOPIC."""
         owns = fields.pop("owns", None)
-        label = dict(fields)
+        label = {name: value if len(str(value)) < 100 else "long" for name, value in fields.items()}
         if owns is not None:
             topics = (TopicPartitions(topic_id=self.topic_id, partitions=tuple(owns)),) if owns else ()
             fields["topic_partitions"] = topics
