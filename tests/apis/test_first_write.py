@@ -12,6 +12,7 @@ from ixion.apis import first_write
 from ixion.broker.broker import Broker as RealBroker
 from ixion.coordinators.txn.markers import Marker, Written
 from ixion.coordinators.txn.verification import Verified
+from ixion.log.producer_state import ProducerState
 from ixion.model.errors import ErrorCode
 from ixion.protocol.registry import ApiKey
 from ixion.replica.append import Entry
@@ -56,6 +57,37 @@ def test_the_second_record_does_not_overtake_the_first(raw: Raw) -> None:
     assert describe_transactions(raw, "overtakes")[0].transaction_state == "Empty"
     assert produce(raw, "overtakes", batch(producer_id, epoch, 0)) == "NONE"
     assert produce(raw, "overtakes", batch(producer_id, epoch, 1)) == "NONE"
+
+
+@pytest.mark.parametrize(("version", "refusal"), [(10, "INVALID_TXN_STATE"), (11, "TRANSACTION_ABORTABLE")])
+def test_a_record_of_an_older_client_does_not_overtake_one_that_was_refused(
+    raw: Raw, version: int, refusal: str
+) -> None:
+    name = f"overtakes {version}"
+    producer_id, epoch = init(raw, name)
+
+    def send(sequence: int) -> str:
+        return produce(raw, name, batch(producer_id, epoch, sequence), number=2, version=version)
+
+    assert [send(4), send(3)] == [refusal, refusal]
+    add(raw, name, producer_id, epoch, 2)
+    assert send(4) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert producer_id not in describe(raw, "t", 2)[1]
+    assert [send(3), send(4), send(5)] == ["NONE", "NONE", "NONE"], "its state may have been forgotten before 3"
+    assert end(raw, name, producer_id, epoch, True, 4)[0] == "NONE"
+    assert send(6) == refusal
+    add(raw, name, producer_id, epoch, 2)
+    assert [send(7), send(6)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", "NONE"], "what is known is held to its sequence"
+    assert end(raw, name, producer_id, epoch, False, 4)[0] == "NONE"
+
+
+def test_a_new_epoch_of_an_older_client_begins_anew(raw: Raw) -> None:
+    producer_id, epoch = init(raw, "begins")
+    assert produce(raw, "begins", batch(producer_id, epoch, 3), version=11) == "TRANSACTION_ABORTABLE"
+    assert init(raw, "begins") == (producer_id, epoch + 1)
+    add(raw, "begins", producer_id, epoch + 1, 0)
+    assert produce(raw, "begins", batch(producer_id, epoch + 1, 5), version=11) == "NONE"
+    assert end(raw, "begins", producer_id, epoch + 1, True, 4)[0] == "NONE"
 
 
 def test_whoever_names_no_transactional_id_may_not(raw: Raw) -> None:
@@ -125,7 +157,7 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
     def verify(_name: str, _id: int, _epoch: int, keys: list[Key], _version: int, done: Verified) -> None:
         done({key: ErrorCode.NONE if key in open_ones else ErrorCode.INVALID_TXN_STATE for key in keys})
 
-    nobody = SimpleNamespace(log=SimpleNamespace(producers=SimpleNamespace(producers={})))
+    nobody = SimpleNamespace(log=SimpleNamespace(producers=ProducerState()))
     replicas = SimpleNamespace(partitions={("t", 0): nobody, ("t", 1): nobody}, soon=later.append, append=append)
     written: list[bool] = []
     results: list[list[AppendResult]] = []

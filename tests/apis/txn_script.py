@@ -82,7 +82,7 @@ class Talk:
 
 def converse(raw: Raw) -> list[str]:
     talk = Talk(raw)
-    for part in (old_protocol, new_protocol, recovery, offsets, strangers):
+    for part in (old_protocol, overtaking, new_protocol, recovery, offsets, strangers):
         part(talk)
     return talk.said
 
@@ -118,6 +118,27 @@ def old_protocol(talk: Talk) -> None:
     talk.end("old", later, True, 3)
     talk.describe("old")
     talk.add("old", newest, 0)
+
+
+def overtaking(talk: Talk) -> None:
+    """Writes of which the first was refused and comes again."""
+    producer = talk.init("late", version=4)
+    talk.produce("late", producer, version=11)
+    talk.produce("late", producer, 4, number=1, version=10)
+    talk.produce("late", producer, 3, number=1, version=11)
+    talk.produce("late", producer, 3, number=2, version=11)
+    talk.add("late", producer, 0, 1)
+    talk.produce("late", producer, 1, version=11)
+    talk.produce("late", producer, version=11)
+    talk.produce("late", producer, 1, version=11)
+    talk.produce("late", producer, 4, number=1, version=11)
+    talk.produce("late", producer, 3, number=1, version=11)
+    talk.produce("late", producer, 4, number=1, version=11)
+    talk.end("late", producer, True, 4)
+    later = talk.init("late", version=4)
+    talk.add("late", later, 2)
+    talk.produce("late", later, 5, number=2, version=11)
+    talk.end("late", later, False, 4)
 
 
 def new_protocol(talk: Talk) -> None:

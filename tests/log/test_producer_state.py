@@ -9,6 +9,7 @@ from ixion.log.config import DAY_MS, LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.producer_entry import BatchTrace, ProducerEntry
+from ixion.log.producer_state import MOST_OFFERED, ProducerState
 from ixion.log.reader import Isolation, read
 from ixion.log.snapshot import decode_snapshot, encode_snapshot
 from ixion.model.errors import ErrorCode, KafkaError
@@ -45,6 +46,27 @@ def test_sequences_must_follow(box: Box) -> None:
     assert send(log, 3) == 3
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5)
     assert send(log, 4) == 4
+
+
+def test_how_a_producer_has_tried_to_begin_is_remembered_until_it_has(box: Box) -> None:
+    log = box.open()
+    offered = log.producers.lowest_offered
+    assert [offered(9, 0, 5), offered(9, 0, 3), offered(9, 0, 4)] == [5, 3, 3]
+    assert [offered(9, 1, 7), offered(9, 0, 2), offered(9, 1, 8)] == [7, 7, 7], "of its latest epoch"
+    assert offered(8, 0, 1) == 1
+    send(log, 0, epoch=1)
+    assert (offered(9, 1, 9), offered(8, 0, 2)) == (9, 1)
+    end(log, commit=True, producer=8)
+    assert offered(8, 0, 2) == 2, "a marker is something of it, too"
+    log.truncate_fully(0)
+    assert offered(8, 0, 3) == 3
+
+
+def test_of_how_many_producers_it_is_remembered_is_bounded() -> None:
+    state = ProducerState()
+    for producer_id in range(MOST_OFFERED + 1):
+        state.lowest_offered(producer_id, 0, 1)
+    assert [state.lowest_offered(each, 0, 2) for each in (1, MOST_OFFERED, 0)] == [1, 1, 2], "the oldest goes first"
 
 
 def test_a_repeated_batch_is_answered_with_its_first_offset(box: Box) -> None:

@@ -102,10 +102,12 @@ def verify(
 ) -> None:
     """`done` is given a code for each partition that had to be asked about; all others may be written to.
 
-    With an epoch per transaction the first record that a producer ever writes to a partition has sequence 0. Another
-    one has overtaken it: the first was refused a moment ago, and comes again. (A producer that the partition knows is
-    held to its sequence by the log.)
+    A producer may have several writes under way. If the first was refused a moment ago and comes again, those behind it
+    must not overtake it. A producer that the partition knows is held to its sequence by the log. One that it does not
+    know begins with 0 where transactions have epochs of their own; elsewhere with the lowest sequence that it has tried
+    (its state here may have been forgotten, so that need not be 0).
     """
+    adds = produce_client(version).adds
     first_writes: list[Key] = []
     overtaking: dict[Key, ErrorCode] = {}
     producers: set[tuple[int, int]] = set()
@@ -115,10 +117,10 @@ def verify(
             producer_id, epoch = int(batch.producer_id), int(batch.producer_epoch)
             producers.add((producer_id, epoch))
             if not is_open(replicas, (topic, number), producer_id, epoch):
-                begins = batch.base_sequence <= 0 or not produce_client(version).adds
-                if not begins and not is_known(replicas, (topic, number), producer_id):
+                overtakes = is_overtaking(replicas, (topic, number), batch, adds)
+                if overtakes:
                     overtaking[topic, number] = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-                else:
+                if not overtakes or not adds:
                     first_writes.append((topic, number))
     if len(producers) > 1:
         done(dict.fromkeys([(topic, number) for topic, number, _ in entries], ErrorCode.INVALID_PRODUCER_ID_MAPPING))
@@ -129,7 +131,12 @@ def verify(
     elif first_writes:
         ((producer_id, epoch),) = producers
         transactions.verify_produce(
-            transactional_id, producer_id, epoch, first_writes, version, lambda codes: done(codes | overtaking)
+            transactional_id,
+            producer_id,
+            epoch,
+            first_writes,
+            version,
+            lambda codes: done(overtaking | {key: code or overtaking.get(key, code) for key, code in codes.items()}),
         )
     else:
         done(overtaking)
@@ -144,7 +151,12 @@ def is_open(replicas: ReplicaManager, key: Key, producer_id: int, epoch: int) ->
     return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
 
-def is_known(replicas: ReplicaManager, key: Key, producer_id: int) -> bool:
-    """Whether the partition has heard of the producer."""
+def is_overtaking(replicas: ReplicaManager, key: Key, batch: BatchView, adds: bool) -> bool:
+    """Whether an earlier write of a producer that is unknown there is still to come."""
     partition = replicas.partitions.get(key)
-    return partition is not None and producer_id in partition.log.producers.producers
+    sequence, producer_id = int(batch.base_sequence), int(batch.producer_id)
+    if partition is None or sequence < 0 or producer_id in partition.log.producers.producers:
+        return False
+    if adds:
+        return sequence > 0
+    return sequence > partition.log.producers.lowest_offered(producer_id, int(batch.producer_epoch), sequence)

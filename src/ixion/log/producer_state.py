@@ -3,7 +3,8 @@
 Idempotence. A producer numbers its records; a batch must begin where its last one ended. A batch that is among the last
 five is a repetition and is answered with its first offset. After record 2**31 - 1 comes 0. A new epoch begins with
 sequence 0, an older one is refused. A producer that is unknown here (its records were deleted, or it was silent for
-producer.id.expiration.ms) may begin anywhere.
+producer.id.expiration.ms) may begin anywhere, but not after a batch that it has tried before and that was refused for
+the moment: if batch 1 began because batch 0 is to come again, batch 0 would find itself out of order for ever.
 
 Transactions. The first transactional batch of a producer opens a transaction, a marker ends it. The first offset of the
 earliest open one is the first unstable offset: a reader at read_committed sees nothing from there on. A transaction
@@ -20,6 +21,8 @@ a refused or failed append leaves no trace. Not thread-safe by itself: the log t
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.log.producer_entry import (
     MAX_SEQUENCE,
     NO_EPOCH,
@@ -29,6 +32,8 @@ from ixion.log.producer_entry import (
     ProducerEntry,
 )
 from ixion.model.errors import ErrorCode, KafkaError
+
+MOST_OFFERED: Final = 1_000  # producers of which it is remembered how they tried to begin; anybody can make one up
 
 
 class OpenTxn:
@@ -157,13 +162,14 @@ class Draft:
 
 
 class ProducerState:
-    __slots__ = ("_ended", "_open", "end_offset", "producers")
+    __slots__ = ("_ended", "_offered", "_open", "end_offset", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.end_offset = 0  # everything below it is in the state
         self._open: dict[int, OpenTxn] = {}  # by first offset, rising
         self._ended: dict[int, OpenTxn] = {}  # ended, but the marker is not below the high watermark yet
+        self._offered: dict[int, tuple[int, int]] = {}  # by producer id: epoch, lowest sequence; see lowest_offered
 
     def find_duplicate(
         self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int
@@ -171,12 +177,30 @@ class ProducerState:
         entry = self.producers.get(producer_id)
         return None if entry is None else entry.find(epoch, first_sequence, last_sequence)
 
+    def lowest_offered(self, producer_id: int, epoch: int, sequence: int) -> int:
+        """The lowest sequence with which a producer that is unknown here has tried to begin its epoch, now included.
+
+        Forgotten when something of it is in the log.
+        """
+        known = self._offered.get(producer_id)
+        if known is not None and epoch <= known[0]:
+            if epoch < known[0] or sequence >= known[1]:
+                return known[1]
+        elif known is None and len(self._offered) >= MOST_OFFERED:
+            for oldest in self._offered:
+                del self._offered[oldest]
+                break
+        self._offered[producer_id] = (epoch, sequence)
+        return sequence
+
     def draft(self, producer_id: int, checked: bool) -> Draft:
         entry = self.producers.get(producer_id)
         return Draft(ProducerEntry(producer_id) if entry is None else entry.copy(), checked)
 
     def apply(self, draft: Draft) -> None:
         self.producers[draft.entry.producer_id] = draft.entry
+        if self._offered:
+            self._offered.pop(draft.entry.producer_id, None)
         for txn in draft.started:
             self._open[txn.first_offset] = txn
 
@@ -234,6 +258,7 @@ class ProducerState:
         self.producers.clear()
         self._open.clear()
         self._ended.clear()
+        self._offered.clear()
         self.end_offset = end_offset
 
 
