@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion._native import i64
 from ixion.model.errors import KafkaError
+from ixion.network.attention import SMALL
 from ixion.network.request import Request
 from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from ixion.timer.clock import NS_PER_MS
@@ -66,6 +67,7 @@ class Connection:
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
         self._shared = shared
+        self._attention = shared.attention
         self._channel = processor.plane.channel
         self._clock = shared.clock
         self._pool = shared.pool
@@ -76,6 +78,7 @@ class Connection:
         self._in_flight: Request | None = None
         self._reserved: i64 = 0  # bytes of a request that is not whole yet
         self._written: i64 = 0  # by the last write, in bytes
+        self._small = False  # both the last request and its answer
         self._parts: list[Part] | None = None  # what is left to write of an answer that has something in a file
         self._next: i64 = 0  # the part of it that comes next
         self._start: i64 = 0  # how much of that part is written
@@ -115,6 +118,7 @@ class Connection:
     def data_received(self, data: bytes) -> None:
         if self.closing:
             return
+        self._attention.heard()
         self.last_active_ns = self._clock()
         self._counters.bytes_in += len(data)
         self._wire.receive(data)
@@ -166,6 +170,7 @@ class Connection:
 
     def send(self, request: Request) -> None:
         """The answer to the request in flight, or the news that there is none."""
+        request_size = request.frame.size
         request.release()
         if request is not self._in_flight:
             raise RuntimeError("an answer to a request that is not in flight")
@@ -180,6 +185,7 @@ class Connection:
             for part in parts:
                 size += len(part)
                 deferred = deferred or isinstance(part, Deferred)
+            self._small = request_size + size <= SMALL
             self._counters.responses += 1
             self._counters.bytes_out += size
             request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
@@ -368,6 +374,9 @@ class Connection:
         if self._ended and self._reason == "shutdown":
             self.close("shutdown")
             return
+        if self._small:
+            self._small = False
+            self._attention.answered()
         self._resume_reading()
         self._read_next()
 

@@ -29,6 +29,7 @@ class NetworkLimits:
     stall_ms: int = 30_000
     slowest_bytes_per_second: int = 64 * 1024
     unsent_max_bytes: int = 256 * MIB  # of answers, all connections together; over it the slowest readers are closed
+    watch_us: int = 100  # how long we stay awake for the next request after a small answer; 0: not at all
 
     def patience_ms(self, size: int) -> int:
         """How long `size` bytes may take to come or to leave. 1 MiB at the defaults: 46 s."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ixion.network.attention import Attention
 from ixion.network.counters import Counters
 from ixion.network.limits import NetworkLimits
 from ixion.network.memory_pool import MemoryPool
@@ -41,6 +42,7 @@ class Shared:
         self.pool = MemoryPool(limits.queued_max_request_bytes)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()
+        self.attention = Attention(limits.watch_us, loop, self.counters)
         self.times = RequestTimes()
         self.strangers = Strangers()
 

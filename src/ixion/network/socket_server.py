@@ -133,6 +133,7 @@ class SocketServer:
         shared.pool.resize(limits.queued_max_request_bytes)
         shared.slow_readers.limit = limits.unsent_max_bytes
         shared.slow_readers.relieve()
+        shared.attention.watch_us = limits.watch_us
         self._data.resize(limits.queued_max_requests, self._handlers)
         for connection in list(self._connections()):
             connection.limits_changed()
@@ -156,6 +157,8 @@ class SocketServer:
             responses=counters.responses,
             bytes_in=counters.bytes_in,
             bytes_out=counters.bytes_out,
+            watches=counters.watches,
+            watches_in_vain=counters.watches_in_vain,
             channels=tuple(
                 ChannelSnapshot(name=each.name, queued=each.queued, waiting=each.waiting, busy=each.busy)
                 for each in self._channels

@@ -1,0 +1,152 @@
+"""The loop stays awake for the next request while that pays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from ixion.network.attention import GAP_NS, IN_VAIN, PUT_ASIDE, SMALL, Attention
+from ixion.network.counters import Counters
+from tests.network.harness import echo, on_loop, running
+
+WINDOW_NS = 100_000
+STEP_NS = GAP_NS // 2
+
+
+class Loop:
+    """A loop whose turns are taken one by one, each STEP_NS after the last."""
+
+    def __init__(self, watch_us: int = WINDOW_NS // 1000) -> None:
+        self.now_ns = 1
+        self.ready: list[Callable[[], None]] = []
+        self.counters = Counters()
+        self.attention = Attention(watch_us, cast(asyncio.AbstractEventLoop, self), self.counters, lambda: self.now_ns)
+
+    def call_soon(self, callback: Callable[[], None], *_: Any) -> None:
+        self.ready.append(callback)
+
+    def is_awake(self) -> bool:
+        return bool(self.ready)
+
+    def turn(self, step_ns: int = STEP_NS) -> None:
+        self.now_ns += step_ns
+        due, self.ready = self.ready, []
+        for callback in due:
+            callback()
+
+    def until_asleep(self) -> int:
+        """How long that takes, in ns."""
+        begun = self.now_ns
+        while self.is_awake():
+            self.turn()
+        return self.now_ns - begun
+
+    def passed(self) -> int:
+        """Answers that go by without a watch, when nobody comes in between."""
+        number = 0
+        while True:
+            self.attention.answered()
+            if self.is_awake():
+                return number
+            number += 1
+
+
+def test_awake_from_an_answer_to_the_next_request() -> None:
+    loop = Loop()
+    assert not loop.is_awake()
+    for _ in range(1000):
+        loop.attention.answered()
+        loop.turn()
+        assert loop.is_awake()
+        loop.attention.heard()
+    loop.turn()
+    assert not loop.is_awake()  # nothing is owed by us, and nothing by them
+    assert (loop.counters.watches, loop.counters.watches_in_vain) == (1, 0)
+
+
+def test_asleep_when_nobody_comes() -> None:
+    loop = Loop()
+    loop.attention.answered()
+    assert WINDOW_NS <= loop.until_asleep() < WINDOW_NS + 2 * STEP_NS
+    assert (loop.counters.watches, loop.counters.watches_in_vain) == (1, 1)
+
+
+def test_answers_of_several_clients_lengthen_one_watch() -> None:
+    loop = Loop()
+    loop.attention.answered()
+    loop.turn()
+    loop.attention.answered()
+    assert len(loop.ready) == 1
+    assert loop.until_asleep() >= WINDOW_NS
+    assert loop.counters.watches == 1
+
+
+def test_in_vain_it_is_tried_ever_more_rarely_until_somebody_comes() -> None:
+    loop = Loop()
+    passed = []
+    for _ in range(12):
+        passed.append(loop.passed())
+        loop.until_asleep()
+    assert passed == [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, IN_VAIN, IN_VAIN]
+    loop.passed()
+    loop.attention.heard()
+    loop.turn()
+    assert loop.passed() == 0
+    loop.until_asleep()
+    assert loop.passed() == 1
+
+
+def test_one_who_is_put_aside_gives_the_core_to_others() -> None:
+    loop = Loop()
+    loop.attention.answered()
+    loop.turn()
+    loop.turn(GAP_NS + 1)
+    assert not loop.is_awake()
+    assert loop.counters.watches_in_vain == 1
+    assert loop.passed() == PUT_ASIDE
+
+
+def test_time_spent_on_a_request_is_no_gap() -> None:
+    loop = Loop()
+    loop.attention.answered()
+    loop.turn()
+    loop.attention.heard()
+    loop.now_ns += 10 * GAP_NS
+    loop.attention.answered()
+    loop.turn()
+    assert loop.is_awake()
+
+
+def test_it_can_be_left_to_sleep() -> None:
+    loop = Loop(watch_us=0)
+    loop.attention.answered()
+    loop.attention.heard()
+    assert not loop.is_awake()
+    assert loop.counters.watches == 0
+
+
+@on_loop
+async def test_small_answers_are_watched_large_ones_are_not() -> None:
+    async with running(echo) as run:
+        client = await run.connect()
+        await client.ask(1, bytes(SMALL))
+        assert run.server.snapshot().watches == 0
+        await client.ask(2, b"small")
+        assert run.server.snapshot().watches == 1
+        while run.server.snapshot().watches_in_vain == 0:
+            await asyncio.sleep(0.001)
+        await client.ask(3)  # goes by, whether nobody had come or the loop had been put aside
+        assert run.server.snapshot().watches == 1
+
+
+@on_loop
+async def test_for_how_long_can_be_changed_at_run_time() -> None:
+    async with running(echo) as run:
+        client = await run.connect()
+        run.server.change_limits(watch_us=0)
+        await client.ask(1)
+        assert run.server.snapshot().watches == 0
+        run.server.change_limits(watch_us=50)
+        await client.ask(2)
+        assert run.server.snapshot().watches == 1
