@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -112,6 +113,36 @@ def test_a_lowered_limit_closes_what_is_too_much(broker: Broker, asking: Asking)
         assert served(others) == 3
         must_set(asking, BROKER, ID, {"max.connections.per.ip": "2"})
         assert served([asking, *others]) == 2
+
+
+def test_how_fast_connections_may_come(broker: Broker, asking: Asking) -> None:
+    async def accepted(real: RealBroker) -> int:
+        return real.parts.server.snapshot().accepted
+
+    must_set(asking, BROKER, "", {"max.connection.creation.rate": "0"})
+    before = broker.call(accepted)
+    with Asking(broker.bootstrap) as waiting:
+        assert served([asking]) == 1
+        assert broker.call(accepted) == before
+        assert change(asking, BROKER, "", [("max.connection.creation.rate", DELETE, None)])[0] == ErrorCode.NONE
+        assert served([waiting]) == 1
+
+
+def test_how_hard_the_broker_tries_to_compress(broker: Broker, asking: Asking) -> None:
+    words = " ".join(random.Random(7).choices([str(number * number) for number in range(900)], k=20_000)).encode()
+    sizes = []
+    for level in (1, 9):
+        must_set(asking, TOPIC, "t", {"compression.type": "gzip", "compression.gzip.level": str(level)})
+        before = broker.call(size_of_t)
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("t", words)
+        assert producer.flush(20) == 0
+        sizes.append(broker.call(size_of_t) - before)
+    assert len(words) / 2 > sizes[0] > sizes[1] > 0
+
+
+async def size_of_t(real: RealBroker) -> int:
+    return real.parts.replicas.partitions["t", 0].log.size
 
 
 def test_handlers(broker: Broker, asking: Asking) -> None:

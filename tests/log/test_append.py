@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,24 @@ def test_a_topic_may_set_its_codec(box: Box) -> None:
     (view,) = iter_batches(read(log, 0, 10_000).records)
     assert (view.codec, view.producer_id, view.base_sequence, view.leader_epoch) == (Codec.LZ4, 4, 0, 3)
     assert [record.value for record in view.records()] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(("name", "fast", "slow"), [("gzip", 1, 9), ("lz4", 9, 17), ("zstd", -50, 22)])
+def test_and_how_hard_it_tries(box: Box, name: str, fast: int, slow: int) -> None:
+    words = b" ".join(random.Random(7).choices([b"%d" % (number * number) for number in range(900)], k=20_000))
+    sizes = []
+    settings: list[dict[str, Any]] = [{}, {f"compression_{name}_level": fast}, {f"compression_{name}_level": slow}]
+    for setting in settings:
+        box.config = LogConfig(compression_type=name, **setting)
+        log = box.open()
+        offset = log.append_as_leader(batch(words), 0).first_offset
+        (view,) = iter_batches(read(log, offset, 1_000_000).records)
+        assert [record.value for record in view.records()] == [words]
+        sizes.append(view.size_in_bytes)
+        log.close()
+    default, quick, small = sizes
+    assert quick >= default >= small
+    assert quick > small
 
 
 def test_several_batches_of_a_coordinator_follow_each_other(box: Box) -> None:

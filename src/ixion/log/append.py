@@ -73,6 +73,11 @@ def topic_rules(config: LogConfig) -> TopicRules:
     codec = None
     if name != "producer":
         codec = Codec.NONE if name == "uncompressed" else Codec[name.upper()]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
     return TopicRules(
         max_batch_bytes=config.max_message_bytes,
         compacted=config.compact,
@@ -80,6 +85,7 @@ def topic_rules(config: LogConfig) -> TopicRules:
         timestamp_before_max_ms=config.message_timestamp_before_max_ms,
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         codec=codec,
+        level=None if codec is None else levels.get(codec),
     )
 
 
@@ -133,7 +139,7 @@ def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
         made = bytearray(records)
     else:
         assert rules.codec is not None
-        made = recode(checked.batch, rules.codec)
+        made = recode(checked.batch, rules.codec, rules.level)
         if len(made) > rules.max_batch_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,

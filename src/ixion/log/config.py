@@ -22,6 +22,9 @@ class LogConfig:
     message_timestamp_before_max_ms: int = NEVER
     message_timestamp_after_max_ms: int = NEVER
     compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     retention_ms: int = 7 * DAY_MS  # -1: for ever
     retention_bytes: int = -1  # -1: without limit

@@ -59,6 +59,8 @@ class TopicRules:
     timestamp_after_max_ms: int = 3_600_000
     # None keeps the producer's codec.
     codec: Codec | None = None
+    # Of that codec; None where it has none, or its default.
+    level: int | None = None
 
 
 DEFAULT_RULES: Final = TopicRules()
