@@ -89,6 +89,8 @@ class Acceptor:
     async def _admit(self, accepted: socket.socket, address: str) -> None:
         name, quotas = self.listener.name, self._shared.quotas
         await quotas.wait_for_slot(name)
+        if not quotas.is_protected(name):
+            await self._shared.pace.wait()
         tune(accepted)
         self._shared.counters.accepted += 1
         if not quotas.take(name, address):

@@ -18,6 +18,7 @@ class NetworkLimits:
     max_connections_per_ip_overrides: Mapping[str, int] = field(
         default_factory=dict
     )  # by address, as the socket says it
+    max_connection_creation_rate: int = NO_LIMIT  # max.connection.creation.rate; over it accepting waits
     max_idle_ms: int = 600_000  # connections.max.idle.ms; negative: never
     request_max_bytes: int = 100 * MIB  # socket.request.max.bytes
     first_request_max_bytes: int = MIB // 2  # until the first valid request

@@ -11,6 +11,7 @@ from ixion.network.attention import Attention
 from ixion.network.counters import Counters
 from ixion.network.limits import NetworkLimits
 from ixion.network.memory_pool import MemoryPool
+from ixion.network.pace import Pace
 from ixion.network.request_channel import RequestChannel
 from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
@@ -39,6 +40,7 @@ class Shared:
         self.timer = timer
         self.clock = clock
         self.loop = loop
+        self.pace = Pace(limits.max_connection_creation_rate, timer, clock)
         self.pool = MemoryPool(limits.queued_max_request_bytes)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()

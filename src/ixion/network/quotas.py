@@ -39,7 +39,11 @@ class ConnectionQuotas:
     def available(self, listener: str) -> bool:
         if self.per_listener[listener] >= self._limits.of_listener(listener):
             return False
-        return listener in self._protected or self.total < self._limits.max_connections
+        return self.is_protected(listener) or self.total < self._limits.max_connections
+
+    def is_protected(self, listener: str) -> bool:
+        """Whether limits that concern all listeners leave this one alone."""
+        return listener in self._protected
 
     async def wait_for_slot(self, listener: str) -> None:
         while not self.available(listener):
@@ -98,7 +102,7 @@ class ConnectionQuotas:
         chosen = []
         for connection in sorted(staying, key=lambda each: (each.busy, each.last_active_ns)):
             name, address = connection.listener, connection.address
-            over_total = total > 0 and name not in self._protected
+            over_total = total > 0 and not self.is_protected(name)
             if over_total or listeners[name] > 0 or addresses[address] > 0:
                 chosen.append(connection)
                 total -= 1

@@ -134,6 +134,7 @@ class SocketServer:
         shared.slow_readers.limit = limits.unsent_max_bytes
         shared.slow_readers.relieve()
         shared.attention.watch_us = limits.watch_us
+        shared.pace.set_rate(limits.max_connection_creation_rate)
         self._data.resize(limits.queued_max_requests, self._handlers)
         for connection in list(self._connections()):
             connection.limits_changed()
