@@ -19,6 +19,7 @@ def converse(raw: Raw, other: Raw, topic_id: bytes) -> list[str]:
         offsets,
         beats,
         empty_handed,
+        patterns,
         old_epochs,
         intervals,
         both_protocols,
@@ -221,6 +222,21 @@ def empty_handed(talk: Talk) -> None:
     talk.beat("n", "a", -1)
     talk.describe_consumers("n")
     talk.first_beat("n", "a")
+
+
+def patterns(talk: Talk) -> None:
+    """Epochs when the pattern of a member is new, matches nothing, is another's already, or is given up."""
+    joins = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": ()}
+    talk.settle("p", "a", 2, **joins, subscribed_topic_regex="re.*")
+    talk.describe_consumers("p")
+    talk.settle("p", "b", 3, **joins, subscribed_topic_regex="re.*")
+    talk.describe_consumers("p")
+    talk.beat("p", "b", 3, subscribed_topic_regex="", owns=())
+    talk.describe_consumers("p")
+    talk.settle("q", "a", 1, **joins, subscribed_topic_regex="nothing.*")
+    talk.describe_consumers("q")
+    talk.beat("q", "a", 1, subscribed_topic_regex="", subscribed_topic_names=(TOPIC,))
+    talk.describe_consumers("q")
 
 
 def intervals(talk: Talk) -> None:

@@ -6,6 +6,7 @@ group.initial.rebalance.delay.ms=0, group.max.size=3 and group.consumer.assignme
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ixion.model.errors import ErrorCode
@@ -200,6 +201,17 @@ class Talk:
     def first_beat(self, group: str, member_id: str, **fields: Any) -> Any:
         given = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": (TOPIC,), "owns": (), **fields}
         return self.beat(group, member_id, 0, **given)
+
+    def settle(self, group: str, member_id: str, epoch: int, **fields: Any) -> None:
+        """Heartbeats until the member is at the epoch, of which nothing is noted: Kafka resolves patterns later on."""
+        for _ in range(200):
+            request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, **fields)
+            answer = self.raw.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
+            if answer.error_code or answer.member_epoch >= epoch:
+                break
+            fields = {"member_epoch": answer.member_epoch}
+            time.sleep(0.01)
+        self.note(f"settle {group} {member_id}", (name_of(answer.error_code), answer.member_epoch))
 
     def describe_consumers(self, group: str) -> None:
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
