@@ -222,6 +222,13 @@ def empty_handed(talk: Talk) -> None:
     talk.beat("n", "a", -1)
     talk.describe_consumers("n")
     talk.first_beat("n", "a")
+    talk.first_beat("n2", "b", server_assignor="range")
+    talk.first_beat("n2", "c", subscribed_topic_names=())
+    talk.beat("n2", "c", -1)
+    talk.first_beat("n2", "a", subscribed_topic_names=())
+    talk.beat("n2", "b", 2, owns=(0, 1, 2, 3))
+    talk.beat("n2", "a", -1)
+    talk.beat("n2", "b", -1)
 
 
 def patterns(talk: Talk) -> None:
@@ -326,11 +333,15 @@ def old_epochs(talk: Talk) -> None:
     talk.delete("e")
     static = talk.first_beat("s", "a", instance_id="i").member_epoch
     talk.first_beat("s", "b", instance_id="i")
+    talk.first_beat("s", "a", instance_id="i")
     talk.beat("s", "a", -2)
     talk.beat("s", "a", -2, instance_id="j")
     talk.beat("s", "b", -2, instance_id="i")
     talk.beat("s", "a", -2, instance_id="i")
     talk.commit("s", "a", static)
+    talk.first_beat("s", "a", instance_id="i")
+    talk.commit("s", "a", static)
+    talk.beat("s", "a", -2, instance_id="i")
     back = talk.first_beat("s", "b", instance_id="i").member_epoch
     talk.commit("s", "b", back)
     talk.commit("s", "b", 0)

@@ -28,13 +28,26 @@ CHANGED = [
 ]
 
 
-# Kafka makes a group for a join that it then refuses, lists it, and deletes it when asked to. Nothing of such a group
-# is in the log, nobody is in it, and anybody can make any number of them by requests that never succeed: we make none.
+JOINS = "{'rebalance_timeout_ms': 30000, 'subscribed_topic_names': ('read',), 'instance_id': 'i'}"
 GROUPS_DIFFERENT = [
+    # Kafka makes a group for a join that it then refuses, lists it, and deletes it when asked to. Nothing of it is in
+    # the log, nobody is in it, and anybody can make any number of them by requests that never succeed: we make none.
     ("list () (): ('NONE', [('bad', '', 'Empty', 'classic')])", "list () (): ('NONE', [])"),
     (
         "delete ('odd', 'bad'): [('bad', 'NONE'), ('odd', 'NONE')]",
         "delete ('odd', 'bad'): [('bad', 'GROUP_ID_NOT_FOUND'), ('odd', 'NONE')]",
+    ),
+    # With Kafka a member that reads nothing and joins after another has left takes everything from the others: it is
+    # counted among them as if it read the same, and the range assignor asks the first of them what all read.
+    (
+        "beat n2 b 2 v1 (0, 1, 2, 3) {}: ('NONE', 'm24', 2, [])",
+        "beat n2 b 2 v1 (0, 1, 2, 3) {}: ('NONE', 'm24', 3, None)",
+    ),
+    # A static member that missed the answer to its join joins once more, under the same id. Kafka takes it for another
+    # that wants its name, on which clients give up; dynamic members may do so.
+    (
+        f"beat s a 0 v1 () {JOINS}: ('UNRELEASED_INSTANCE_ID', 'none', 0, None)",
+        f"beat s a 0 v1 () {JOINS}: ('NONE', 'm23', 2, [[0, 1, 2, 3]])",
     ),
 ]
 SETTINGS = {

@@ -28,6 +28,12 @@ def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
     assert shares["c"] == {T: frozenset({5, 6}), U: frozenset({5, 6})}
 
 
+def test_those_with_an_instance_come_first() -> None:
+    one = frozenset([T])
+    shares = assign_range(spec({T: 3}, a=Reader(topics=one), z=Reader(topics=one, instance_id="i")))
+    assert shares == {"z": {T: frozenset([0, 1])}, "a": {T: frozenset([2])}}
+
+
 def test_ranges_go_by_instance_not_by_member_id() -> None:
     one = frozenset({T})
     before = assign_range(spec({T: 4}, z=Reader(topics=one, instance_id="i1"), y=Reader(topics=one, instance_id="i2")))

@@ -264,6 +264,51 @@ def test_a_pattern_that_cannot_be_read_is_refused_and_changes_nothing() -> None:
     assert world.groups.admin.list((), ())[1] == ()
 
 
+def test_a_static_member_that_missed_the_answer_to_its_join_joins_again() -> None:
+    world = world_of()
+    first = Client(world, "a", "t", instance_id="i1")
+    first.join()
+    again = Client(world, "a", "t", instance_id="i1")
+    assert again.join() is ErrorCode.NONE
+    assert (again.epoch, len(again.owned)) == (2, 6)
+
+
+def test_a_static_member_may_come_back_under_the_id_it_had() -> None:
+    world = world_of()
+    first = Client(world, "a", "t", instance_id="i1")
+    first.join()
+    first.leave(-2)
+    assert first.join() is ErrorCode.NONE
+    assert (first.epoch, len(first.owned), group_of(world).members["a"].current.previous_epoch) == (2, 6, 0)
+    assert first.beat(instance_id="i1") is ErrorCode.NONE
+    assert list(group_of(world.restart()).members) == ["a"]
+
+
+def test_who_reads_nothing_changes_nothing_for_the_others() -> None:
+    world = world_of()
+    first = Client(world, "b", "t", server_assignor="range")
+    idle = Client(world, "c")
+    first.join(), idle.join()
+    assert (first.epoch, idle.epoch) == (2, 2)
+    idle.leave()
+    Client(world, "a").join()
+    first.beat()
+    assert (first.epoch, len(first.owned)) == (3, 6)
+
+
+def test_the_first_one_who_reads_nothing_is_at_the_first_epoch_and_costs_no_computation() -> None:
+    world = world_of(group_consumer_assignment_interval_ms=1_000)
+    idle, first = Client(world, "a"), Client(world, "b", "t")
+    idle.join()
+    assert (idle.epoch, world.state, group_of(world).targets) == (1, "Stable", {})
+    assert group_of(world.restart()).assignment_epoch == 1
+    again = world_of(group_consumer_assignment_interval_ms=1_000)
+    for client in (idle, first):
+        client.world = again
+        client.join()
+    assert (first.epoch, len(first.owned)) == (2, 6), "there was no assignment that it could have to wait for"
+
+
 def test_a_static_member_that_is_away_for_a_while_finds_its_partitions() -> None:
     world = world_of()
     first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t", instance_id="i2")

@@ -20,7 +20,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = 1  # a member's epoch is 0 when it joins, so the first that it is told of must be more
-        self.assignment_epoch = 0
+        self.assignment_epoch = 1  # that nobody reads anything needs no computation
         self.assigned_ms = 0  # when the targets were computed; 0: never, or nobody knows
         self.metadata_hash = 0  # of the topics that the epoch is about
         self.members: dict[str, ConsumerMember] = {}

@@ -152,15 +152,16 @@ class ConsumerHeartbeats:
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {self._limits.max_size} members.",
             )
-        if static is not None and static is not known:
-            if not static.is_classic and static.epoch != LEAVE_FOR_A_WHILE:
+        if static is not None:
+            if static.is_classic or static.epoch == LEAVE_FOR_A_WHILE:
+                self.forget(group, static.member_id)
+                return change.replace(static, member_id)
+            if static is not known:
                 raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
                     f"instance id is owned by {static.member_id} member.",
                 )
-            self.forget(group, static.member_id)
-            return change.replace(static, member_id)
         # Who is one already, and joins, has lost what it was told and has nothing: it is told again.
         return known or ConsumerMember(member_id=member_id)
 

@@ -8,7 +8,7 @@ Three rules keep a partition from having two readers:
 3. What it may keep it keeps, all the way.
 
 The target may be older than the member's subscription: of topics that it does not read any more it is given nothing,
-and has nothing to keep.
+and has nothing to keep. Should it read them again before the next target, it has them again. (With Kafka it has not.)
 
 Member at epoch 5 with {0, 1, 2}, target of epoch 6 {1, 3}, partition 3 still with another member:
 

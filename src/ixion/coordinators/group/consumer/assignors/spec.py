@@ -21,5 +21,10 @@ class Spec:
     partitions: Mapping[bytes, int]  # how many each topic has
 
     def in_order(self) -> list[str]:
-        """Member ids in an order that a restart of a static member does not change: by instance, then by id."""
-        return sorted(self.readers, key=lambda member_id: (self.readers[member_id].instance_id or "", member_id))
+        """Member ids in an order that a restart of a static member does not change: by instance, then those without."""
+
+        def place(member_id: str) -> tuple[bool, str]:
+            instance_id = self.readers[member_id].instance_id
+            return instance_id is None, member_id if instance_id is None else instance_id
+
+        return sorted(self.readers, key=place)
