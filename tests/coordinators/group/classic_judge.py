@@ -66,6 +66,7 @@ class Judge:
         self.hanging: list[Consumer] = []
         self.waiting: list[tuple[Consumer, Answer, int, bool]] = []  # requests, since when, whether they had to wait
         self.owners: dict[str, Consumer] = {}  # member id -> who was given it
+        self.unheard: set[str] = set()  # member ids that were stored, and the broker stopped before it could say so
         self.lists: dict[tuple[str, int], tuple[str, ...]] = {}  # name, edition -> what it offers
         self.leaders: dict[int, str] = {}  # generation -> member id
         self.given: dict[int, dict[str, bytes]] = {}  # generation -> who -> what the leader gave it
@@ -136,6 +137,12 @@ class Judge:
         offers = consumer.offers()
         self.lists[consumer.name, consumer.edition] = consumer.protocols
         consumer.assignment = consumer.joined = None
+        group, member_id = self.group(), consumer.member_id
+        before = None if group is None else (group.state.value, group.generation, group.leader_id == member_id)
+        member = None if group is None else group.members.get(member_id)
+        size = 0 if group is None else len(group.members)
+        is_known = member is not None or (group is not None and member_id in group.pending_members)
+        is_news = member is None or dict(member.protocols) != offers
         answer = consumer.joining = self.world.join(
             consumer.member_id,
             client=consumer.name,
@@ -147,6 +154,29 @@ class Judge:
         )
         consumer.heard_ms = self.now
         self.waiting.append((consumer, answer, self.now, answer.waits))
+        code = None if answer.waits else answer.code
+        if member_id and not is_known:
+            assert code not in (None, ErrorCode.NONE), "nobody knows it"
+        if (
+            member is None
+            and size >= self.most
+            and before is not None
+            and before[0] in ("CompletingRebalance", "Stable")
+        ):
+            assert code not in (None, ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED), "there is no room for it"
+        if code is ErrorCode.GROUP_MAX_SIZE_REACHED and group is not None:
+            assert member_id not in [*group.members, *group.pending_members], "who is sent away does not stay"
+            assert member is None or size > self.most, "there is room for it"
+        elif member is not None and member.member_id == member_id and before is not None and group is not None:
+            state, generation, leads = before
+            if state == "Stable" and (is_news or leads):
+                is_refused = code not in (None, ErrorCode.NONE)  # it offers what the others do not
+                assert is_refused or (group.state.value, group.generation) != (state, generation), (
+                    "that asks for a rebalance"
+                )
+            elif state == "Stable" or (state == "CompletingRebalance" and not is_news):
+                assert code is ErrorCode.NONE, "it asks for nothing new"
+                assert answer.join.generation_id == group.generation == generation
         self.sweep()
 
     def sync(self, consumer: Consumer, joined: JoinGroupResponse | None = None) -> None:
@@ -212,6 +242,7 @@ class Judge:
         """What any request may be answered with."""
         self.expect_fencing(consumer, code)
         if code is ErrorCode.FENCED_INSTANCE_ID:
+            self.expect_successor(consumer)
             if consumer in self.alive:
                 self.alive.remove(consumer)  # it gives up
             consumer.forget()
@@ -229,6 +260,13 @@ class Judge:
         if is_named and current is not None and consumer.member_id and current != consumer.member_id:
             assert code is ErrorCode.FENCED_INSTANCE_ID, f"a fenced member hears {code.name}"
 
+    def expect_successor(self, consumer: Consumer) -> None:
+        """Whoever has its name now was told so, or still waits to be."""
+        group = self.group()
+        current = None if group is None else group.static_members.get(consumer.instance or "")
+        if group is not None and current is not None and not group.members[current].awaits_join:
+            assert current in self.owners or current in self.unheard, f"{consumer.name} is fenced by nobody"
+
     def expect_reason(self, consumer: Consumer) -> None:
         """A member is thrown out because it was silent, or did not do its part of a rebalance, and only then."""
         if consumer.left or consumer.is_forgotten or consumer.generation <= 0 or self.most < 100:
@@ -245,6 +283,9 @@ class Judge:
             return
         self.waiting = [each for each in self.waiting if each[1].waits]
         joined = [each[1].join for each in come if isinstance(each[1].given, JoinGroupResponse)]
+        for consumer, answer, *_ in come:
+            if isinstance(answer.given, JoinGroupResponse) and answer.code is ErrorCode.NONE:
+                self.owners[answer.join.member_id] = consumer
         for generation in {each.generation_id for each in joined if not each.error_code} - self.leaders.keys():
             self.check_new_generation([each for each in joined if each.generation_id == generation])
         for consumer, answer, _, waited in come:
@@ -252,7 +293,7 @@ class Judge:
             if isinstance(answer.given, JoinGroupResponse):
                 self.hear_joined(consumer, answer, waited)
             else:
-                self.hear_synced(consumer, answer)
+                self.hear_synced(consumer, answer, waited)
 
     def check_new_generation(self, answers: list[JoinGroupResponse]) -> None:
         first = answers[0]
@@ -271,7 +312,8 @@ class Judge:
             assert each.group_instance_id or each.member_id in there, "an absent member was told of"
             lists.append(self.lists[name, int(edition)])
             owner = self.owners.get(each.member_id)
-            assert owner is None or each.member_id not in there or (name, int(edition)) == (owner.name, owner.edition)
+            if owner is not None and owner.member_id == each.member_id and each.member_id in there:
+                assert (name, int(edition)) == (owner.name, owner.edition)
         if not self.loaded or len(there) == len(leader.members):  # of absent ones not all survives a restart
             assert leader.protocol_name in winners(lists)
 
@@ -284,7 +326,6 @@ class Judge:
                 assert told.leader == self.leaders[told.generation_id] or consumer.instance or self.has_static()
             is_done = told.generation_id in self.told
             assert not (is_done and told.leader == told.member_id and told.members and not told.skip_assignment)
-            self.owners[told.member_id] = consumer
         if consumer.joining is not answer:
             return  # nobody reads it
         consumer.joining = None
@@ -317,7 +358,7 @@ class Judge:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
             )
 
-    def hear_synced(self, consumer: Consumer, answer: Answer) -> None:
+    def hear_synced(self, consumer: Consumer, answer: Answer, waited: bool) -> None:
         code = answer.code
         if consumer.syncing is not answer:
             return
@@ -335,6 +376,7 @@ class Judge:
             pass
         else:
             assert code in (*GONE, *REJOIN)
+            assert code is not ErrorCode.UNKNOWN_MEMBER_ID or not waited or consumer.left, "it was waiting, not silent"
             self.hear(consumer, code)
 
     def has_static(self) -> bool:
@@ -366,6 +408,8 @@ class Judge:
             assert not any(each.awaits_join for each in members), "the rebalance is over, and somebody still joins"
         for each in members:
             owner = self.owners.get(each.member_id)
+            if owner is not None and not each.awaits_join:
+                assert {data.split()[0].decode() for _, data in each.protocols} == {owner.name}, "another's offers"
             if owner is not None and not each.awaits_join and not each.awaits_sync:
                 # An absent static member is kept by a new generation, and its session begins again with that; so it
                 # does when the log was slow to refuse the member that was to take its place.

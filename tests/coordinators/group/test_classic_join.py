@@ -47,6 +47,19 @@ def test_members_that_come_during_the_initial_delay_share_one_generation() -> No
     assert first.join.generation_id == second.join.generation_id == 1
 
 
+def test_a_group_that_had_members_before_waits_one_initial_delay() -> None:
+    """Whoever comes a moment later starts another rebalance, as Kafka has it."""
+    world = World(group_initial_rebalance_delay_ms=3000)
+    world.join(client="a")
+    world.advance(3000)
+    world.leave("a-1")
+    first = world.join(client="b")
+    world.advance(2000)
+    world.join(client="d")
+    world.advance(1001)
+    assert first.join.generation_id == 3
+
+
 def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
     world = World(group_initial_rebalance_delay_ms=3000)
     first = world.join(client="a", rebalance_ms=5000)
@@ -241,6 +254,28 @@ def test_a_group_is_limited_in_size() -> None:
     assert (refused.error_code, refused.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     assert world.state == "Stable"
     assert world.join("b-2").code is ErrorCode.NONE
+
+
+def test_a_group_that_is_loaded_over_its_limit_sheds_those_who_come_last() -> None:
+    world = World()
+    settle(world, "a", "b", "d")
+    later = world.restart(group_max_size=2)
+    assert later.state == "PreparingRebalance"
+    first, second = later.join("a-1"), later.join("d-3")
+    assert later.join("b-2").code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert list(later.group.members) == ["a-1", "d-3"]
+    assert first.join.generation_id == second.join.generation_id == 2
+
+
+def test_an_id_that_was_given_out_is_taken_back_where_there_is_no_room() -> None:
+    world = World(group_max_size=2)
+    settle(world, "a")
+    for client in ("b", "d"):
+        assert world.join(client=client, version=4).code is ErrorCode.MEMBER_ID_REQUIRED
+    first, second = world.join("a-1"), world.join("b-2", version=4)
+    assert second.waits, "d-3 may still come"
+    assert world.join("d-3", version=4).code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert first.join.generation_id == second.join.generation_id == 2
 
 
 def test_a_group_without_a_name_is_refused() -> None:

@@ -15,6 +15,7 @@ Clients do what clients do. The judge knows what each of them sent and was told,
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -25,6 +26,8 @@ from ixion.model.errors import ErrorCode
 from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, SESSION_MS, SLACK_MS, Consumer, Judge
 from tests.coordinators.group.kit import GROUP, World
 from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS
+
+pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 
 
 class Groups(Judge, RuleBasedStateMachine):
@@ -76,23 +79,48 @@ class Groups(Judge, RuleBasedStateMachine):
                     self.commits(consumer, PARTITIONS[1:])
             self.world.advance(150)
 
-    @precondition(lambda self: any(consumer.instance for consumer in self.alive))
     @rule(
-        before=st.integers(0, 4),
+        before=st.integers(-1, 4),
         after=st.integers(1, 3),
         protocols=st.sampled_from([*LISTS, None, None, None]),
         dead=st.booleans(),
+        log=st.sampled_from(["", "", "refuses", "is slow", "is slow and refuses"]),
+        then=st.sampled_from(["", "again", "another", "dies"]),
     )
-    def an_instance_returns(self, before: int, after: int, protocols: tuple[str, ...] | None, dead: bool) -> None:
-        """Without the id of before: it was restarted, or is there twice."""
+    def an_instance_returns(
+        self, before: int, after: int, protocols: tuple[str, ...] | None, dead: bool, log: str, then: str
+    ) -> None:
+        """Without the id of before: it was restarted, or is there twice. -1: when only the leader has synced."""
+        if not any(consumer.instance for consumer in self.alive):
+            self.come("i", LISTS[0], REBALANCE_MS[:1])
+            self.all_go_on(3)
         self.all_go_on(before)
+        if before < 0:
+            self.all_change()
+            for consumer in list(self.alive):
+                if consumer.joined is not None and consumer.joined.leader == consumer.member_id:
+                    self.step(consumer)
         known = next((consumer for consumer in self.alive if consumer.instance), None)
         if known is None:
             return  # it has been fenced
         if dead:
             self.alive.remove(known)
-        self.come(known.instance, protocols or known.protocols, [known.rebalance_ms])
-        self.all_go_on(after)
+        if "slow" in log:
+            self.the_log_is_slow()
+        if "refuses" in log:
+            self.world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+        for _ in range(2 if then == "again" else 1):
+            self.come(known.instance, protocols or known.protocols, [known.rebalance_ms])
+        if then == "another":
+            self.come(None, LISTS[0], REBALANCE_MS[:1])
+            self.all_go_on(2)
+        if "slow" in log:
+            self.the_log_goes_on()
+        if then == "dies":
+            self.alive = [each for each in self.alive if each.instance != known.instance]
+            self.pass_time(2 * SESSION_MS + 3_000)
+        else:
+            self.all_go_on(after)
 
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
@@ -102,19 +130,23 @@ class Groups(Judge, RuleBasedStateMachine):
         if consumer.member_id and consumer.generation >= 0:
             self.commits(consumer, sorted(partitions))
 
-    @precondition(lambda self: self.alive)
-    @rule(place=st.integers(0, 5), by_instance=st.booleans(), joins=st.booleans())
+    @rule(place=st.integers(-1, 5), by_instance=st.booleans(), joins=st.booleans())
     def leave(self, place: int, by_instance: bool, joins: bool) -> None:
-        consumer = self.pick(place)
+        if place < 0 or not self.alive:
+            self.come(None, LISTS[0], REBALANCE_MS[:1])
+        consumer = self.pick(place)  # -1: who has only just come
         if joins:
             self.alive.remove(consumer)
             self.all_change()
             self.alive.append(consumer)
         self.alive.remove(consumer)
+        group = self.group()
         if consumer.member_id:
+            has_only_an_id = group is not None and consumer.member_id in group.pending_members
             is_named = not by_instance or consumer.instance is None
             code = self.world.leave(consumer.member_id if is_named else "", consumer.instance)
             assert isinstance(code, ErrorCode)
+            assert code is ErrorCode.NONE or not has_only_an_id
             consumer.left = code is ErrorCode.NONE
             for other in [*self.alive, *self.hanging]:
                 if consumer.left and consumer.instance is not None and other.instance == consumer.instance:
@@ -184,13 +216,22 @@ class Groups(Judge, RuleBasedStateMachine):
             assert code is ErrorCode.ILLEGAL_GENERATION
 
     @precondition(lambda self: self.alive)
-    @rule(place=st.integers(0, 5))
-    def lose_the_answer(self, place: int) -> None:
+    @rule(place=st.integers(0, 5), what=st.sampled_from(["join", "change", "sync"]))
+    def lose_the_answer(self, place: int, what: str) -> None:
         """The connection breaks; the client asks again."""
         consumer = self.pick(place)
-        self.offer(consumer, LISTS[0])
+        if what == "change":
+            self.offer(consumer, LISTS[0])
+        elif what == "sync":
+            self.all_change()
+            if consumer.joined is not None:
+                joined = consumer.joined
+                self.sync(consumer, joined)
+                if consumer.syncing is not None:
+                    self.sync(consumer, joined)
+                return
         if consumer in self.alive:  # and has not just heard that it is fenced
-            consumer.joining = consumer.syncing = consumer.joined = None
+            consumer.joining = consumer.syncing = consumer.joined = consumer.assignment = None
             self.step(consumer)
 
     @precondition(lambda self: self.alive)
@@ -212,10 +253,11 @@ class Groups(Judge, RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["connect", "consumer"]))
     def a_stranger_joins(self, kind: str) -> None:
-        """It speaks of nothing that the members understand."""
+        """It speaks of nothing that the members understand, or means something else by it."""
         group = self.group()
         if group is not None and group.members and len(group.members) < self.most:
-            answer = self.world.join(client="stranger", protocol_type=kind, protocols={"else": b""})
+            offers = {"else": b""} if kind == "consumer" else dict.fromkeys(LISTS[-1], b"")
+            answer = self.world.join(client="stranger", protocol_type=kind, protocols=offers)
             assert answer.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
     @rule(partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
@@ -327,15 +369,20 @@ class Groups(Judge, RuleBasedStateMachine):
         self.all_go_on(rounds)
         self.the_log_goes_on()
 
-    @rule(settled=st.booleans())
-    def restart(self, settled: bool = False) -> None:
+    @rule(settled=st.booleans(), fewer=st.sampled_from([False, False, True]))
+    def restart(self, settled: bool = False, fewer: bool = False) -> None:
         if settled:
             self.all_go_on(5)
         self.sweep()
+        if fewer:
+            self.most = 3
         self.world = self.world.restart(group_initial_rebalance_delay_ms=100, group_max_size=self.most)
         self.released_ms = self.now
         group = self.group()
         generation = 0 if group is None else group.generation
+        self.unheard |= set() if group is None else group.members.keys() - self.owners.keys()
+        if group is not None and len(group.members) > self.most:
+            assert group.state.value == "PreparingRebalance", "some are to go"
         assert generation >= max(self.told, default=0), "a generation that members live in is forgotten"
         self.begin_anew(generation)
         for consumer in self.owners.values():

@@ -65,9 +65,11 @@ def test_the_replacement_survives_a_restart_of_the_broker(world: World) -> None:
 
 
 def test_a_replacement_that_cannot_be_stored_is_undone(world: World) -> None:
+    offered = world.group.members["i2-2"].protocols
     world.log.fail = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert world.join(instance="i2").code is ErrorCode.NOT_COORDINATOR
+    assert world.join(instance="i2", protocols={"range": b"other"}).code is ErrorCode.NOT_COORDINATOR
     assert world.heartbeat("i2-2", 1, "i2") is ErrorCode.NONE
+    assert world.group.members["i2-2"].protocols == offered
 
 
 def test_a_replacement_that_has_joined_a_new_generation_meanwhile_is_not_undone(world: World) -> None:
@@ -79,6 +81,26 @@ def test_a_replacement_that_has_joined_a_new_generation_meanwhile_is_not_undone(
     world.log.release()
     assert world.heartbeat("i2-3", 2, "i2") is ErrorCode.NONE
     assert world.group.static_members == {"i1": "i1-1", "i2": "i2-3"}
+
+
+def test_a_replacement_whose_record_comes_after_the_next_rebalance_waits_for_that(world: World) -> None:
+    for refused in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS):
+        world.log.hold = True
+        world.log.fail = refused
+        successor = world.join(instance="i2")
+        another = world.join(client="d")
+        world.log.release()
+        world.run()
+        assert successor.waits
+        world.join("i1-1", instance="i1")
+        assert successor.join.generation_id == another.join.generation_id
+        world.sync("i1-1", successor.join.generation_id, {})
+        world.leave(another.join.member_id)
+        world.join("i1-1", instance="i1")
+        generation = world.join(successor.join.member_id, instance="i2").join.generation_id
+        world.sync("i1-1", generation, {})
+        world.sync(successor.join.member_id, generation, group_instance_id="i2")
+        assert world.state == "Stable"
 
 
 def test_a_replacement_is_answered_when_it_is_stored_itself(world: World) -> None:
@@ -120,6 +142,20 @@ def test_a_static_member_that_is_slow_to_rejoin_keeps_its_place_until_its_sessio
     assert "i2-2" not in world.group.members
 
 
+def test_where_only_static_members_are_missing_a_rebalance_waits_for_them_and_no_longer() -> None:
+    world = World()
+    world.join(instance="i1", rebalance_ms=8_000)
+    world.advance(5)
+    world.sync("i1-1", 1, {})
+    gone = world.join(client="d", rebalance_ms=8_000)
+    world.leave("d-2")
+    assert gone.code is ErrorCode.UNKNOWN_MEMBER_ID
+    for _ in range(5):
+        assert world.heartbeat("i1-1", 1, "i1") is ErrorCode.REBALANCE_IN_PROGRESS
+        world.advance(4_000)
+    assert world.join("i1-1", instance="i1").join.generation_id == 2
+
+
 def test_an_unknown_instance_is_an_unknown_member(world: World) -> None:
     assert world.heartbeat("i1-1", 1, "other") is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -139,6 +175,28 @@ def test_a_static_member_that_returns_while_an_assignment_is_made_starts_over() 
     world.join(instance="i1")
     assert leader.code is ErrorCode.REBALANCE_IN_PROGRESS
     assert world.state == "PreparingRebalance"
+
+
+def test_the_sync_of_the_one_before_that_waits_is_answered_with_the_fence() -> None:
+    world = World()
+    world.join(instance="i1"), world.join(instance="i2")
+    world.advance(5)
+    waiting = world.sync("i2-2", 1, group_instance_id="i2")
+    world.join(instance="i2")
+    assert waiting.code is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_one_that_is_replaced_before_it_asks_for_its_assignment_is_asked_for_by_its_new_id() -> None:
+    world = World()
+    world.join(instance="i1", rebalance_ms=20_000), world.join(instance="i2", rebalance_ms=20_000)
+    world.advance(5)
+    world.sync("i1-1", 1, {"i1-1": b"one", "i2-2": b"two"})
+    world.join(instance="i2", rebalance_ms=20_000)
+    for _ in range(5):
+        assert world.group.pending_sync == {"i2-3"}
+        world.heartbeat("i1-1", 1), world.heartbeat("i2-3", 1)
+        world.advance(4_001)
+    assert list(world.group.members) == ["i1-1"]
 
 
 def test_dynamic_members_beside_static_ones() -> None:

@@ -84,6 +84,23 @@ def test_a_follower_that_never_asks_for_its_assignment_is_removed() -> None:
     assert list(world.group.members) == ["a-1"]
 
 
+def test_who_had_to_wait_for_its_assignment_is_watched_from_then_on() -> None:
+    world = World()
+    world.join(client="a", rebalance_ms=30_000), world.join(client="b", rebalance_ms=30_000)
+    world.advance(5)
+    waiting = world.sync("b-2", 1)
+    for _ in range(5):
+        world.heartbeat("a-1", 1)
+        world.advance(4_000)
+    world.sync("a-1", 1, {"b-2": b"two"})
+    assert waiting.sync.assignment == b"two"
+    for _ in range(2):
+        world.heartbeat("a-1", 1)
+        assert list(world.group.members) == ["a-1", "b-2"]
+        world.advance(5_001)
+    assert list(world.group.members) == ["a-1"]
+
+
 def test_a_new_member_that_gave_up_is_removed_after_five_minutes() -> None:
     world = World()
     settle(world, "a", session_ms=10_000, rebalance_ms=1_800_000)

@@ -74,6 +74,26 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_may_go_on
     assert world.init("x", 0, 0) == ("NONE", 0, 1)
 
 
+def test_partitions_that_are_added_later_bring_no_more_time(world: World) -> None:
+    begun(world)
+    world.advance(50_000)
+    assert world.add("x", 0, 0, ("u", 0)) == "NONE"
+    world.advance(20_000)
+    assert world.state("x").state is State.COMPLETE_ABORT
+
+
+def test_one_that_is_about_to_end_when_its_time_is_up_holds_up_no_other(world: World) -> None:
+    begun(world)
+    world.init("yy")
+    world.add("yy", 1, 0, T0)
+    world.log.holding = True
+    assert world.end("x", 0, 0)[0] == "WAITS"
+    world.advance(70_001)
+    assert len(world.log.held) == 2, "the end of the one, and the abort of the other"
+    world.log.let_go()
+    assert (world.state("x").state, world.state("yy").state) == (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+
+
 def test_at_version_1_a_producer_out_of_time_is_shut_out() -> None:
     world = World(version=1)
     world.init("x")

@@ -139,6 +139,7 @@ def test_markers_on_their_way_keep_everybody_out(world: World) -> None:
     assert world.end("x", 0, 0) == ("NONE", 0, 1), "the outcome is stored; the markers are not waited for"
     assert world.end("x", 0, 0)[0] == "CONCURRENT_TRANSACTIONS"
     assert world.end("x", 0, 0, False)[0] == "INVALID_TXN_STATE"
+    assert world.end("x", 0, 1)[0] == world.end("x", 0, 1, False)[0] == "PRODUCER_FENCED"
     assert world.add("x", 0, 1, T0) == "CONCURRENT_TRANSACTIONS"
     assert world.init("x")[0] == "CONCURRENT_TRANSACTIONS"
     world.markers.let_go()

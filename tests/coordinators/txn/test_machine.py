@@ -19,14 +19,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ixion.coordinators.txn.markers import Marker
-from ixion.coordinators.txn.snapshot import TopicPartition
+from ixion.coordinators.txn.snapshot import Snapshot, TopicPartition
+from ixion.coordinators.txn.states import SETTLED
 from ixion.model.errors import ErrorCode
 from tests.coordinators.txn.world import World
 
+pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 NAMES = ["x", "yy"]
 PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]
 
@@ -271,6 +274,26 @@ class Transactions(RuleBasedStateMachine):
         self.apply_markers()
         after = {life.number: dict(life.writes) for life in alive}
         assert after == before, "a transaction that nobody asked to end so was ended by a latecomer"
+
+    @rule()
+    def all_goes_well(self) -> None:
+        """Nothing delays or fails; then whoever has nothing open and was not replaced commits what it writes."""
+        self.appends_fail(False)
+        self.world.markers.broken.clear()
+        self.appends_go_on()
+        self.markers_go_on()
+        self.time_passes(200)  # for what is tried again
+        for client in list(self.clients):
+            life = client.life
+            now = self.world.coordinator.describe(client.name)
+            if not isinstance(now, Snapshot) or now.state not in SETTLED or life.asked or life.writes:
+                continue
+            if (now.producer_id, now.epoch) == (client.producer_id, client.epoch):
+                for key in PARTITIONS[:2]:
+                    self.write(client, key)
+                self.end(client, True)
+                assert life.told is True
+                assert life.writes == dict.fromkeys(PARTITIONS[:2], True), "it was told that all is committed"
 
     # What the world does.
 
