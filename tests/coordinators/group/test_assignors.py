@@ -68,6 +68,15 @@ def test_subscriptions_may_differ() -> None:
     assert shares["b"].get(T) == frozenset({0, 1, 2, 3})
 
 
+def test_a_crowd_of_different_tastes_is_balanced_in_no_time() -> None:
+    """Of ten thousand half read one topic and half both, and one has had everything: not to be done pair by pair."""
+    both, one = frozenset({T, U}), frozenset({T})
+    readers = {f"{number:05}": Reader(topics=both if number % 2 else one) for number in range(10_000)}
+    greedy = Reader(topics=both, before={T: frozenset(range(6_000)), U: frozenset(range(6_000))})
+    shares = assign_uniform(Spec(readers={**readers, "00001": greedy}, partitions={T: 6_000, U: 6_000}))
+    assert Counter(count(share) for share in shares.values()) == {1: 8_000, 2: 2_000}
+
+
 topics = st.sampled_from([T, U, b"v" * 16])
 
 

@@ -6,16 +6,20 @@ Seven partitions, three members: 0-2, 3-4, 5-6.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ixion.coordinators.group.consumer.assignment import Assignment
 from ixion.coordinators.group.consumer.assignors.spec import Spec
 
 
 def assign_range(spec: Spec) -> dict[str, Assignment]:
     shares: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.readers}
-    order = spec.in_order()
-    for topic_id, count in spec.partitions.items():
-        readers = [member_id for member_id in order if topic_id in spec.readers[member_id].topics]
-        start = 0
+    readers_of: defaultdict[bytes, list[str]] = defaultdict(list)
+    for member_id in spec.in_order():
+        for topic_id in spec.readers[member_id].topics:
+            readers_of[topic_id].append(member_id)
+    for topic_id, readers in readers_of.items():
+        count, start = spec.partitions[topic_id], 0
         for place, member_id in enumerate(readers):
             size = count // len(readers) + (place < count % len(readers))
             if size:
