@@ -11,6 +11,7 @@ happens:
     worker     a Python worker of Spark is killed
     broker     the broker is killed
     stop       Ctrl-C: it finishes its batch, joins small files, removes old versions, and must end well
+    back       the same when the broker was killed and has just come back
     upkeep     Ctrl-C, and it is killed while it does so
 
 Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a stranger reads it:
@@ -55,10 +56,10 @@ def step(frame):
     return frame.withColumn("n", same("n"))
 """
 AGAIN = 75  # the exit code that says: running it again can help
-KINDS = {"driver": 3, "jvm": 2, "worker": 2, "broker": 3, "stop": 1, "upkeep": 2}  # with their weights
+KINDS = {"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2}  # with their weights
 BATCH = 300  # records, so that what came while a driver was starting makes several batches
 MOST_BATCHES = 5  # of one life, before something happens
-PATIENCE_S = 120.0  # until a batch is done, or an end that was asked for has come
+PATIENCE_S = 240.0  # until a batch is done, or an end that was asked for has come
 
 
 class Soak:
@@ -116,13 +117,13 @@ class Soak:
             self.driver.kill(wait_for_jvm=False)
             self.driver.start()
         elif kind == "broker":
-            self.broker.kill()
-            time.sleep(self._chance.uniform(0, 1))
-            self.broker.start()  # the driver goes on, or ends and says that running it again can help
-        elif kind in ("stop", "upkeep"):
+            self._restart_broker()
+        elif kind in ("stop", "back", "upkeep"):
             if not batches:
                 return  # before there is a query, Ctrl-C just ends the command
-            self._stop(kill_after_s=None if kind == "stop" else self._chance.uniform(0, 6))
+            if kind == "back":
+                self._restart_broker()
+            self._stop(kill_after_s=self._chance.uniform(0, 6) if kind == "upkeep" else None)
         else:
             targets = self.driver.jvms() if kind == "jvm" else self.driver.workers()
             if not targets:
@@ -134,12 +135,19 @@ class Soak:
         told = f"{len(self.ledger.told)} acknowledged, {self.driver.all_batches} batches, {self.reader.times} reads"
         print(f"{kind} in batch {batches} of its life; {told}", flush=True)
 
+    def _restart_broker(self) -> None:
+        """The driver goes on, or ends and says that running it again can help."""
+        self.broker.kill()
+        time.sleep(self._chance.uniform(0, 1))
+        self.broker.start()
+
     def _stop(self, kill_after_s: float | None) -> None:
         """By one Ctrl-C: a second one gives the batch up. If the broker has just gone, the last batch may fail."""
         self.driver.process.send_signal(signal.SIGINT)
         code = self.driver.ended(PATIENCE_S if kill_after_s is None else kill_after_s)
         if kill_after_s is None and code not in (0, AGAIN):
             self.problems.append(f"after Ctrl-C the driver ended with {code}: {self.driver.last_words()}")
+        print(f"after Ctrl-C: {'not ended' if code is None else f'ended with {code}'}", flush=True)
         self.driver.kill()
         self.driver.start()
 
