@@ -184,7 +184,7 @@ def plan_lines(spec: PipelineSpec, plan: Plan) -> Iterator[str]:
     for sink in spec.sinks:
         by = ", ".join(getattr(sink, "partition_by", ()))
         yield f"sink        {sink.label}" + (f", by {by}" if by else "")
-    yield f"quarantine  {spec.quarantine.label if spec.quarantine else 'none'}"
+    yield f"quarantine  {spec.quarantine.label}"
     yield f"checkpoint  {spec.checkpoint}"
 
 
@@ -198,7 +198,7 @@ def summary_lines(spec: PipelineSpec, figures: RunFigures) -> Iterator[str]:
     yield " · ".join([*parts, f"{figures.rows_per_s:,.0f} rows/s", f"lag {figures.lag:,}"])
     for sink in spec.sinks:
         yield f"→ {sink.label}"
-    if figures.quarantined and spec.quarantine:
+    if figures.quarantined:
         yield f"→ {spec.quarantine.label} (quarantine)"
 
 

@@ -152,7 +152,6 @@ class Pipeline:
             elif isinstance(sink, TopicSink):
                 need_columns(stream.result, f"key of {sink.label}", [sink.key] if sink.key else [])
                 need_columns(stream.result, f"value of {sink.label}", [sink.value] if sink.value else [])
-        assert self.spec.quarantine is not None
         refuse_unfit(self.spec.quarantine, None, spark)
         return stream
 
@@ -170,8 +169,8 @@ class Pipeline:
         topics = find_topics(spark, spec.source, checkpoint, create=True)
         need_sink_brokers(spark, spec.sinks)
         checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
-        for sink in spec.sinks:
-            if isinstance(sink, TableSink) and sink.format == "parquet":
+        for sink in self._tables():
+            if sink.format == "parquet":
                 finish_compaction(sink, spec.name, spark)
         stream = self._stream(spark, checkpoint, pin=True)
         writer = self._writer(spark, checkpoint, stream)
@@ -196,10 +195,12 @@ class Pipeline:
         # A batch of an earlier run that was not taken up again may be in the tables, and is known there by what upkeep
         # would remove: an Iceberg table tells it by a snapshot.
         if not progress.given_up and (figures.batches or checkpoint.settled):
-            for sink in spec.sinks:
-                if isinstance(sink, TableSink):
-                    look_after(sink, spec.name, spark)
+            for sink in self._tables():
+                look_after(sink, spec.name, spark)
         return figures
+
+    def _tables(self) -> list[TableSink]:
+        return [sink for sink in self.spec.sinks if isinstance(sink, TableSink)]
 
     def _refuse_filled_tables(self, spark: SparkSession) -> None:
         for sink in self.spec.sinks:
@@ -215,7 +216,6 @@ class Pipeline:
 
     def _writer(self, spark: SparkSession, checkpoint: Checkpoint, stream: Stream) -> BatchWriter:
         spec = self.spec
-        assert spec.quarantine is not None
 
         def steps(frame: DataFrame) -> DataFrame:
             return apply_steps(frame, spec.steps, spec.tables, spec.folder)

@@ -33,11 +33,11 @@ class PipelineSpec:
     source: SourceSpec
     format: FormatSpec
     sinks: tuple[Sink, ...]
+    quarantine: TableSink  # for records and rows that are not wanted
     checkpoint: str
     steps: tuple[Step, ...] = ()
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
-    quarantine: TableSink | None = None
     every_ms: int | None = None  # between two batches, when following
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
@@ -45,5 +45,4 @@ class PipelineSpec:
     def formats(self) -> set[str]:
         """Of all tables that are read or written; it decides which jars are needed."""
         written = {sink.format for sink in self.sinks if isinstance(sink, TableSink)}
-        quarantine = {self.quarantine.format} if self.quarantine else set()
-        return written | quarantine | {table.format for table in self.tables.values()}
+        return written | {self.quarantine.format} | {table.format for table in self.tables.values()}
