@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,3 +148,24 @@ def test_a_batch_that_is_to_come_again_stays_known_to_its_table(lab: Lab, monkey
     ice = lab.spark.read.format("iceberg")
     assert sorted(row.n for row in ice.load(str(lab.folder / "ice")).collect()) == [0, 1]
     assert ice.load(f"{lab.folder}/ice#snapshots").count() == 1  # in the end it is looked after
+
+
+def test_ctrl_c_twice_ends_upkeep_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ixion.cli.pipeline_run import Job, run_job
+
+    sent = numbers(lab, 4)
+    done: list[str] = []
+
+    def endless(*_: object) -> None:
+        for name in ("once", "twice"):
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(name)
+
+    monkeypatch.setattr("ixion.pipelines.pipeline.look_after", endless)
+    job = Job(lab.folder / "p.toml", None, None, "", False)
+    job.pipeline = lab.pipeline(f'{FORMAT}[[sinks]]\ntype = "parquet"\npath = "out"\n{UPKEEP}')
+    job.spark = lab.spark
+    with pytest.raises(KeyboardInterrupt):
+        run_job(job, follow=False, every_ms=None, again=False, as_json=False, metrics_port=None)
+    assert done == ["once"]
+    assert column(lab.rows(), "n") == sent

@@ -140,7 +140,7 @@ def run_job(
 
 
 class _Interrupts:
-    """Ctrl-C once: finish the batch. Twice: give it up."""
+    """Ctrl-C once: finish the batch, and look after the tables. Twice: give up what is being done."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -166,6 +166,8 @@ class _Interrupts:
         if self.count == 1:
             print("finishing the batch; Ctrl-C again stops at once", file=sys.stderr)
             self._progress.stop()
+        elif self._progress.over:
+            raise KeyboardInterrupt  # upkeep bears it: the next run finishes what was begun
         else:
             self._progress.stop_at_once()
 

@@ -32,6 +32,7 @@ class Progress:
         self._ends: Final = ends
         self._at_once: Final = threading.Event()
         self._last = -1
+        self.over = False  # no batch is to come; the tables may still be looked after
 
     def follow(self) -> Iterator[BatchFigures]:
         """Each batch when it is through, until the query ends; its error, if it had one, is raised at the end."""
@@ -41,6 +42,7 @@ class Progress:
             yield from self._new_batches()
             if self._at_once.is_set() or (self._writer.stopping.is_set() and self._idle()):
                 self._query.stop()
+        self.over = True
 
     @property
     def given_up(self) -> bool:
