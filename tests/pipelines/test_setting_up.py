@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from devtools.parts import need_module
-from ixion.pipelines import jars
+from ixion.pipelines import jars, session
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.jars import Coordinate
@@ -127,6 +127,39 @@ def test_a_broker_that_is_not_there_is_told_at_once() -> None:
     for wrong in ("localhost", "127.0.0.1:1,localhost"):
         with pytest.raises(PipelineError, match="'localhost' is not host:port"):
             need_reachable(wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "retry"),
+    [
+        ("WARNING: Using incubator modules\n", "the JVM of Spark was killed while it was starting", True),
+        ("Error: Invalid -Xmx\n", "Spark did not start: Error: Invalid -Xmx", False),
+        ("unresolved dependency: a:b:1\n", "these jars were not found: a:b:1", False),
+    ],
+    ids=["killed", "refused", "jars"],
+)
+def test_a_jvm_that_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str, retry: bool
+) -> None:
+    """What it said before it went tells why; if it said nothing, somebody else has ended it."""
+    need_module("pyspark")
+    from pyspark import SparkContext
+
+    log = tmp_path / "spark.log"
+    log.touch()
+
+    def launch(**_: object) -> None:
+        log.write_text(said)
+        raise RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+
+    monkeypatch.setattr(session, "_new_log", lambda: log)
+    monkeypatch.setattr(session, "need_java", lambda: "java")
+    monkeypatch.setattr(jars, "find", lambda *_: jars.Jars(packages=("a:b:1",)))
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", launch)
+    with pytest.raises(PipelineError) as caught:
+        session.open_session("p")
+    assert str(caught.value) == told
+    assert caught.value.retry is retry
 
 
 def ixion(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

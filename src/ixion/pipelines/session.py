@@ -197,7 +197,10 @@ def _did_not_start(error: Exception, packages: Iterable[str], log: Path | None) 
     if "unresolved dependency" in said or "UNRESOLVED DEPENDENCIES" in said or "download failed" in said:
         names = ", ".join(packages)
         return PipelineError(f"these jars were not found: {names}", hint=jar_files.how_to_get(packages))
-    faults = [line for line in said.splitlines() if re.match(r"(?:Error|Invalid|Exception)", line)]
-    reason = faults[0] if "JAVA_GATEWAY_EXITED" in str(error) and faults else innermost([str(error)])
     hint = f"Spark's own words are in {log}" if log else ""
+    exited = "JAVA_GATEWAY_EXITED" in str(error)
+    faults = [line for line in said.splitlines() if re.match(r"(?:Error|Invalid|Exception)", line)]
+    if exited and log and not faults:  # it would have said what it does not like
+        return PipelineError("the JVM of Spark was killed while it was starting", hint=hint, retry=True)
+    reason = faults[0] if exited and faults else innermost([str(error)])
     return PipelineError(f"Spark did not start: {reason}", hint=hint)
