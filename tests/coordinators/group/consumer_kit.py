@@ -19,7 +19,8 @@ Partition = tuple[str, int]
 class Client:
     """`owned` is what the client reads, by name, and `since` the epochs at which it was told of each.
 
-    A client with `clings` does not let go of anything.
+    A client with `clings` does not let go of anything. One that is `terse` says what it has when that has changed, as
+    Kafka's own do.
     """
 
     def __init__(self, world: World, member_id: str, *topics: str, **fields: Any) -> None:
@@ -29,6 +30,9 @@ class Client:
         self.owned: set[Partition] = set()
         self.since: dict[Partition, int] = {}
         self.clings = False
+        self.terse = False
+        self._said: set[Partition] | None = None
+        self._told: set[Partition] = set()
         self.missed_an_answer = False
         self.topics = topics
         self.fields = fields
@@ -50,17 +54,24 @@ class Client:
     def join(self, **fields: Any) -> ErrorCode:
         self.epoch = 0
         self.owned.clear()
+        self._said = None
         return self._take(self.send(**{**self._everything(), "topic_partitions": (), **fields}))
 
     def beat(self, **fields: Any) -> ErrorCode:
         """Who has missed an answer tells everything about itself, and is told everything."""
         more = self._everything() if self.missed_an_answer else {}
-        return self._take(self.send(topic_partitions=self._owned(), **{**more, **fields}))
+        is_news = not self.terse or self.missed_an_answer or self.owned != self._said
+        self._said = set(self.owned)
+        return self._take(self.send(topic_partitions=self._owned() if is_news else None, **{**more, **fields}))
 
     def miss_an_answer(self) -> None:
         """What the broker says to a heartbeat does not arrive."""
         self.send(topic_partitions=self._owned(), instance_id=self.fields.get("instance_id"))
         self.missed_an_answer = True
+
+    def let_go(self) -> None:
+        self.clings = False
+        self.owned &= self._told
 
     def leave(self, epoch: int = -1) -> ErrorCode:
         return ErrorCode(self.send(member_epoch=epoch, instance_id=self.fields.get("instance_id")).error_code)
@@ -91,7 +102,8 @@ class Client:
                     for each in answer.assignment.topic_partitions
                     for number in each.partitions
                 }
-                before, self.owned = self.owned, self.owned | told if self.clings else told
+                self._told = told
+                before, self.owned = self.owned, self.owned | told if self.clings else set(told)
                 self.since = {each: self.since[each] if each in before else self.epoch for each in self.owned}
         elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self.owned.clear()

@@ -9,6 +9,8 @@ import pytest
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.reconcile import Current
+from ixion.coordinators.group.consumer.states import MemberState
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -102,6 +104,53 @@ def test_a_member_that_does_not_let_go_in_time_is_removed() -> None:
     assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     second.beat()
     assert numbers(second) == [0, 1, 2, 3, 4, 5]
+
+
+def test_for_what_it_is_asked_for_next_a_member_has_its_time_again() -> None:
+    world = world_of()
+    first, second, third = Client(world, "a", "t", rebalance_timeout_ms=10_000), *(Client(world, n, "t") for n in "bc")
+    first.join(), second.join()
+    first.clings = True
+    first.beat()
+    world.advance(6_000)
+    third.join()
+    first.let_go()
+    first.clings = True
+    first.beat()
+    assert (first.epoch, len(first.owned)) == (2, 3), "it has let go of three, and is asked for one more"
+    world.advance(6_000)
+    assert first.beat() is ErrorCode.NONE
+    world.advance(4_001)
+    assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_who_says_nothing_of_its_partitions_has_not_let_go() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join(), second.join()
+    first.clings = True
+    first.beat()
+    assert first.send().member_epoch == first.epoch < second.epoch
+    second.beat()
+    assert numbers(second) == []
+
+
+def test_an_answer_that_was_lost_is_given_again() -> None:
+    world = world_of()
+    first = Client(world, "a", "t")
+    first.join()
+    epoch = first.epoch
+    world.topics.put("t", 8)
+    first.miss_an_answer()
+    assert (first.epoch, len(first.owned)) == (epoch, 6)
+    first.beat()
+    assert (first.epoch, len(first.owned)) == (epoch + 1, 8)
+
+
+def test_the_epoch_before_is_remembered_while_the_epoch_stays() -> None:
+    at_five = Current(epoch=5, previous_epoch=4)
+    assert at_five.moved(5, MemberState.STABLE, {}).previous_epoch == 4
+    assert at_five.moved(6, MemberState.STABLE, {}).previous_epoch == 5
 
 
 def test_an_epoch_from_the_past_or_the_future_is_fenced() -> None:
@@ -323,6 +372,17 @@ def test_a_static_member_that_is_away_for_a_while_finds_its_partitions() -> None
     assert early.join() is ErrorCode.NONE
     assert (early.owned, early.epoch) == (had, second.epoch)
     assert first.beat(instance_id="i1") is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_goes_for_a_while_has_let_go_of_what_it_was_asked_for() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t")
+    first.join(), second.join()
+    first.clings = True
+    first.beat(instance_id="i1")
+    first.leave(-2)
+    second.beat()
+    assert len(second.owned) == 3
 
 
 def test_a_static_member_that_does_not_come_back_loses_them() -> None:

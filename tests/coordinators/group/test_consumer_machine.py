@@ -6,7 +6,9 @@ What must hold at every moment:
 - no two members that are alive and unfenced read the same partition
 - a member's epoch never goes back while it is a member, nor does the group's
 - a member commits at its epoch, or at an older one for what it has had since then, and not for anything else
-- who does not let go of what it is asked for in time is thrown out, and then others read it
+- who does not let go of what it is asked for in time is thrown out, and then others read it; nobody else is, who sends
+  heartbeats
+- whoever has heard from the broker has what the broker says it has
 - members that play on end with everything assigned, evenly, and a stable group
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -29,10 +32,12 @@ from tests.coordinators.group.consumer_kit import Client, Partition
 from tests.coordinators.group.eager_kit import EagerClient
 from tests.coordinators.group.kit import GROUP, MemoryTopics, World
 
+pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
 SUBSCRIPTIONS = st.sampled_from([("t",), ("t", "u"), ("u",), None])  # None: by a pattern
 ASSIGNORS = st.sampled_from([None, "range"])
 REBALANCE_MS = 60_000
+SESSION_MS = 45_000
 
 
 class Groups(RuleBasedStateMachine):
@@ -48,6 +53,9 @@ class Groups(RuleBasedStateMachine):
         self.last: ConsumerGroup | None = None
         self.group_epoch = 0
         self.had: dict[str, dict[int, set[Partition]]] = {}  # member id -> epoch -> what it had then
+        self.heard_ms: dict[Client, int] = {}  # when it last sent a heartbeat
+        self.clings_ms: dict[Client, int] = {}  # since when it clings to what it has
+        self.missed: set[Client] = set()  # answers, since they joined
 
     @initialize(partitions=st.integers(1, 7), named=st.booleans(), interval_ms=st.sampled_from([0, 1_000]))
     def begin(self, partitions: int, named: bool, interval_ms: int) -> None:
@@ -57,8 +65,15 @@ class Groups(RuleBasedStateMachine):
 
     # What clients do.
 
-    @rule(subscriptions=st.lists(SUBSCRIPTIONS, min_size=1, max_size=3), assignor=ASSIGNORS, named=st.booleans())
-    def come(self, subscriptions: list[tuple[str, ...] | None], assignor: str | None, named: bool) -> None:
+    @rule(
+        subscriptions=st.lists(SUBSCRIPTIONS, min_size=1, max_size=3),
+        assignor=ASSIGNORS,
+        named=st.booleans(),
+        terse=st.booleans(),
+    )
+    def come(
+        self, subscriptions: list[tuple[str, ...] | None], assignor: str | None, named: bool, terse: bool = False
+    ) -> None:
         for topics in subscriptions:
             self.count += 1
             fields: dict[str, Any] = {"server_assignor": assignor} if assignor else {}
@@ -68,6 +83,7 @@ class Groups(RuleBasedStateMachine):
                 self.alive.append(Client(self.world, f"m{self.count}", subscribed_topic_regex="[tu]", **fields))
             else:
                 self.alive.append(Client(self.world, f"m{self.count}", *topics, **fields))
+            self.alive[-1].terse = terse
             self.beat(self.alive[-1])
 
     @rule(topics=st.sampled_from([("t",), ("t", "u")]), rounds=st.integers(0, 4))
@@ -94,7 +110,16 @@ class Groups(RuleBasedStateMachine):
     @rule(place=st.integers(0, 5))
     def cling(self, place: int) -> None:
         """It is slow to let go; until it does, nobody else may have what it has."""
-        self.pick(place).clings ^= True
+        client = self.pick(place)
+        if client.clings:
+            client.let_go()
+        else:
+            self.begin_to_cling(client)
+
+    def begin_to_cling(self, client: Client) -> None:
+        if not client.clings:
+            client.clings = True
+            self.clings_ms[client] = self.world.clock.now_ms
 
     @precondition(lambda self: any(client.topics for client in self.alive))
     @rule(place=st.integers(0, 5), topics=st.sampled_from([("t",), ("t", "u"), ("u",), ("missing",)]))
@@ -105,11 +130,16 @@ class Groups(RuleBasedStateMachine):
         self.beat(client, subscribed_topic_names=topics)
 
     @precondition(lambda self: self.alive)
-    @rule(place=st.integers(0, 5))
-    def lose_an_answer(self, place: int) -> None:
+    @rule(place=st.integers(0, 5), more=st.integers(0, 2))
+    def lose_an_answer(self, place: int, more: int) -> None:
+        """Perhaps the one that says that there are more partitions."""
         client = self.pick(place)
+        topic = self.world.topics.by_name("t")
+        assert topic is not None
+        self.world.topics.put("t", topic.partitions + more)
         if client.epoch > 0:
             client.miss_an_answer()
+            self.missed.add(client)
 
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), dies=st.booleans())
@@ -117,15 +147,16 @@ class Groups(RuleBasedStateMachine):
         """Whoever is silent for a session timeout gives up by itself what it has, as clients do."""
         client = self.pick(place)
         self.alive.remove(client)
-        if client.epoch > 0 and not dies:
-            client.leave()
+        if client.epoch > 0 and not dies and client.leave() is ErrorCode.NONE:
+            group = self.group()
+            assert group is None or client.member_id not in group.members
 
-    @rule()
-    def all_of_the_consumer_protocol_go(self) -> None:
+    @rule(rounds=st.integers(2, 4))
+    def all_of_the_consumer_protocol_go(self, rounds: int) -> None:
         """Those of the classic one go on without them."""
         while self.alive:
             self.go(0, False)
-        self.all_beat(3)
+        self.all_beat(rounds)
 
     @precondition(lambda self: self.eager)
     @rule(dies=st.booleans())
@@ -140,16 +171,19 @@ class Groups(RuleBasedStateMachine):
         """It leaves for a while; its partitions are kept, nobody else gets them, and it has them again."""
         client = next(each for each in self.alive if "instance_id" in each.fields and each.epoch > 0)
         self.alive.remove(client)
+        self.count += 1
+        again = Client(self.world, f"m{self.count}", *client.topics, **client.fields)
         group = self.group()
+        if group is not None and client.member_id in group.members:
+            assert again.join() is ErrorCode.UNRELEASED_INSTANCE_ID, "it is there"
         is_settled = group is not None and group.state.value == "Stable"
         if client.leave(-2) is not ErrorCode.NONE:
             return
         assert group is not None
         kept, epoch = group.members[client.member_id].current.assigned, group.epoch
         self.all_beat(int(beats))
-        self.count += 1
-        again = Client(self.world, f"m{self.count}", *client.topics, **client.fields)
         self.alive.append(again)
+        self.heard_ms[again] = self.world.clock.now_ms
         assert again.join() is ErrorCode.NONE
         assert group.static_members[client.fields["instance_id"]] == again.member_id
         if is_settled and group.epoch == epoch:
@@ -214,6 +248,11 @@ class Groups(RuleBasedStateMachine):
         topic = self.world.topics.by_name("t")
         assert topic is not None
         self.world.topics.put("t", max(partitions, topic.partitions))
+        group = self.group()
+        if group is not None and self.alive and partitions > topic.partitions:
+            epoch, is_read = group.epoch, group.reads("t")
+            self.beat(self.alive[0])
+            assert group.epoch > epoch or not is_read or self.alive[0].epoch == 0, "nobody has seen it grow"
 
     @rule(ms=st.sampled_from([100, 20_000, REBALANCE_MS + 20_000]))
     def wait(self, ms: int) -> None:
@@ -250,14 +289,14 @@ class Groups(RuleBasedStateMachine):
         if group is None or not clinging:
             return
         client = clinging[0]
-        client.clings = True
+        self.begin_to_cling(client)
         self.come([("t",), ("t",)], None, False)
         self.wait(REBALANCE_MS + 20_000)
 
     @rule()
     def all_settle(self) -> None:
         for client in self.alive:
-            client.clings = False
+            client.let_go()
         for _ in range(6):
             self.world.advance(20_000)
             self.all_beat(5)
@@ -278,6 +317,10 @@ class Groups(RuleBasedStateMachine):
         owned = Counter(partition for client in everybody for partition in client.owned)
         if isinstance(group, ConsumerGroup):  # a classic one follows its topics when its leader looks
             assert owned == Counter(wanted)
+            alike = len({client.topics or ("t", "u") for client in everybody}) == 1
+            if alike and not any("server_assignor" in client.fields for client in self.alive):
+                counts = [len(client.owned) for client in everybody]
+                assert max(counts) - min(counts) <= 1, "not evenly"
 
     # What must hold.
 
@@ -336,16 +379,32 @@ class Groups(RuleBasedStateMachine):
             code = client.join()
             assert code is ErrorCode.NONE or code is ErrorCode.UNRELEASED_INSTANCE_ID, code.name
             self.had.pop(client.member_id, None)
+            self.heard_ms[client] = self.world.clock.now_ms
+            self.missed.discard(client)
             return
         before = client.epoch
         code = client.beat(**{"instance_id": client.fields.get("instance_id"), **fields})
         if code in LOST:
+            self.expect_reason(client)
             client.epoch = 0
             if fields:
                 self.beat(client)  # what it wanted to say, it says when it joins
         else:
             assert code is ErrorCode.NONE
             assert client.epoch >= before
+            self.heard_ms[client] = self.world.clock.now_ms
+            group = self.group()
+            assert group is not None
+            assigned = group.members[client.member_id].current.assigned
+            has = {(self.name(topic), number) for topic in assigned for number in assigned[topic]}
+            assert has == client.owned or (client.clings and has <= client.owned)
+
+    def expect_reason(self, client: Client) -> None:
+        """It was silent for a session, or did not let go in time; or answers were lost, and its epoch is too old."""
+        now_ms = self.world.clock.now_ms
+        is_late = client.clings and now_ms - self.clings_ms[client] >= REBALANCE_MS
+        is_silent = now_ms - self.heard_ms[client] >= SESSION_MS
+        assert is_late or is_silent or client in self.missed, f"{client.member_id} is thrown out for nothing"
 
     def was_with_another(self, client: Client, partition: Partition, epoch: int) -> bool:
         left = self.last_at[client.member_id, epoch]

@@ -149,6 +149,48 @@ def test_a_classic_member_that_falls_silent_is_removed() -> None:
     assert numbers(new) == [0, 1, 2, 3]
 
 
+def test_a_classic_member_that_does_its_part_stays() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    assert world.sync(old, 1).code is ErrorCode.REBALANCE_IN_PROGRESS
+    owned, generation = [0, 1, 2, 3], 1
+    for _ in range(30):  # longer than its rebalance timeout, from the first request of a rebalance on
+        new.beat()
+        if world.heartbeat(old, generation) is ErrorCode.REBALANCE_IN_PROGRESS:
+            generation = world.join(old, protocols=subscription(*owned)).join.generation_id
+            owned = partitions_in(world.sync(old, generation).sync.assignment)
+        world.advance(3_000)
+    assert set(world.group.members) == {old, "new"}
+    assert sorted([*owned, *numbers(new)]) == [0, 1, 2, 3]
+    assert world.heartbeat(old, generation + 1) is ErrorCode.ILLEGAL_GENERATION
+    assert world.sync(old, generation - 1).code is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_who_is_silent_after_the_way_down_is_removed() -> None:
+    world = world_of()
+    classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    new.leave()
+    world.advance(10_100)
+    assert (world.state, world.group.members) == ("Empty", {})
+
+
+def test_a_group_that_went_up_and_was_deleted_does_not_come_back() -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    new.join()
+    world.leave(old)
+    new.leave()
+    codes: list[ErrorCode] = []
+    world.groups.admin.delete(GROUP, codes.append)
+    assert codes == [ErrorCode.NONE]
+    assert world.restart().groups.admin.list((), ())[1] == ()
+
+
 def test_the_policy_may_forbid_going_up() -> None:
     world = world_of(group_consumer_migration_policy="downgrade")
     classic_group(world)
