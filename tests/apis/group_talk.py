@@ -52,6 +52,7 @@ class Talk:
         self.topic_id = topic_id
         self.said: list[str] = []
         self.names: dict[str, str] = {"": "-"}
+        self.changes = 0  # of settings
 
     def note(self, what: str, outcome: object) -> None:
         self.said.append(f"{what}: {outcome}")
@@ -232,12 +233,36 @@ class Talk:
         self.note(f"consumers {group}", (name_of(found.error_code), told))
 
     def set_interval(self, group: str, value: str) -> None:
-        """How long an assignment of the group is in force at least."""
-        setting = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=0, value=value)
-        resource = AlterConfigsResource(resource_type=32, resource_name=group, configs=(setting,))
-        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        (done,) = self.raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
-        self.note(f"interval {group} {value}", name_of(done.error_code))
+        """How long an assignment of the group is in force at least.
+
+        Kafka takes settings over some time after it has answered. So by the same request another group is given a new
+        heartbeat interval, and a member of that one asks until it is told so.
+        """
+        self.changes += 1
+        heartbeat_ms = 5_000 + self.changes
+        wanted = {group: ("assignment", value), "probe": ("heartbeat", str(heartbeat_ms))}
+        resources = tuple(
+            AlterConfigsResource(
+                resource_type=32,
+                resource_name=name,
+                configs=(AlterableConfig(name=f"consumer.{what}.interval.ms", config_operation=0, value=each),),
+            )
+            for name, (what, each) in wanted.items()
+        )
+        request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+        answer = self.raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        codes = {each.resource_name: name_of(each.error_code) for each in answer.responses}
+        self.note(f"interval {group} {value}", codes)
+        probe = ConsumerGroupHeartbeatRequest(
+            group_id="probe",
+            member_id="a",
+            member_epoch=0,
+            rebalance_timeout_ms=1_000,
+            subscribed_topic_names=(),
+            topic_partitions=(),
+        )
+        while self.raw.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, probe).heartbeat_interval_ms != heartbeat_ms:
+            time.sleep(0.01)
 
 
 def describe(raw: Raw, group: str) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from devtools.kafka import RealKafka
 from devtools.parts import need
+from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
 from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from ixion.protocol.registry import ApiKey
@@ -74,7 +75,7 @@ def ixion() -> Iterator[Broker]:
 
 
 def make_ready(raw: Raw, name: str, partitions: int) -> bytes:
-    """A topic, of which this returns the id, and both coordinators."""
+    """A topic, of which this returns the id, with its leaders, and both coordinators."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
     request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False)
     (made,) = raw.ask(ApiKey.CREATE_TOPICS, 7, request).topics
@@ -83,6 +84,12 @@ def make_ready(raw: Raw, name: str, partitions: int) -> bytes:
         find = FindCoordinatorRequest(key="x", key_type=key_type)
         while raw.ask(ApiKey.FIND_COORDINATOR, 2, find).error_code:
             time.sleep(0.1)  # Kafka makes its internal topics while the client waits
+    ends = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
+    wanted = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=(ListOffsetsTopic(name=name, partitions=ends),)
+    )
+    while any(each.error_code for each in raw.ask(ApiKey.LIST_OFFSETS, 7, wanted).topics[0].partitions):
+        time.sleep(0.1)  # and says that a topic is there before it is led
     topic_id: bytes = made.topic_id
     return topic_id
 
