@@ -141,7 +141,7 @@ def test_a_classic_member_is_not_sent_to_join_before_there_is_something_to_get()
     classic = EagerClient(world, "e", "t")
     for _ in range(3):
         classic.beat()
-    assert (world.state, classic.owned) == ("Assigning", set())
+    assert (world.state, classic.is_stable, classic.owned) == ("Assigning", True, set())
     assert world.heartbeat(classic.member_id, 2) is ErrorCode.NONE
     world.advance(INTERVAL_MS)
     assert world.heartbeat(classic.member_id, 2) is ErrorCode.REBALANCE_IN_PROGRESS

@@ -249,8 +249,14 @@ def test_many_members_at_once(broker: Broker) -> None:
     assert failures == []
 
 
-def test_consumer_protocol_of_librdkafka() -> None:
-    with Broker({**SETTINGS, "group.consumer.min.heartbeat.interval.ms": 100} | quick_heartbeats()) as broker:
+@pytest.mark.parametrize("interval_ms", [0, 500])
+def test_consumer_protocol_of_librdkafka(interval_ms: int) -> None:
+    settings = {
+        **SETTINGS,
+        "group.consumer.min.heartbeat.interval.ms": 100,
+        "group.consumer.assignment.interval.ms": interval_ms,
+    }
+    with Broker(settings | quick_heartbeats()) as broker:
         broker.create_topic("t", 4)
         fill(broker, "t", 4)
         first, second = (librdkafka(broker, "new", **{"group.protocol": "consumer"}) for _ in range(2))

@@ -8,6 +8,7 @@ import pytest
 
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.consumer.assignment import count
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import MemberState
@@ -304,6 +305,33 @@ def test_patterns_follow_the_topics() -> None:
     assert group_of(world).regexes == {}
 
 
+def test_a_pattern_makes_an_epoch_when_it_matches_something_or_is_known_or_given_up() -> None:
+    world = world_of()
+    first, second = Client(world, "a", subscribed_topic_regex="n.*"), Client(world, "b", subscribed_topic_regex="n.*")
+    first.join()
+    assert first.epoch == 1, "it is new and matches nothing"
+    second.join()
+    assert second.epoch == 2, "it is known"
+    second.beat(subscribed_topic_regex="")
+    assert second.epoch == 3
+    second.beat(subscribed_topic_regex="x.*")
+    assert second.epoch == 3
+    world.topics.put("new", 1)
+    second.beat()
+    assert (second.epoch, world.groups.consumers.describe(GROUP).group_epoch) == (4, 4)
+    first.beat()
+    assert first.owned == {("new", 0)}
+
+
+def test_a_new_pattern_for_topics_that_others_read_already_makes_an_epoch() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t", "u"), Client(world, "b", subscribed_topic_regex="[tu]")
+    first.join(), second.join()
+    assert second.epoch == 3
+    beat_all(first, second)
+    assert (len(first.owned), len(second.owned)) == (4, 4)
+
+
 def test_a_pattern_that_cannot_be_read_is_refused_and_changes_nothing() -> None:
     world = world_of()
     first = Client(world, "a", subscribed_topic_regex="(")
@@ -499,6 +527,42 @@ def test_a_commit_that_a_heartbeat_overtook_counts_for_what_the_member_has_had_s
     later = world.restart()
     assert commit(later, first, old, *kept) is ErrorCode.NONE, "since when is stored"
     assert commit(later, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_what_a_member_has_let_go_of_and_nobody_else_wants_it_gets_back_at_once_as_new() -> None:
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join(), second.join()
+    first.beat()
+    assert (first.epoch, len(first.owned)) == (2, 3), "it hears what to let go of"
+    described = {each.member_id: each for each in world.groups.consumers.describe(GROUP).members}
+    assert described["a"].assignment.topic_partitions[0].partitions == (0, 1, 2, 3, 4, 5), "and has it until it has"
+    second.leave()
+    first.beat()
+    assert (first.epoch, len(first.owned)) == (4, 6)
+    kept = [number for _, number in first.since if first.since["t", number] == 2]
+    back = [number for _, number in first.since if first.since["t", number] == 4]
+    assert (len(kept), len(back)) == (3, 3)
+    assert commit(world, first, 2, *kept) is ErrorCode.NONE
+    assert commit(world, first, 2, *back) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_who_has_let_go_and_is_asked_for_more_stays_at_its_epoch_and_has_its_time_again() -> None:
+    world = world_of()
+    first = Client(world, "a", "t", rebalance_timeout_ms=20_000)
+    first.join()
+    Client(world, "b", "t").join()
+    first.beat()
+    world.advance(15_000)
+    Client(world, "c", "t").join()
+    first.clings = True
+    first.beat()
+    current = group_of(world).members["a"].current
+    assert (current.epoch, count(current.assigned), count(current.revoking)) == (2, 2, 1), "of what it kept, one more"
+    world.advance(15_000)
+    assert first.beat() is ErrorCode.NONE
+    world.advance(5_000)
+    assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def commit(world: World, client: Client, epoch: int, *partitions: int) -> ErrorCode:

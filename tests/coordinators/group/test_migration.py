@@ -248,3 +248,27 @@ def test_a_consumer_group_with_classic_members_survives_a_restart() -> None:
     assert isinstance(later.group, ConsumerGroup)
     assert later.group.members[old].is_classic
     assert later.heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_the_first_epoch_is_the_last_generation_even_if_who_comes_reads_nothing() -> None:
+    world = world_of()
+    old = classic_group(world)
+    world.join(old, protocols=subscription())
+    world.sync(old, 2, {old: assigned(0, 1, 2, 3)})
+    idle = Client(world, "new")
+    assert idle.join() is ErrorCode.NONE
+    assert (idle.epoch, world.group.epoch, world.state) == (2, 2, "Stable")
+    before = world.group
+    after = world.restart().group
+    assert (after.epoch, after.assignment_epoch, after.metadata_hash) == (2, 2, before.metadata_hash)
+
+
+def test_an_instance_may_go_from_one_protocol_to_the_other() -> None:
+    world = world_of()
+    Client(world, "new", "t").join()
+    old = world.join(client="old", instance="i", protocols=subscription(), version=5).join
+    assert world.group.members[old.member_id].is_classic
+    again = Client(world, "again", "t", instance_id="i")
+    assert again.join() is ErrorCode.NONE
+    assert set(world.group.members) == {"new", "again"}
+    assert not world.group.members["again"].is_classic
