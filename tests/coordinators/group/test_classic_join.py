@@ -192,6 +192,27 @@ def test_who_waits_for_an_assignment_is_sent_to_rejoin_when_another_joins() -> N
     assert waiting.code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_sync_that_is_asked_again_takes_the_place_of_the_one_before() -> None:
+    world = World()
+    world.join(client="a"), world.join(client="b")
+    world.advance(5)
+    lost, again = world.sync("b-2", 1), world.sync("b-2", 1)
+    assert lost.code is ErrorCode.REBALANCE_IN_PROGRESS
+    world.sync("a-1", 1, {"b-2": b"two"})
+    assert again.sync.assignment == b"two"
+
+
+def test_who_was_only_given_an_id_may_leave_with_it() -> None:
+    world = World()
+    settle(world, "a")
+    assert world.join(client="b", version=4).code is ErrorCode.MEMBER_ID_REQUIRED
+    waiting = world.join("a-1")
+    assert waiting.waits, "b-2 may still come"
+    assert world.leave("b-2") is ErrorCode.NONE
+    assert waiting.join.generation_id == 2
+    assert world.leave("b-2") is ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_sync_of_another_generation_or_protocol_is_refused() -> None:
     world = World()
     settle(world, "a")
@@ -261,7 +282,10 @@ def test_a_group_that_is_loaded_over_its_limit_sheds_those_who_come_last() -> No
     settle(world, "a", "b", "d")
     later = world.restart(group_max_size=2)
     assert later.state == "PreparingRebalance"
-    first, second = later.join("a-1"), later.join("d-3")
+    lost, second = later.join("a-1"), later.join("d-3")
+    first = later.join("a-1")
+    assert lost.code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert first.waits, "who has come may ask again"
     assert later.join("b-2").code is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert list(later.group.members) == ["a-1", "d-3"]
     assert first.join.generation_id == second.join.generation_id == 2

@@ -101,6 +101,30 @@ def test_who_had_to_wait_for_its_assignment_is_watched_from_then_on() -> None:
     assert list(world.group.members) == ["a-1"]
 
 
+def test_asking_for_an_assignment_is_a_sign_of_life() -> None:
+    world = World()
+    world.join(client="a"), world.join(client="b")
+    world.advance(5)
+    world.sync("a-1", 1, {})
+    world.advance(9_000)
+    world.heartbeat("a-1", 1)
+    world.sync("b-2", 1)
+    world.advance(9_000)
+    assert list(world.group.members) == ["a-1", "b-2"]
+
+
+def test_a_member_that_joins_again_may_ask_for_more_time() -> None:
+    world = World()
+    settle(world, "a", "b", rebalance_ms=20_000)
+    waiting = world.join("a-1", rebalance_ms=40_000)
+    for _ in range(9):
+        assert world.heartbeat("b-2", 1) is ErrorCode.REBALANCE_IN_PROGRESS
+        world.advance(4_000)
+    assert waiting.waits
+    world.advance(4_001)
+    assert waiting.join.generation_id == 2
+
+
 def test_a_new_member_that_gave_up_is_removed_after_five_minutes() -> None:
     world = World()
     settle(world, "a", session_ms=10_000, rebalance_ms=1_800_000)

@@ -94,6 +94,15 @@ def test_one_that_is_about_to_end_when_its_time_is_up_holds_up_no_other(world: W
     assert (world.state("x").state, world.state("yy").state) == (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
+def test_what_has_ended_runs_out_of_time_no_more(world: World) -> None:
+    begun(world)
+    world.end("x", 0, 0)
+    ended = world.state("x")
+    world.advance(200_000)
+    assert world.state("x") == ended
+    assert len(world.markers.written) == 2
+
+
 def test_at_version_1_a_producer_out_of_time_is_shut_out() -> None:
     world = World(version=1)
     world.init("x")
@@ -156,9 +165,12 @@ def test_a_restart_finishes_what_was_decided(world: World) -> None:
 def test_who_does_not_lead_says_so_and_changes_nothing(world: World) -> None:
     begun(world)
     world.log.holding = True
-    assert world.end("x", 0, 0)[0] == "WAITS"
+    heard: list[ErrorCode] = []
+    world.coordinator.end("x", 0, 0, True, 2, lambda code, *_: heard.append(code))
     world.coordinator.on_resigned(world.log.partition_for("x"))
+    assert heard == []
     world.log.let_go()
+    assert heard == [ErrorCode.NOT_COORDINATOR]
     assert world.markers.written == []
     assert world.end("x", 0, 0)[0] == "NOT_COORDINATOR"
     assert world.init("x")[0] == "NOT_COORDINATOR"
