@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ixion.coordinators.group.caller import Caller
+from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.coordinators.group.kit import GROUP, Answer, World
+from tests.coordinators.group.kit import GROUP, Answer, MemoryTopics, World
 
 Partition = tuple[str, int]
 
@@ -108,6 +109,16 @@ class Client:
         elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self.owned.clear()
         return code
+
+
+def world_of(**settings: Any) -> World:
+    """With a topic t of six partitions and u of two."""
+    return World(topics=MemoryTopics(t=6, u=2), **settings)
+
+
+def group_of(world: World) -> ConsumerGroup:
+    assert isinstance(world.group, ConsumerGroup)
+    return world.group
 
 
 def topic_id(world: World, name: str) -> bytes:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
-from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.member import Subscription
 from ixion.coordinators.group.journal import PIECE_BYTES
 from ixion.model.errors import ErrorCode
-from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
+from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers
 from tests.coordinators.group.kit import GROUP, MemoryTopics, World, subscription
 
 MB = 1_000_000
@@ -23,11 +22,6 @@ def crowd(world: World, count: int, prefix: str = "m", **fields: Any) -> list[Cl
     for client in clients:
         assert client.join() is ErrorCode.NONE
     return clients
-
-
-def group_of(world: World) -> ConsumerGroup:
-    assert isinstance(world.group, ConsumerGroup)
-    return world.group
 
 
 def test_targets_of_a_small_group_are_computed_at_once() -> None:

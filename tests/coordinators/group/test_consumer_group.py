@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from ixion.coordinators.group.caller import Caller
-from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.assignment import count
-from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import MemberState
 from ixion.model.errors import ErrorCode
@@ -17,17 +15,8 @@ from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
+from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers, world_of
 from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World
-
-
-def world_of(**settings: Any) -> World:
-    return World(topics=MemoryTopics(t=6, u=2), **settings)
-
-
-def group_of(world: World) -> ConsumerGroup:
-    assert isinstance(world.group, ConsumerGroup)
-    return world.group
 
 
 def test_the_first_member_gets_everything() -> None:
@@ -291,76 +280,6 @@ def test_heartbeats_without_news_write_nothing() -> None:
     assert world.log.next_offset == before
 
 
-def test_patterns_follow_the_topics() -> None:
-    world = world_of()
-    first = Client(world, "a", subscribed_topic_regex="t.*")
-    assert first.join() is ErrorCode.NONE
-    assert len(first.owned) == 6
-    world.topics.put("t2", 2)
-    first.beat()
-    assert {name for name, _ in first.owned} == {"t", "t2"}
-    first.beat(subscribed_topic_regex="", subscribed_topic_names=("u",))
-    first.beat()
-    assert {name for name, _ in first.owned} == {"u"}
-    assert group_of(world).regexes == {}
-
-
-def test_a_pattern_makes_an_epoch_when_it_matches_something_or_is_known_or_given_up() -> None:
-    world = world_of()
-    first, second = Client(world, "a", subscribed_topic_regex="n.*"), Client(world, "b", subscribed_topic_regex="n.*")
-    first.join()
-    assert first.epoch == 1, "it is new and matches nothing"
-    second.join()
-    assert second.epoch == 2, "it is known"
-    second.beat(subscribed_topic_regex="")
-    assert second.epoch == 3
-    second.beat(subscribed_topic_regex="x.*")
-    assert second.epoch == 3
-    world.topics.put("new", 1)
-    second.beat()
-    assert (second.epoch, world.groups.consumers.describe(GROUP).group_epoch) == (4, 4)
-    first.beat()
-    assert first.owned == {("new", 0)}
-
-
-def test_a_new_pattern_for_topics_that_others_read_already_makes_an_epoch() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t", "u"), Client(world, "b", subscribed_topic_regex="[tu]")
-    first.join(), second.join()
-    assert second.epoch == 3
-    beat_all(first, second)
-    assert (len(first.owned), len(second.owned)) == (4, 4)
-
-
-def test_a_pattern_that_cannot_be_read_is_refused_and_changes_nothing() -> None:
-    world = world_of()
-    first = Client(world, "a", subscribed_topic_regex="(")
-    assert first.join() is ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert first.last is not None
-    assert "(" in (first.last.error_message or "")
-    assert world.groups.admin.list((), ())[1] == ()
-
-
-def test_a_static_member_that_missed_the_answer_to_its_join_joins_again() -> None:
-    world = world_of()
-    first = Client(world, "a", "t", instance_id="i1")
-    first.join()
-    again = Client(world, "a", "t", instance_id="i1")
-    assert again.join() is ErrorCode.NONE
-    assert (again.epoch, len(again.owned)) == (2, 6)
-
-
-def test_a_static_member_may_come_back_under_the_id_it_had() -> None:
-    world = world_of()
-    first = Client(world, "a", "t", instance_id="i1")
-    first.join()
-    first.leave(-2)
-    assert first.join() is ErrorCode.NONE
-    assert (first.epoch, len(first.owned), group_of(world).members["a"].current.previous_epoch) == (2, 6, 0)
-    assert first.beat(instance_id="i1") is ErrorCode.NONE
-    assert list(group_of(world.restart()).members) == ["a"]
-
-
 def test_who_reads_nothing_changes_nothing_for_the_others() -> None:
     world = world_of()
     first = Client(world, "b", "t", server_assignor="range")
@@ -384,45 +303,6 @@ def test_the_first_one_who_reads_nothing_is_at_the_first_epoch_and_costs_no_comp
         client.world = again
         client.join()
     assert (first.epoch, len(first.owned)) == (2, 6), "there was no assignment that it could have to wait for"
-
-
-def test_a_static_member_that_is_away_for_a_while_finds_its_partitions() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t", instance_id="i2")
-    first.join(), second.join()
-    beat_all(first, second)
-    had = set(first.owned)
-    early = Client(world, "c", "t", instance_id="i1")
-    assert early.join() is ErrorCode.UNRELEASED_INSTANCE_ID
-    assert first.leave(-2) is ErrorCode.NONE
-    second.beat()
-    assert len(second.owned) == 3, "nobody takes what is kept for i1"
-    assert early.join() is ErrorCode.NONE
-    assert (early.owned, early.epoch) == (had, second.epoch)
-    assert first.beat(instance_id="i1") is ErrorCode.FENCED_INSTANCE_ID
-
-
-def test_a_static_member_that_goes_for_a_while_has_let_go_of_what_it_was_asked_for() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t")
-    first.join(), second.join()
-    first.clings = True
-    first.beat(instance_id="i1")
-    first.leave(-2)
-    second.beat()
-    assert len(second.owned) == 3
-
-
-def test_a_static_member_that_does_not_come_back_loses_them() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t")
-    first.join(), second.join()
-    beat_all(first, second)
-    first.leave(-2)
-    for _ in range(10):
-        world.advance(5_000)
-        second.beat()
-    assert len(second.owned) == 6
 
 
 def test_a_restart_of_the_broker_changes_nothing() -> None:
@@ -510,43 +390,6 @@ def test_the_protocol_can_be_switched_off() -> None:
     assert Client(world, "a", "t").join() is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_commit_that_a_heartbeat_overtook_counts_for_what_the_member_has_had_since_then() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t"), Client(world, "b", "t")
-    first.join()
-    old = first.epoch
-    second.join()
-    beat_all(first, second)
-    assert first.epoch == old + 1
-    kept, lost = numbers(first), numbers(second)
-    assert commit(world, first, old, *kept) is ErrorCode.NONE
-    assert commit(world, first, old, *kept, *lost) is ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(world, first, old - 1, *kept) is ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(world, first, first.epoch + 1, *kept) is ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(world, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH, "it has them since the next epoch"
-    later = world.restart()
-    assert commit(later, first, old, *kept) is ErrorCode.NONE, "since when is stored"
-    assert commit(later, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH
-
-
-def test_what_a_member_has_let_go_of_and_nobody_else_wants_it_gets_back_at_once_as_new() -> None:
-    world = world_of()
-    first, second = Client(world, "a", "t"), Client(world, "b", "t")
-    first.join(), second.join()
-    first.beat()
-    assert (first.epoch, len(first.owned)) == (2, 3), "it hears what to let go of"
-    described = {each.member_id: each for each in world.groups.consumers.describe(GROUP).members}
-    assert described["a"].assignment.topic_partitions[0].partitions == (0, 1, 2, 3, 4, 5), "and has it until it has"
-    second.leave()
-    first.beat()
-    assert (first.epoch, len(first.owned)) == (4, 6)
-    kept = [number for _, number in first.since if first.since["t", number] == 2]
-    back = [number for _, number in first.since if first.since["t", number] == 4]
-    assert (len(kept), len(back)) == (3, 3)
-    assert commit(world, first, 2, *kept) is ErrorCode.NONE
-    assert commit(world, first, 2, *back) is ErrorCode.STALE_MEMBER_EPOCH
-
-
 def test_who_has_let_go_and_is_asked_for_more_stays_at_its_epoch_and_has_its_time_again() -> None:
     world = world_of()
     first = Client(world, "a", "t", rebalance_timeout_ms=20_000)
@@ -563,15 +406,6 @@ def test_who_has_let_go_and_is_asked_for_more_stays_at_its_epoch_and_has_its_tim
     assert first.beat() is ErrorCode.NONE
     world.advance(5_000)
     assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def commit(world: World, client: Client, epoch: int, *partitions: int) -> ErrorCode:
-    told: list[list[ErrorCode]] = []
-    wanted = [Wanted(("t", number), 1, -1, None) for number in partitions]
-    world.groups.commits.commit(Committer(GROUP, client.member_id, None, epoch), wanted, told.append)
-    (codes,) = told
-    assert len(set(codes)) == 1
-    return codes[0]
 
 
 def test_members_may_name_the_assignors_that_are_offered_and_the_first_is_for_those_who_name_none() -> None:
