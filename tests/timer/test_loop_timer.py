@@ -113,6 +113,36 @@ async def test_a_crowd_falling_due_at_once_leaves_the_loop_its_turns() -> None:
 
 
 @on_loop
+async def test_a_task_that_adds_one_without_delay_leaves_the_loop_its_turn() -> None:
+    """Long work is done in pieces that way."""
+    timer = LoopTimer(clock=ManualClock())
+    loop = asyncio.get_running_loop()
+    order: list[str] = []
+
+    def piece(left: int) -> None:
+        order.append("piece")
+        loop.call_soon(order.append, "other")
+        if left:
+            timer.call_later(0, piece, left - 1)
+
+    timer.call_later(0, piece, 3)
+    while len(order) < 8:
+        await asyncio.sleep(0)
+    assert order == ["piece", "other"] * 4
+    timer.shutdown()
+
+
+@on_loop
+async def test_shutdown_while_tasks_run() -> None:
+    timer = LoopTimer(clock=ManualClock())
+    ran: list[int] = []
+    timer.call_later(0, timer.shutdown)
+    timer.call_later(0, ran.append, 1)
+    await turn()
+    assert ran == []
+
+
+@on_loop
 async def test_a_task_that_raises_harms_no_other() -> None:
     clock = ManualClock()
     timer = LoopTimer(clock=clock)

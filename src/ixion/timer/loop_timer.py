@@ -137,9 +137,9 @@ class LoopTimer(Timer):
     def _run_slice(self) -> None:
         self._running_due = False
         due = self._due
-        for _ in range(SLICE):
+        for _ in range(min(SLICE, len(due))):  # what falls due meanwhile has its turn after the sockets'
             if not due:
-                return
+                return  # shut down
             self.run_task(due.popleft())
         if due:
             self._run_soon()

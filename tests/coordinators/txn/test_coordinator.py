@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ixion.coordinators.txn.states import State
+from ixion.coordinators.txn.upkeep import ABORTS_AT_ONCE
 from ixion.model.errors import ErrorCode
 from tests.coordinators.txn.world import World
 
@@ -101,6 +102,23 @@ def test_what_has_ended_runs_out_of_time_no_more(world: World) -> None:
     world.advance(200_000)
     assert world.state("x") == ended
     assert len(world.markers.written) == 2
+
+
+def test_very_many_that_are_late_are_aborted_in_turns(world: World) -> None:
+    """Others are served in between, and one that ends meanwhile is not ended twice."""
+    names = [f"txn {number:03}" for number in range(2 * ABORTS_AT_ONCE + 50)]
+    for producer_id, name in enumerate(names):
+        world.init(name)
+        world.add(name, producer_id, 0, T0)
+    world.clock.advance(60_001)
+    world.coordinator.upkeep.abort_timed_out()
+    assert len(world.markers.written) == ABORTS_AT_ONCE
+    assert world.end(names[-1], len(names) - 1, 0)[0] == "NONE"
+    world.coordinator.upkeep.abort_timed_out()
+    world.turn()
+    assert len(world.markers.written) == len(names), "each once, whoever asked"
+    states = {world.state(name).state for name in names[:-1]}
+    assert (states, world.state(names[-1]).state) == ({State.COMPLETE_ABORT}, State.COMPLETE_COMMIT)
 
 
 def test_at_version_1_a_producer_out_of_time_is_shut_out() -> None:

@@ -24,6 +24,7 @@ from ixion.timer.timer import Timer
 logger = logging.getLogger(__name__)
 
 TOMBSTONES_AT_ONCE: Final = 1000  # in one batch
+ABORTS_AT_ONCE: Final = 50  # in one turn of the loop; each writes two records and its markers, some 0.2 ms of work
 
 
 class Upkeep:
@@ -55,13 +56,24 @@ class Upkeep:
     def abort_timed_out(self) -> None:
         """Transactions that are open for longer than their producer allowed end here, and the producer is fenced."""
         now_ms = self._clock_ms()
-        for shard in list(self._store.shards.values()):
-            for transaction in list(shard.ongoing.values()):
-                now = transaction.now
-                if not transaction.pending and now.started_ms + now.timeout_ms < now_ms:
-                    name = transaction.transactional_id
-                    logger.info("a transaction of %r took longer than %d ms", name, now.timeout_ms)
-                    self._abort(shard, transaction)
+        late = [
+            (shard, each)
+            for shard in self._store.shards.values()
+            for each in shard.ongoing.values()
+            if is_late(each, now_ms)
+        ]
+        self._abort_some(late[::-1])
+
+    def _abort_some(self, late: list[tuple[Shard, Transaction]]) -> None:
+        """The last of them; the others when the loop has had its turn."""
+        for _ in range(min(ABORTS_AT_ONCE, len(late))):
+            shard, transaction = late.pop()
+            name = transaction.transactional_id
+            if self._store.holds(shard) and name in shard.ongoing and is_late(transaction, self._clock_ms()):
+                logger.info("a transaction of %r took longer than %d ms", name, transaction.now.timeout_ms)
+                self._abort(shard, transaction)
+        if late:
+            self._timer.call_later(0, self._abort_some, late)
 
     def forget_expired(self) -> None:
         """Ids that nobody has used for transactional.id.expiration.ms are forgotten, a shard per turn of the loop."""
@@ -86,6 +98,11 @@ class Upkeep:
             task()
 
         self._tasks[interval.name] = self._timer.call_later(self._config.current[interval], run)
+
+
+def is_late(transaction: Transaction, now_ms: int) -> bool:
+    now = transaction.now
+    return not transaction.pending and now.started_ms + now.timeout_ms < now_ms
 
 
 def is_silent(transaction: Transaction, before_ms: int) -> bool:
