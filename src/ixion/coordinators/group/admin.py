@@ -47,7 +47,7 @@ class Admin:
             return _nothing(group_id, "", shard)
         group = shard.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
-            what = "not found" if group is None else "is not a classic group"
+            what = "not found" if group is None else "is not of the classic protocol"
             return _nothing(group_id, DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
         return described(group)
 

@@ -119,7 +119,9 @@ class Consumers:
         if group is None:
             return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
-            return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            return not_described(
+                group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not of the consumer protocol"
+            )
         return described(group, self._topics, self._limits.assignors)
 
     # Members of the classic protocol in a consumer group.
@@ -196,7 +198,10 @@ class Consumers:
         respond: Callable[[ConsumerGroupHeartbeatResponse], None],
     ) -> None:
         if "consumer" not in self._config.current[settings.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "the consumer protocol is not among group.coordinator.rebalance.protocols",
+            )
         check_request(request, caller.version, self._limits.assignors)
         shard = self._shards.find(request.group_id)
         if isinstance(shard, ErrorCode):
@@ -302,7 +307,7 @@ class Consumers:
 
 
 def _not_found(group_id: str) -> KafkaError:
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not of the consumer protocol")
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

@@ -142,7 +142,9 @@ class ConsumerHeartbeats:
             member = find_member(group, request.member_id, instance_id)
             check_epoch(member, epoch, owned)
             if member.current.state is MemberState.UNKNOWN and (owned is None or owned):
-                raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in a state that is not known here.")
+                raise KafkaError(
+                    ErrorCode.FENCED_MEMBER_EPOCH, "the log has the member in a state that is not known here"
+                )
             return member
         member_id = request.member_id or self._new_id()
         known = group.members.get(member_id)
@@ -150,7 +152,7 @@ class ConsumerHeartbeats:
         if known is None and static is None and len(group.members) >= self._limits.max_size:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {self._limits.max_size} members.",
+                f"group {group.group_id} has {len(group.members)} members; {self._limits.max_size} are allowed",
             )
         if static is not None:
             if static.is_classic or static.epoch == LEAVE_FOR_A_WHILE:
@@ -159,8 +161,7 @@ class ConsumerHeartbeats:
             if static is not known:
                 raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
-                    f"instance id is owned by {static.member_id} member.",
+                    f"instance {instance_id} is member {static.member_id}, which has not left; {member_id} must wait",
                 )
         # Who is one already, and joins, has lost what it was told and has nothing: it is told again.
         return known or ConsumerMember(member_id=member_id)

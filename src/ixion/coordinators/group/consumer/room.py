@@ -36,7 +36,7 @@ class Room:
             )
         more = bytes_of(member_id, wanted) - (0 if known is None else bytes_of(member_id, known.subscription))
         if more > 0 and not self._memory.has_bytes_for(more):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The groups of this broker hold all that they may.")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the groups of this broker hold all that they may")
 
 
 def stored_bytes(group_id: str, member_id: str, subscription: Subscription) -> int:

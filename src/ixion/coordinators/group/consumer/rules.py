@@ -26,25 +26,25 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
     epoch = request.member_epoch
-    need(bool(request.group_id), "GroupId can't be empty.")
-    need(request.instance_id != "", "InstanceId can't be empty.")
-    need(request.rack_id != "", "RackId can't be empty.")
-    need(epoch >= LEAVE_FOR_A_WHILE, f"MemberEpoch is invalid: {epoch}.")
+    need(bool(request.group_id), "the group id is empty")
+    need(request.instance_id != "", "the instance id is empty; a member without one sends null")
+    need(request.rack_id != "", "the rack id is empty; a member without one sends null")
+    need(epoch >= LEAVE_FOR_A_WHILE, f"no member has an epoch of {epoch}")
     if epoch != JOIN or version >= MEMBER_NAMES_ITSELF_FROM:
-        need(bool(request.member_id), "MemberId can't be empty.")
+        need(bool(request.member_id), "the member id is empty")
     if epoch == JOIN:
-        need(request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request.")
-        need(request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining.")
+        need(request.rebalance_timeout_ms != -1, "who joins must name a rebalance timeout")
+        need(request.topic_partitions == (), "who joins must have no partitions, and say so with an empty list")
         subscribed = request.subscribed_topic_names is not None or bool(request.subscribed_topic_regex)
-        need(subscribed, "Either SubscribedTopicNames or SubscribedTopicRegex must be set in first request.")
+        need(subscribed, "who joins must subscribe to topics, by their names or by a pattern")
     if epoch == LEAVE_FOR_A_WHILE:
-        need(request.instance_id is not None, "InstanceId can't be null.")
+        need(request.instance_id is not None, "only a static member leaves for a while; this one names no instance id")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         supported = ", ".join(assignors)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
+            f"there is no assignor {assignor!r}; there are {supported}",
         )
 
 
@@ -55,11 +55,9 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) ->
         return
     if epoch == member.current.previous_epoch and owned is not None and contains(member.current.assigned, owned):
         return
-    than = "greater" if epoch > known else "smaller"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {than} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({known}). The member must abandon all its partitions and rejoin.",
+        f"member {member.member_id} is at epoch {known}, not {epoch}: it has lost its partitions and must join again",
     )
 
 
@@ -68,17 +66,15 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
-            )
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member {member_id}")
         return member
     member = group.static_member(instance_id)
     if member is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member of instance {instance_id}")
     if member.member_id != member_id:
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+            f"instance {instance_id} is member {member.member_id} by now, which has taken the place of {member_id}",
         )
     return member
 
