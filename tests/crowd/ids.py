@@ -18,6 +18,7 @@ from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
 from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ixion.protocol.notation import Struct
@@ -32,11 +33,16 @@ Codes = Counter[ErrorCode]
 GroupOf = Callable[[int], str]  # the group of a member, by its number
 
 
-def consumers(raw: Raw, count: int, group: GroupOf, **fields: Any) -> Codes:
-    """Members of the consumer protocol join."""
-    given = {"member_epoch": 0, "rebalance_timeout_ms": 45_000, "subscribed_topic_names": ("t",), **fields}
+def consumers(raw: Raw, count: int, group: GroupOf, *topics: str, **fields: Any) -> Codes:
+    """Members of the consumer protocol join; they read "t", and each one of these."""
+    given = {"member_epoch": 0, "rebalance_timeout_ms": 45_000, **fields}
     requests = (
-        ConsumerGroupHeartbeatRequest(group_id=group(n), member_id=f"m{n:06}", topic_partitions=(), **given)
+        ConsumerGroupHeartbeatRequest(
+            group_id=group(n),
+            member_id=f"m{n:06}",
+            topic_partitions=(),
+            **{"subscribed_topic_names": ("t", topics[n % len(topics)]) if topics else ("t",), **given},
+        )
         for n in range(count)
     )
     return _codes(_answers(raw, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, requests))
@@ -50,6 +56,29 @@ def transactional_ids(raw: Raw, count: int) -> Codes:
         for n in range(count)
     )
     return _codes(_answers(raw, ApiKey.INIT_PRODUCER_ID, 4, requests))
+
+
+def open_transactions(raw: Raw, count: int, timeout_ms: int) -> Codes:
+    """Each with one partition, announced and never written to."""
+    inits = (
+        InitProducerIdRequest(
+            transactional_id=f"open-{n}", transaction_timeout_ms=timeout_ms, producer_id=-1, producer_epoch=-1
+        )
+        for n in range(count)
+    )
+    producers = [each.producer_id for each in _answers(raw, ApiKey.INIT_PRODUCER_ID, 4, inits)]
+    adds = (
+        AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=f"open-{n}",
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=(AddPartitionsToTxnTopic(name="t", partitions=(n % 10,)),),
+        )
+        for n, producer_id in enumerate(producers)
+    )
+    answers = _answers(raw, ApiKey.ADD_PARTITIONS_TO_TXN, 3, adds)
+    results = (each.results_by_topic_v3_and_below[0].results_by_partition[0] for each in answers)
+    return Counter(ErrorCode(each.partition_error_code) for each in results)
 
 
 def producer_ids(raw: Raw, count: int, first: int = 10_000_000) -> Codes:
@@ -70,8 +99,9 @@ def groups(raw: Raw, *states: str) -> int:
     return -1 if answer.error_code else len(answer.groups)
 
 
-def transactions(raw: Raw) -> int:
-    answer = raw.ask(ApiKey.LIST_TRANSACTIONS, 0, ListTransactionsRequest(state_filters=(), producer_id_filters=()))
+def transactions(raw: Raw, *states: str) -> int:
+    request = ListTransactionsRequest(state_filters=states, producer_id_filters=())
+    answer = raw.ask(ApiKey.LIST_TRANSACTIONS, 0, request)
     return -1 if answer.error_code else len(answer.transaction_states)
 
 

@@ -19,11 +19,23 @@ from pathlib import Path
 from ixion.model.errors import ErrorCode
 from tests.apis.raw import Raw
 from tests.broker.served import Served
-from tests.crowd.ids import classic_members, consumers, groups, producer_ids, transactional_ids, transactions
+from tests.crowd.ids import (
+    classic_members,
+    consumers,
+    groups,
+    open_transactions,
+    producer_ids,
+    transactional_ids,
+    transactions,
+)
 from tests.crowd.test_ids import prepare
 from tests.hostile.witness import ask, connect, memory_mb
 
-WORDS = ("--set", "message.max.bytes=8000000")  # a classic group is one record, of 2 MB when it has 10,000 members
+SETTINGS = (
+    "message.max.bytes=8000000",  # a classic group is one record, of 2 MB when it has 10,000 members
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms=5000",
+)
+WORDS = [word for setting in SETTINGS for word in ("--set", setting)]
 
 
 class Neighbour:
@@ -88,7 +100,7 @@ def soak(members: int, ids: int) -> None:
             pid = served.process.pid
             print(f"ready again after {time.perf_counter() - begun:.1f} s, {worked_ms(pid) / 1e3:.1f} s of work")
             with bounded(served, "what was there is loaded", keeps_mb=200, works_s=6, waits_ms=500):
-                until(lambda: groups(raw) == 2 + 2 * members and transactions(raw) == ids)
+                until(lambda: groups(raw) == 3 + 2 * members and transactions(raw) == ids + members)
             assert memory_mb(pid) <= 400, f"{memory_mb(pid)} MB after a start"
             assert worked_ms(pid) <= 15_000, f"{worked_ms(pid):.0f} ms of work for a start"
             with bounded(served, "the sessions of all members end", keeps_mb=20, works_s=30, waits_ms=1_000):
@@ -103,10 +115,15 @@ def fill(served: Served, raw: Raw, members: int, ids: int) -> None:
         assert classic_members(served.bootstrap, members, lambda n: f"own {n}") == (good, good)
     with bounded(served, f"{members} members of one consumer group", keeps_mb=80, works_s=6, waits_ms=300):
         assert consumers(raw, members, lambda _: "consumers") == good
+    with bounded(served, f"{members} that read different topics", keeps_mb=80, works_s=10, waits_ms=600):
+        assert consumers(raw, members, lambda _: "tastes", "u", "v", "w") == good
     with bounded(served, f"{members} members of as many consumer groups", keeps_mb=120, works_s=8, waits_ms=200):
         assert consumers(raw, members, lambda n: f"consumers {n}") == good
     with bounded(served, f"{ids} transactional ids", keeps_mb=120, works_s=15, waits_ms=200):
         assert transactional_ids(raw, ids) == {ErrorCode.NONE: ids}
+    with bounded(served, f"{members} transactions run out of time", keeps_mb=60, works_s=15, waits_ms=300):
+        assert open_transactions(raw, members, 1_000) == good
+        until(lambda: transactions(raw, "Ongoing", "PrepareAbort") == 0)
     with bounded(served, f"{ids} producer ids in one partition", keeps_mb=100, works_s=10, waits_ms=200):
         assert producer_ids(raw, ids) == {ErrorCode.NONE: ids}
 

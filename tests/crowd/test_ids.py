@@ -46,9 +46,12 @@ def raw(served: Served) -> Iterator[Raw]:
 
 
 def prepare(raw: Raw) -> None:
-    """A topic, and the coordinators are there."""
-    topic = CreatableTopic(name="t", num_partitions=10, replication_factor=1, assignments=(), configs=())
-    raw.ask(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000, validate_only=False))
+    """Topics, and the coordinators are there."""
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=10, replication_factor=1, assignments=(), configs=())
+        for name in ("t", "u", "v", "w")
+    )
+    raw.ask(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=False))
     for kind in (0, 1):
         while raw.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest(key="x", key_type=kind)).error_code:
             time.sleep(0.01)
