@@ -272,3 +272,20 @@ def test_an_instance_may_go_from_one_protocol_to_the_other() -> None:
     assert again.join() is ErrorCode.NONE
     assert set(world.group.members) == {"new", "again"}
     assert not world.group.members["again"].is_classic
+
+
+def test_of_who_goes_over_to_the_classic_protocol_nothing_is_expected_by_the_other() -> None:
+    """It was asked to let go of partitions, and does so as a classic member does: by joining again."""
+    world = world_of()
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join(), second.join()
+    first.beat()
+    world.join("a", protocols=subscription(0, 1, 2, 3))
+    again = world.join("a", protocols=subscription(0, 1)).join
+    assert (again.error_code, again.generation_id) == (ErrorCode.NONE, 3)
+    world.sync("a", 3)
+    for _ in range(14):
+        world.advance(5_000)
+        assert second.beat() is ErrorCode.NONE
+        assert world.heartbeat("a", 3) is ErrorCode.NONE
+    assert (numbers(second), world.state) == ([2, 3], "Stable")

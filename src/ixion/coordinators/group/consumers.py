@@ -20,7 +20,6 @@ from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import EMPTY
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.classic_side import ClassicMembers, MemberIdRequired
-from ixion.coordinators.group.consumer.deadlines import Deadlines
 from ixion.coordinators.group.consumer.describe import described, not_described
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
@@ -31,6 +30,7 @@ from ixion.coordinators.group.consumer.migration import to_classic_group, to_con
 from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
+from ixion.coordinators.group.consumer.watch import Watch
 from ixion.coordinators.group.journal import HEARTBEAT_CODES, Journal
 from ixion.coordinators.group.records import Entry, group_record, group_tombstone
 from ixion.coordinators.group.shard import Shard
@@ -74,13 +74,13 @@ class Consumers:
         self._config = config
         self._clock_ms = clock_ms
         self._limits = Limits(config, group_config)
-        self._deadlines = Deadlines(timer)
+        self._watch = Watch(timer, self._limits, self.remove)
         self._engine = Engine(topics, self._limits)
         self._memory = rebalance.memory
         room = Room(self._memory, lambda: config.current[log_settings.MESSAGE_MAX_BYTES])
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
-            self._deadlines,
+            self._watch,
             self._limits,
             room,
             clock_ms=clock_ms,
@@ -90,7 +90,7 @@ class Consumers:
         )
         self._classic = ClassicMembers(
             self._engine,
-            self._deadlines,
+            self._watch,
             self._limits,
             room,
             topics,
@@ -161,7 +161,7 @@ class Consumers:
         shard = self._shards.find(group.group_id)
         if isinstance(shard, ErrorCode) or shard.groups.get(group.group_id) is not group:
             return
-        self._heartbeats.forget(group, member.member_id)
+        self._watch.forget(group, member)
         if self._is_to_go_down(group, member):
             self._go_down(shard, group, member, reason)
             return
@@ -180,16 +180,17 @@ class Consumers:
 
     def resume(self, group: ConsumerGroup) -> None:
         self._note(group)
-        self._heartbeats.resume(group)
+        for member in group.members.values():
+            self._watch.alive(group, member)
 
     def unload(self, group: ConsumerGroup) -> None:
         group.dead = True
         self._memory.hold(group.group_id, 0)
-        for member_id in group.members:
-            self._heartbeats.forget(group, member_id)
+        for member in group.members.values():
+            self._watch.forget(group, member)
 
     def stop(self) -> None:
-        self._deadlines.clear()
+        self._watch.stop()
 
     def _heartbeat(
         self,
@@ -218,7 +219,7 @@ class Consumers:
             if before.protocol_type is not None:
                 change.records.insert(0, group_tombstone(before.group_id))
             self._rebalance.unload(before, ErrorCode.REBALANCE_IN_PROGRESS)
-            self._heartbeats.resume(change.group)
+            self.resume(change.group)
         shard.groups[request.group_id] = change.group
         self._note(change.group)
         self._write(shard, change.records, answer, respond, _refusal)

@@ -15,7 +15,6 @@ from ixion.coordinators.group.classic.group import CONSUMER
 from ixion.coordinators.group.classic.join import ID_REQUIRED_FROM
 from ixion.coordinators.group.consumer.assignment import Assignment, pairs
 from ixion.coordinators.group.consumer.change import Change
-from ixion.coordinators.group.consumer.deadlines import Deadlines
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
@@ -23,6 +22,7 @@ from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember
 from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import find_member
 from ixion.coordinators.group.consumer.states import MemberState
+from ixion.coordinators.group.consumer.watch import Remove, Watch
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
@@ -44,16 +44,16 @@ class ClassicMembers:
     def __init__(
         self,
         engine: Engine,
-        deadlines: Deadlines,
+        watch: Watch,
         limits: Limits,
         room: Room,
         topics: TopicLookup,
         *,
-        remove: Callable[[ConsumerGroup, ConsumerMember, str], None],
+        remove: Remove,
         new_id: Callable[[], str],
     ) -> None:
         self._engine = engine
-        self._deadlines = deadlines
+        self._watch = watch
         self._limits = limits
         self._room = room
         self._topics = topics
@@ -83,14 +83,8 @@ class ClassicMembers:
         if wanted.rack_id is None:
             wanted = replace(wanted, rack_id=member.subscription.rack_id)
         self._engine.update(change, member, wanted, self._owned(subscription))
-        key = (group.group_id, member.member_id)
-        self._deadlines.cancel((*key, "join"))
-        self._watch(group, member)
-        self._deadlines.set(
-            (*key, "sync"),
-            wanted.rebalance_timeout_ms,
-            lambda: self._expire(group, member, "it did not ask for its assignment in time"),
-        )
+        self._watch.alive(group, member)
+        self._watch.joined(group, member)
         return JoinGroupResponse(
             error_code=ErrorCode.NONE,
             generation_id=member.epoch,
@@ -112,8 +106,8 @@ class ClassicMembers:
         is_told_what_to_give = member.current.state is MemberState.UNREVOKED_PARTITIONS
         if member.epoch < group.assignment_epoch and not is_told_what_to_give:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._deadlines.cancel((group.group_id, member.member_id, "sync"))
-        self._watch(group, member)
+        self._watch.synced(group, member)
+        self._watch.alive(group, member)
         version = min(max(prefix("subscription", metadata), 0), NEWEST_VERSION)
         return SyncGroupResponse(
             error_code=ErrorCode.NONE,
@@ -124,14 +118,10 @@ class ClassicMembers:
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
         member = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
-        self._watch(group, member)
+        self._watch.alive(group, member)
         if not self._is_to_rejoin(group, member, now_ms):
             return ErrorCode.NONE
-        self._deadlines.set_if_absent(
-            (group.group_id, member.member_id, "join"),
-            member.subscription.rebalance_timeout_ms,
-            lambda: self._expire(group, member, "it did not join again in time"),
-        )
+        self._watch.sent_to_join(group, member)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def leave(self, group: ConsumerGroup, leaving: Sequence[MemberIdentity]) -> list[ErrorCode]:
@@ -153,6 +143,7 @@ class ClassicMembers:
         static = None if instance_id is None else group.static_member(instance_id)
         member_id = request.member_id or self._new_id()
         if static is not None and not request.member_id:
+            self._watch.forget(group, static)
             return change.replace(static, member_id)
         if instance_id is not None and request.member_id:
             return find_member(group, request.member_id, instance_id)
@@ -193,16 +184,6 @@ class ClassicMembers:
             if topic is not None and each.partitions:
                 found[topic.topic_id] = frozenset(each.partitions)
         return found
-
-    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        classic = member.subscription.classic
-        assert classic is not None
-        key = (group.group_id, member.member_id, "session")
-        self._deadlines.set(key, classic.session_timeout_ms, lambda: self._expire(group, member, "its session ended"))
-
-    def _expire(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
-        if not group.dead and group.members.get(member.member_id) is member:
-            self._remove(group, member, reason)
 
 
 class MemberIdRequired(KafkaError):  # noqa: N818 (it is an answer more than an error)

@@ -10,14 +10,12 @@ rebalance timeout.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.consumer.assignment import Assignment, assignment_of, pairs
 from ixion.coordinators.group.consumer.change import Change
-from ixion.coordinators.group.consumer.deadlines import Deadlines
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
@@ -31,6 +29,7 @@ from ixion.coordinators.group.consumer.rules import (
     find_member,
 )
 from ixion.coordinators.group.consumer.states import MemberState
+from ixion.coordinators.group.consumer.watch import Remove, Watch
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     Assignment as ToldAssignment,
@@ -41,25 +40,23 @@ from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-logger = logging.getLogger(__name__)
-
 
 class ConsumerHeartbeats:
     def __init__(
         self,
         engine: Engine,
-        deadlines: Deadlines,
+        watch: Watch,
         limits: Limits,
         room: Room,
         *,
         clock_ms: Callable[[], int],
         save: Callable[[Change], None],
-        remove: Callable[[ConsumerGroup, ConsumerMember, str], None],
+        remove: Remove,
         new_id: Callable[[], str],
     ) -> None:
         """`save` writes a change that no request waits for; `remove` takes a member out, with all that follows."""
         self._engine = engine
-        self._deadlines = deadlines
+        self._watch = watch
         self._limits = limits
         self._room = room
         self._clock_ms = clock_ms
@@ -87,8 +84,8 @@ class ConsumerHeartbeats:
         before = member.current
         self._engine.update(change, member, wanted, owned)
         if member.current.revoking != before.revoking:  # what it is asked for now is new, and it has its time for it
-            self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
-        self._watch(group, member)
+            self._watch.asked_anew(group, member)
+        self._watch.alive(group, member)
         tells_all = request.member_epoch == JOIN or (
             request.rebalance_timeout_ms != -1
             and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
@@ -112,7 +109,7 @@ class ConsumerHeartbeats:
             kept = replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={})
             # Who comes back as this instance has them from its beginning.
             change.move(member, replace(kept, since=dict.fromkeys(kept.held(), JOIN)))
-            self._deadlines.cancel((group.group_id, member.member_id, "revoke"))
+            self._watch.asked_anew(group, member)
             self._save(change)
         else:
             self._remove(group, member, "it leaves")
@@ -123,16 +120,6 @@ class ConsumerHeartbeats:
             member_epoch=request.member_epoch,
             heartbeat_interval_ms=0,
         )
-
-    def resume(self, group: ConsumerGroup) -> None:
-        """The group was read from the log: its members have a session timeout to show up."""
-        for member in group.members.values():
-            self._watch(group, member)
-
-    def forget(self, group: ConsumerGroup, member_id: str) -> None:
-        """Nothing is expected of this member any more."""
-        for kind in ("session", "revoke", "join", "sync"):
-            self._deadlines.cancel((group.group_id, member_id, kind))
 
     def _member(
         self, change: Change, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None
@@ -156,7 +143,7 @@ class ConsumerHeartbeats:
             )
         if static is not None:
             if static.is_classic or static.epoch == LEAVE_FOR_A_WHILE:
-                self.forget(group, static.member_id)
+                self._watch.forget(group, static)
                 return change.replace(static, member_id)
             if static is not known:
                 raise KafkaError(
@@ -165,29 +152,6 @@ class ConsumerHeartbeats:
                 )
         # Who is one already, and joins, has lost what it was told and has nothing: it is told again.
         return known or ConsumerMember(member_id=member_id)
-
-    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        group_id, member_id = group.group_id, member.member_id
-        timeout_ms = self._limits.session_timeout_ms(group_id)
-        if member.subscription.classic is not None:
-            timeout_ms = member.subscription.classic.session_timeout_ms
-        self._deadlines.set(
-            (group_id, member_id, "session"), timeout_ms, lambda: self._expire(group, member, "its session ended")
-        )
-        key = (group_id, member_id, "revoke")
-        if member.current.state is not MemberState.UNREVOKED_PARTITIONS or member.is_classic:
-            self._deadlines.cancel(key)
-            return
-        self._deadlines.set_if_absent(
-            key,
-            member.subscription.rebalance_timeout_ms,
-            lambda: self._expire(group, member, "it did not let go of its partitions in time"),
-        )
-
-    def _expire(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> None:
-        if not group.dead and group.members.get(member.member_id) is member:
-            logger.info("member %s of group %s is removed: %s", member.member_id, group.group_id, reason)
-            self._remove(group, member, reason)
 
 
 def _updated(known: Subscription, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Subscription:

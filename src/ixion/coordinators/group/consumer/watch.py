@@ -1,0 +1,85 @@
+"""What is expected of the members of consumer groups, and by when. Who does not do it is removed.
+
+session    give a sign of life             within the session timeout
+revoke     let go of what it is asked for  within its rebalance timeout
+join       join again, having been told to within its rebalance timeout    members of the classic protocol
+sync       ask for what it was assigned    within its rebalance timeout    members of the classic protocol
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ixion.coordinators.group.consumer.deadlines import Deadlines
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.member import ConsumerMember
+from ixion.coordinators.group.consumer.states import MemberState
+from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+SESSION: Final = "its session ended"
+REVOKE: Final = "it did not let go of its partitions in time"
+JOIN: Final = "it did not join again in time"
+SYNC: Final = "it did not ask for its assignment in time"
+
+Remove = Callable[[ConsumerGroup, ConsumerMember, str], None]
+
+
+class Watch:
+    def __init__(self, timer: Timer, limits: Limits, remove: Remove) -> None:
+        self._deadlines = Deadlines(timer)
+        self._limits = limits
+        self._remove = remove
+
+    def alive(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """It was heard of; what is to be let go of, if anything, is what it was before."""
+        classic = member.subscription.classic
+        timeout_ms = self._limits.session_timeout_ms(group.group_id) if classic is None else classic.session_timeout_ms
+        self._deadlines.set(_key(group, member, SESSION), timeout_ms, self._expiry(group, member, SESSION))
+        if member.current.state is MemberState.UNREVOKED_PARTITIONS and classic is None:
+            self._expect(group, member, REVOKE)
+        else:
+            self._deadlines.cancel(_key(group, member, REVOKE))
+
+    def asked_anew(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """It is to let go of other partitions than before, and has its time for that."""
+        self._deadlines.cancel(_key(group, member, REVOKE))
+
+    def sent_to_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._expect(group, member, JOIN)
+
+    def joined(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._deadlines.cancel(_key(group, member, JOIN))
+        self._deadlines.cancel(_key(group, member, SYNC))
+        self._expect(group, member, SYNC)
+
+    def synced(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._deadlines.cancel(_key(group, member, SYNC))
+
+    def forget(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """Nothing is expected of it any more."""
+        for what in (SESSION, REVOKE, JOIN, SYNC):
+            self._deadlines.cancel(_key(group, member, what))
+
+    def stop(self) -> None:
+        self._deadlines.clear()
+
+    def _expect(self, group: ConsumerGroup, member: ConsumerMember, what: str) -> None:
+        timeout_ms = member.subscription.rebalance_timeout_ms
+        self._deadlines.set_if_absent(_key(group, member, what), timeout_ms, self._expiry(group, member, what))
+
+    def _expiry(self, group: ConsumerGroup, member: ConsumerMember, what: str) -> Callable[[], None]:
+        def expire() -> None:
+            if not group.dead and group.members.get(member.member_id) is member:
+                logger.info("member %s of group %s is removed: %s", member.member_id, group.group_id, what)
+                self._remove(group, member, what)
+
+        return expire
+
+
+def _key(group: ConsumerGroup, member: ConsumerMember, what: str) -> tuple[str, str, str]:
+    return group.group_id, member.member_id, what
