@@ -86,7 +86,7 @@ TABLE = [
 @pytest.mark.parametrize(("state", "commit", "ahead", "outcome"), TABLE)
 def test_where_nothing_is_open(world: World, state: State, commit: bool, ahead: int, outcome: str) -> None:
     world.init("x")
-    world.force("x", state=state, epoch=5)
+    world.force("x", state=state, epoch=5, client_version=2)
     code, producer_id, epoch = world.end("x", 0, 5 + ahead, commit)
     if outcome == "raise":
         assert (code, producer_id, epoch) == ("NONE", 0, 6)
@@ -97,6 +97,15 @@ def test_where_nothing_is_open(world: World, state: State, commit: bool, ahead: 
         assert code == outcome
         assert world.state("x").state is state
     assert world.markers.written == []
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_who_was_replaced_by_an_older_client_hears_nothing_of_its_commits(world: World, commit: bool) -> None:
+    world.init("x")
+    world.init("x")
+    world.add("x", 0, 1, T0, version=0)
+    world.end("x", 0, 1, commit, version=0)
+    assert world.end("x", 0, 0, commit) == ("PRODUCER_FENCED", -1, -1)
 
 
 @pytest.mark.parametrize("commit", [True, False])

@@ -268,6 +268,10 @@ class Transactions(RuleBasedStateMachine):
     def arrive_late(self, data: strategies.DataObject) -> None:
         """An end that was held back, or sent again, must not end what nobody asked to end so."""
         name, producer_id, epoch, commit = data.draw(strategies.sampled_from(self.sent))
+        for client in self.clients:
+            is_later = (client.producer_id, client.epoch) != (producer_id, epoch)
+            if client.name == name and is_later and not client.life.asked:
+                self.write(client, PARTITIONS[0])
         alive = [life for life in self.lives if commit not in life.asked and None in life.writes.values()]
         before = {life.number: dict(life.writes) for life in alive}
         self.world.end(name, producer_id, epoch, commit)

@@ -11,6 +11,9 @@ version 2 on (EndTxn 5) every end raises the epoch, and the answer carries the n
     ... the answer is lost          EndTxn(7, 3, commit)  ->  a repetition: (7, 4) again, nothing changes
     epoch 4, ongoing                EndTxn(7, 3, commit)  ->  held back from before: PRODUCER_FENCED, nothing changes
 
+Had an older client taken over with epoch 4 and ended a transaction, which leaves the epoch at 4, then EndTxn(7, 3) is
+no repetition, but comes from the producer that was replaced: PRODUCER_FENCED.
+
 What an EndTxn of version 2 gets where nothing is ongoing (F: PRODUCER_FENCED, S: INVALID_TXN_STATE, same: the answer
 of before, raise: an abort of nothing, which raises the epoch):
 
@@ -125,7 +128,8 @@ def _end_raising(
 ) -> Snapshot | ErrorCode:
     now = transaction.now
     rotated = producer_id == now.previous_producer_id != now.producer_id and epoch == LAST_EPOCH and now.epoch == 0
-    repeats = rotated or epoch == now.epoch - 1
+    # An older client keeps its epoch, so the one before is of a producer that it has replaced.
+    repeats = rotated or (epoch == now.epoch - 1 and now.client_version >= EPOCH_PER_TRANSACTION)
     if now.producer_id != producer_id and not rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if now.state in ENDING:
