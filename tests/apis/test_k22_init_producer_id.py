@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from ixion.model.errors import ErrorCode
+from ixion.testing import Broker
 from tests.apis.raw import Raw
-from tests.apis.txn_kit import init, init_answer
+from tests.apis.txn_kit import batch, init, init_answer, produce
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 5])
@@ -38,3 +42,16 @@ def test_timeouts_out_of_bounds(raw: Raw, timeout_ms: int) -> None:
 def test_contradictions(raw: Raw) -> None:
     assert init_answer(raw, "").error_code == ErrorCode.INVALID_REQUEST
     assert init_answer(raw, "half", 3, -1).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("made_up", [2**63 - 1, 2**62, 5_432])
+def test_producer_ids_that_somebody_made_up_leave_enough_for_others(tmp_path: Path, made_up: int) -> None:
+    """After a restart ids are given out above all that logs know of, for a log may be older than what gave them out."""
+    with Broker(data=str(tmp_path)) as broker, Raw(broker.bootstrap) as raw:
+        broker.create_topic("t")
+        init(raw, None)
+        now_ms = int(time.time() * 1000)  # a producer that was silent for a day is forgotten
+        assert produce(raw, None, batch(made_up, 0, transactional=False, timestamp_ms=now_ms)) == "NONE"
+    with Broker(data=str(tmp_path)) as broker, Raw(broker.bootstrap) as raw:
+        producer_id, epoch = init(raw, None)
+        assert (producer_id, epoch) == (6_000 if made_up == 5_432 else 1_000, 0)

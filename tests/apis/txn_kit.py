@@ -73,11 +73,12 @@ def batch(
     transactional: bool = True,
     key: bytes | None = None,
     value: bytes = b"v",
+    timestamp_ms: int = 1_700_000_000_000,
 ) -> bytes:
     builder = BatchBuilder(
         producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=transactional
     )
-    builder.append(key, value, timestamp=1_700_000_000_000)
+    builder.append(key, value, timestamp=timestamp_ms)
     return builder.build()
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 FEATURE: Final = "transaction.version"
+MADE_UP_FROM: Final = 2**62  # a million producers a second come there in 146,000 years
 
 
 def transaction_coordinator(
@@ -63,9 +64,12 @@ def transaction_coordinator(
 
 
 def lowest_free(replicas: ReplicaManager, coordinator: TransactionCoordinator) -> int:
-    """One more than any producer id in the logs: a directory may come here without the tree it was written under."""
+    """One more than any producer id in the logs: a directory may come here without the tree it was written under.
+
+    Whoever may write can make an id up, and one at the very end would leave none for anybody: those are passed over.
+    """
     known = [number for partition in replicas.partitions.values() for number in partition.log.producers.producers]
     listed = coordinator.list()
     if not isinstance(listed, ErrorCode):
         known += [now.producer_id for _, now in listed]
-    return max(known, default=-1) + 1
+    return max((number for number in known if number < MADE_UP_FROM), default=-1) + 1
