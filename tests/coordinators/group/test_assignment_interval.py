@@ -64,10 +64,13 @@ def test_of_topics_it_does_not_read_any_more_a_member_has_nothing_though_the_ass
     assert len(world.group.members["a"].current.revoking) == 1, "t is its own until it says that it has let go"
     client.beat()
     assert (client.epoch, world.group.members["a"].current.revoking) == (2, {})
+    client.beat(subscribed_topic_names=("t", "u"))
+    assert {name for name, _ in client.owned} == {"u"}, "it has t again with the next assignment"
+    client.beat(subscribed_topic_names=("u",))
     other = Client(world, "b", "t")
     world.advance(INTERVAL_MS)
     other.join()
-    assert (len(other.owned), other.epoch) == (6, 4)
+    assert (len(other.owned), other.epoch) == (6, 6)
 
 
 def test_who_is_letting_go_and_reads_less_has_more_to_let_go_of_and_its_time_for_that() -> None:

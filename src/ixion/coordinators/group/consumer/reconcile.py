@@ -8,7 +8,7 @@ Three rules keep a partition from having two readers:
 3. What it may keep it keeps, all the way.
 
 The target may be older than the member's subscription: of topics that it does not read any more it is given nothing,
-and has nothing to keep. Should it read them again before the next target, it has them again. (With Kafka it has not.)
+and has nothing to keep. Should it read them again, it has them with the next target.
 
 Member at epoch 5 with {0, 1, 2}, target of epoch 6 {1, 3}, partition 3 still with another member:
 
@@ -88,6 +88,8 @@ def reconcile(
         revoking = together(current.revoking, without(current.assigned, keeps))
         return current.moved(current.epoch, MemberState.UNREVOKED_PARTITIONS, keeps, revoking)
     target = _only(target, reads)
+    if current.is_reconciled_to(target_epoch):
+        target = overlap(target, current.assigned)  # it has had all of it, and gave up what is missing
     keeps = overlap(current.assigned, target)
     revoking = without(current.assigned, keeps)
     if revoking and _still_has(owned, revoking):
