@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from ixion.network.attention import GAP_NS, IN_VAIN, PUT_ASIDE, SMALL, Attention
+from ixion.network.attention import FORGIVEN_AFTER, GAP_NS, IN_VAIN, PUT_ASIDE, SMALL, Attention
 from ixion.network.counters import Counters
 from tests.network.harness import echo, on_loop, running
 
 WINDOW_NS = 100_000
-STEP_NS = GAP_NS // 2
+STEP_NS = 20_000
 
 
 class Loop:
@@ -97,14 +97,34 @@ def test_in_vain_it_is_tried_ever_more_rarely_until_somebody_comes() -> None:
     assert loop.passed() == 1
 
 
-def test_one_who_is_put_aside_gives_the_core_to_others() -> None:
-    loop = Loop()
-    loop.attention.answered()
+def put_aside(loop: Loop) -> None:
     loop.turn()
     loop.turn(GAP_NS + 1)
     assert not loop.is_awake()
-    assert loop.counters.watches_in_vain == 1
-    assert loop.passed() == PUT_ASIDE
+
+
+def test_one_who_is_put_aside_gives_the_core_to_others_ever_longer() -> None:
+    loop = Loop()
+    passed = []
+    for _ in range(9):
+        passed.append(loop.passed())
+        put_aside(loop)
+    assert passed == [0, 255, 511, 1023, 2047, 4095, 8191, 16_383, 16_383]
+    assert PUT_ASIDE == (255, 16_383)
+    assert loop.counters.watches_in_vain == 9
+
+
+def test_requests_that_come_make_up_for_it() -> None:
+    loop = Loop()
+    for _ in range(3):
+        loop.passed()
+        put_aside(loop)
+    loop.passed()
+    for _ in range(FORGIVEN_AFTER + 1):
+        loop.attention.heard()
+        loop.attention.answered()
+    put_aside(loop)
+    assert loop.passed() == 1023  # would have been 2047
 
 
 def test_time_spent_on_a_request_is_no_gap() -> None:
@@ -112,7 +132,7 @@ def test_time_spent_on_a_request_is_no_gap() -> None:
     loop.attention.answered()
     loop.turn()
     loop.attention.heard()
-    loop.now_ns += 10 * GAP_NS
+    loop.now_ns += 2 * GAP_NS
     loop.attention.answered()
     loop.turn()
     assert loop.is_awake()

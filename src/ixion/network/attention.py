@@ -11,7 +11,8 @@ rest nothing at all. Large answers do not count: who moves megabytes needs the c
 
 It also pays only while nobody else wants the core. The scheduler lets one who sleeps a lot run at once when there is
 work for him; one who never sleeps waits in line, for milliseconds. Whoever finds that much time gone between two looks
-has been put aside, and sleeps as others do for the next PUT_ASIDE answers.
+has been put aside, and sleeps as others do for some hundred answers, for twice as many the next time, up to a second of
+one synchronous client. Each thousand requests that came while we were awake halve that again.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from ixion.timer.clock import Clock, system_clock
 
 SMALL: Final = 16_384  # bytes of a request and its answer together
 IN_VAIN: Final = 1023  # answers that go by, at most
-PUT_ASIDE: Final = 16_383  # answers; about a second of one synchronous client
-GAP_NS: Final = 40_000  # a look takes two or three µs
+PUT_ASIDE: Final = (255, 16_383)  # answers that go by, at first and at most
+GAP_NS: Final = 500_000  # a look takes two or three µs, a request some ten
+FORGIVEN_AFTER: Final = 1000  # requests
 
 
 class Attention:
@@ -40,7 +42,9 @@ class Attention:
         self._until_ns: i64 = 0  # 0: somebody came
         self._looked_ns: i64 = 0
         self._looking = False
-        self._pass: i64 = 0  # answers that go by after the next time that nobody came
+        self._pass: i64 = 0  # answers that go by after the next time that nobody came,
+        self._aside: i64 = PUT_ASIDE[0]  # and after the next time that we were put aside
+        self._met: i64 = 0  # requests since then
         self._left: i64 = 0  # of those that go by now
 
     def answered(self) -> None:
@@ -63,6 +67,10 @@ class Attention:
         if self._until_ns:
             self._until_ns = 0
             self._pass = 0
+            self._met += 1
+            if self._met == FORGIVEN_AFTER:
+                self._met = 0
+                self._aside = max(self._aside // 2, PUT_ASIDE[0])
 
     def _look(self) -> None:
         if self._until_ns == 0:
@@ -70,7 +78,9 @@ class Attention:
             return
         now_ns: i64 = self._clock()
         if now_ns - self._looked_ns > GAP_NS:
-            self._sleep(PUT_ASIDE)
+            self._sleep(self._aside)
+            self._met = 0
+            self._aside = min(2 * self._aside + 1, PUT_ASIDE[1])
         elif now_ns >= self._until_ns:
             self._pass = min(2 * self._pass + 1, IN_VAIN)
             self._sleep(self._pass)
