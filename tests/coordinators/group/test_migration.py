@@ -7,6 +7,7 @@ from typing import Any
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.records import group_tombstone
 from ixion.coordinators.group.stored_offsets import Reader
 from ixion.model.errors import ErrorCode
 from ixion.protocol.storage import decode, encode
@@ -46,6 +47,22 @@ def classic_group(world: World) -> str:
     member_id = waiting.join.member_id
     world.sync(member_id, 1, {member_id: assigned(0, 1, 2, 3)})
     return member_id
+
+
+def test_the_record_of_the_classic_group_goes_with_it() -> None:
+    """Or compaction would keep it for ever, and whoever reads the log once the group is gone would find it again."""
+    world = world_of()
+    classic_group(world)
+    key, _ = group_tombstone(GROUP)
+
+    def last() -> bytes | None:
+        views = world.log.read(0)
+        found = [record.value for view in views for record in view.records() if record.key == key]
+        return found[-1]
+
+    assert last() is not None
+    assert Client(world, "new", "t").join() is ErrorCode.NONE
+    assert last() is None
 
 
 def test_up_one_client_at_a_time() -> None:
