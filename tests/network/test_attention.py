@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable
 from typing import Any, cast
 
+from ixion.network import LATER, Answer, Request
 from ixion.network.attention import FORGIVEN_AFTER, GAP_NS, IN_VAIN, PUT_ASIDE, SMALL, Attention
 from ixion.network.counters import Counters
-from tests.network.harness import echo, on_loop, running
+from ixion.protocol.codec.sink import Part
+from ixion.wire.answer import Later
+from tests.network.harness import echo, on_loop, request_bytes, running
 
 WINDOW_NS = 100_000
 STEP_NS = 20_000
@@ -125,6 +129,28 @@ def test_requests_that_come_make_up_for_it() -> None:
         loop.attention.answered()
     put_aside(loop)
     assert loop.passed() == 1023  # would have been 2047
+    for _ in range(2 * FORGIVEN_AFTER):
+        loop.attention.heard()
+        loop.attention.answered()
+    put_aside(loop)
+    assert loop.passed() == 511
+
+
+def test_those_before_the_last_time_do_not() -> None:
+    loop = Loop()
+    for _ in range(2):
+        loop.passed()
+        for _ in range(FORGIVEN_AFTER - 1):
+            loop.attention.heard()
+            loop.attention.answered()
+        put_aside(loop)
+    assert loop.passed() == 511
+
+
+def test_looking_for_long_is_no_gap() -> None:
+    loop = Loop(watch_us=4 * GAP_NS // 1000)
+    loop.attention.answered()
+    assert loop.until_asleep() >= 4 * GAP_NS
 
 
 def test_time_spent_on_a_request_is_no_gap() -> None:
@@ -144,6 +170,53 @@ def test_it_can_be_left_to_sleep() -> None:
     loop.attention.heard()
     assert not loop.is_awake()
     assert loop.counters.watches == 0
+
+
+def cut(request: Request) -> Answer:
+    """The correlation id, whatever was asked."""
+    return [struct.pack(">ii", 4, request.frame.correlation_id)]
+
+
+def stretch(request: Request) -> Answer:
+    """Much, whatever was asked."""
+    return [struct.pack(">ii", 4 + SMALL, request.frame.correlation_id) + bytes(SMALL)]
+
+
+@on_loop
+async def test_neither_request_nor_answer_may_be_large() -> None:
+    for handle, payload in ((cut, bytes(SMALL)), (stretch, b"")):
+        async with running(handle) as run:
+            await (await run.connect()).ask(1, payload)
+            assert run.server.snapshot().watches == 0
+
+
+@on_loop
+async def test_a_request_ends_the_watch() -> None:
+    """The answer to one that has to wait begins another. On a machine where others want the core it may be put aside;
+    then it is tried again."""
+    waiting: list[Request] = []
+
+    def handle(request: Request) -> Answer | Later:
+        if request.frame.correlation_id == 1:
+            return cut(request)
+        waiting.append(request)
+        return LATER
+
+    for _ in range(100):
+        async with running(handle, watch_us=10_000_000) as run:
+            client = await run.connect()
+            await client.ask(1)
+            client.send(request_bytes(2))
+            await run.until(lambda: bool(waiting))
+            for _ in range(3):
+                await asyncio.sleep(0)  # a look finds that it is over
+            waiting.pop().respond(cast(list[Part], [struct.pack(">ii", 4, 2)]))
+            await client.answer()
+            seen = run.server.snapshot()
+            if seen.watches_in_vain == 0:
+                assert seen.watches == 2
+                return
+    raise AssertionError("the core was wanted a hundred times")
 
 
 @on_loop
