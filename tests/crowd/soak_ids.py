@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from ixion.model.errors import ErrorCode
@@ -29,36 +29,13 @@ from tests.crowd.ids import (
     transactions,
 )
 from tests.crowd.test_ids import prepare
-from tests.hostile.witness import ask, connect, memory_mb
+from tests.hostile.witness import Witness, memory_mb
 
 SETTINGS = (
     "message.max.bytes=8000000",  # a classic group is one record, of 2 MB when it has 10,000 members
     "transaction.abort.timed.out.transaction.cleanup.interval.ms=5000",
 )
 WORDS = [word for setting in SETTINGS for word in ("--set", setting)]
-
-
-class Neighbour:
-    """Asks again and again; `worst_ms` is the longest that the broker worked before it answered."""
-
-    def __init__(self, served: Served) -> None:
-        self._pid = served.process.pid
-        self._client = connect(served.bootstrap)
-        self.worst_ms = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.002):
-            begun = worked_ms(self._pid)
-            ask(self._client)
-            self.worst_ms = max(self.worst_ms, worked_ms(self._pid) - begun)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join(60)
-        self._client.close()
 
 
 def worked_ms(pid: int) -> float:
@@ -70,7 +47,7 @@ def worked_ms(pid: int) -> float:
 def bounded(served: Served, what: str, *, keeps_mb: int, works_s: float, waits_ms: int) -> Iterator[None]:
     pid = served.process.pid
     before_mb, before_ms = memory_mb(pid), worked_ms(pid)
-    neighbour = Neighbour(served)
+    neighbour = Witness(served.bootstrap, partial(worked_ms, pid))
     begun = time.perf_counter()
     try:
         yield
