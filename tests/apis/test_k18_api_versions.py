@@ -33,6 +33,11 @@ def test_every_version_tells_what_is_served(asking: Asking) -> None:
             assert finalized.max_version_level > 0
 
 
+def test_the_features_of_kafka_4_3_are_in_force(asking: Asking) -> None:
+    levels = {each.name: each.max_version_level for each in ask(asking, 4).finalized_features}
+    assert levels == {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
+
+
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ü", "a\n"])
 def test_software_must_have_a_decent_name(asking: Asking, name: str) -> None:
     assert ask(asking, 3, name=name).error_code == ErrorCode.INVALID_REQUEST

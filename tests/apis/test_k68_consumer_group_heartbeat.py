@@ -10,7 +10,9 @@ from ixion.protocol.messages.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from ixion.protocol.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from ixion.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker
 from tests.apis.raw import Raw
@@ -53,6 +55,31 @@ def test_patterns_come_with_version_1(raw: Raw) -> None:
     refused = beat(raw, 1, group_id="bad", subscribed_topic_names=None, subscribed_topic_regex="*")
     assert (refused.error_code, refused.assignment) == (128, None)
     assert refused.error_message
+
+
+def test_a_pattern_matches_internal_topics_too(raw: Raw) -> None:
+    joined = beat(raw, 1, group_id="inside", subscribed_topic_names=None, subscribed_topic_regex="__consumer_off.*")
+    (assigned,) = joined.assignment.topic_partitions
+    assert assigned.partitions
+
+
+def test_the_consumer_protocol_needs_group_version_1(raw: Raw) -> None:
+    def set_level(level: int, kind: int) -> None:
+        update = FeatureUpdateKey(
+            feature="group.version", max_version_level=level, allow_downgrade=False, upgrade_type=kind
+        )
+        request = UpdateFeaturesRequest(feature_updates=(update,))
+        assert raw.ask(ApiKey.UPDATE_FEATURES, 2, request).error_code == 0
+
+    beat(raw, 1, group_id="level")
+    describe = ConsumerGroupDescribeRequest(group_ids=("level",), include_authorized_operations=False)
+    set_level(0, 2)
+    try:
+        assert beat(raw, 1, group_id="level").error_code == 35
+        assert [each.error_code for each in raw.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, describe).groups] == [35]
+    finally:
+        set_level(1, 1)
+    assert beat(raw, 1, group_id="level").error_code == 0
 
 
 def test_epochs_ahead_are_fenced(raw: Raw) -> None:

@@ -77,10 +77,7 @@ def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], vers
             raise refusal(name, level, f"it is at {now}, and to lower it the request must be a downgrade")
         if level > now and kind in DOWNGRADES:
             raise refusal(name, level, f"it is at {now}, which a downgrade cannot raise")
-        if level == 0:
-            wanted.pop(name, None)
-        else:
-            wanted[name] = level
+        wanted[name] = level
     return wanted
 
 

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68), versions 0 and 1: all that a member of a consumer group says and is told (KIP-848).
 
 Version 0 leaves it to the broker to name a new member; in version 1 members name themselves, and may subscribe by a
-pattern, which the broker resolves (the syntax of RE2; it matches whole names of topics that are not internal).
+pattern, which the broker resolves (the syntax of RE2; it matches whole names of topics, internal ones included).
 The answer comes when what changed is in the log.
 """
 

@@ -8,9 +8,11 @@ at the start if there is one already, or when a client asks.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion.replica.internal_topic import GROUP_OFFSETS
+
+FEATURE: Final = "group.version"
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
@@ -42,6 +44,7 @@ class LateGroups:
                 config=parts.config,
                 topics=ImageTopics(parts.image),
                 group_config=lambda group_id: parts.image.group_configs.get(group_id, {}),
+                version=lambda: parts.image.features.get(FEATURE, 0),
             )
             if not self._stopped:
                 groups.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 
-from ixion.apis.features import INITIAL, SUPPORTED
+from ixion.apis.features import INITIAL, SUPPORTED, UNNAMED
 from ixion.broker.errors import (
     StartupError,
 )
@@ -79,7 +79,7 @@ async def metadata_cache(parts: Parts) -> None:
     image = parts.image
     try:
         node = parts.session.get(paths.FEATURES)
-        image.features = decode_features(node.data)
+        image.features = UNNAMED | decode_features(node.data)
         image.features_epoch = node.stat.version
     except NoNodeError:
         image.features = dict(INITIAL)

@@ -50,31 +50,31 @@ def test_the_number_of_protocols_counts_too() -> None:
 
 def test_all_groups_together_are_bounded() -> None:
     world = World()
-    world.groups.rebalance.memory.most_bytes = 5 * MB
+    world.groups.rebalance.bounds.most_bytes = 5 * MB
     codes = [
         join(world, group=f"g{number}", instance="i", protocols={"range": bytes(MB - 1_000)}).given
         for number in range(8)
     ]
     assert [code is None for code in codes] == [True] * 5 + [False] * 3, "five wait for others to join"
     assert {code.error_code for code in codes[5:]} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
-    assert world.groups.rebalance.memory.held_bytes > 4 * MB
+    assert world.groups.rebalance.bounds.held_bytes > 4 * MB
     world.advance(400_000)
-    assert world.groups.rebalance.memory.held_bytes == 0, "their sessions have ended"
+    assert world.groups.rebalance.bounds.held_bytes == 0, "their sessions have ended"
     assert join(world, group="g9", instance="i").waits
 
 
 def test_ids_that_are_given_out_are_bounded() -> None:
     world = World()
-    world.groups.rebalance.memory.most_ids = 10
+    world.groups.rebalance.bounds.most_ids = 10
     answers = [join(world, group=f"g{number}", version=5, session_ms=6_000) for number in range(12)]
     codes = [answer.code for answer in answers]
     assert join(world, group="g0", version=5, member_id=answers[0].join.member_id).waits, "who has an id may come back"
     assert codes == [ErrorCode.MEMBER_ID_REQUIRED] * 10 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
     world.advance(7_000)
     assert join(world, group="g12", version=5).code is ErrorCode.MEMBER_ID_REQUIRED
-    assert world.groups.rebalance.memory.ids == 1
+    assert world.groups.rebalance.bounds.ids == 1
     world.restart()
-    assert world.groups.rebalance.memory.ids == 0
+    assert world.groups.rebalance.bounds.ids == 0
 
 
 def test_groups_that_nobody_comes_back_to_are_forgotten() -> None:

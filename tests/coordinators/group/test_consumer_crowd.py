@@ -105,7 +105,7 @@ def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_ch
 
 
 def held(world: World) -> int:
-    return world.groups.rebalance.memory.held_bytes
+    return world.groups.rebalance.bounds.held_bytes
 
 
 def test_what_consumer_groups_hold_is_bounded() -> None:
@@ -116,7 +116,7 @@ def test_what_consumer_groups_hold_is_bounded() -> None:
     clients[1].join()
     one_more = held(world) - with_one
     assert one_more > 900 + BYTES_PER_MEMBER
-    world.groups.rebalance.memory.most_bytes = full = with_one + 4 * one_more
+    world.groups.rebalance.bounds.most_bytes = full = with_one + 4 * one_more
     codes = [client.join() for client in clients[2:]]
     assert codes == [ErrorCode.NONE] * 3 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
     assert (held(world), len(group_of(world).members)) == (full, 5)
@@ -144,7 +144,7 @@ def test_whatever_a_member_says_counts_and_must_fit_into_a_record(field: str) ->
     else:
         assert client.beat(**said) is ErrorCode.NONE
     assert held(world) - before > 800
-    world.groups.rebalance.memory.most_bytes = held(world)
+    world.groups.rebalance.bounds.most_bytes = held(world)
     said = {field: "x" * 801}
     assert Client(world, "c", "t").join(**said) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     said = {field: "y" * MB}

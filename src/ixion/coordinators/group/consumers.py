@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ixion.config import group_settings as settings
-from ixion.config import log_settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, sync_error
@@ -28,7 +27,6 @@ from ixion.coordinators.group.consumer.limits import GroupConfig, Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
 from ixion.coordinators.group.consumer.records import group_tombstones
-from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
 from ixion.coordinators.group.consumer.watch import Watch
 from ixion.coordinators.group.journal import HEARTBEAT_CODES, Journal
@@ -50,6 +48,8 @@ from ixion.timer.timer import Timer
 
 logger = logging.getLogger(__name__)
 
+CONSUMER_PROTOCOL: Final = 1  # the level of group.version that allows it
+
 A = TypeVar("A")
 
 
@@ -65,6 +65,7 @@ class Consumers:
         timer: Timer,
         clock_ms: Callable[[], int],
         group_config: GroupConfig,
+        version: Callable[[], int],
         new_id: Callable[[str], str],
     ) -> None:
         self._shards = shards
@@ -73,16 +74,16 @@ class Consumers:
         self._topics = topics
         self._config = config
         self._clock_ms = clock_ms
+        self._version = version
         self._limits = Limits(config, group_config)
         self._watch = Watch(timer, self._limits, self.remove)
         self._engine = Engine(topics, self._limits)
-        self._memory = rebalance.memory
-        room = Room(self._memory, lambda: config.current[log_settings.MESSAGE_MAX_BYTES])
+        self._bounds = bounds = rebalance.bounds
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
             self._watch,
             self._limits,
-            room,
+            bounds,
             clock_ms=clock_ms,
             save=self._save,
             remove=self.remove,
@@ -92,7 +93,7 @@ class Consumers:
             self._engine,
             self._watch,
             self._limits,
-            room,
+            bounds,
             topics,
             remove=self.remove,
             new_id=lambda: new_id("member"),
@@ -112,6 +113,8 @@ class Consumers:
             respond(_refusal(error.code, error.message))
 
     def describe(self, group_id: str) -> DescribedGroup:
+        if not self._is_enabled:
+            return not_described(group_id, ErrorCode.UNSUPPORTED_VERSION)
         shard = self._shards.find(group_id)
         if isinstance(shard, ErrorCode):
             return not_described(group_id, shard)
@@ -185,7 +188,7 @@ class Consumers:
 
     def unload(self, group: ConsumerGroup) -> None:
         group.dead = True
-        self._memory.hold(group.group_id, 0)
+        self._bounds.hold(group.group_id, 0)
         for member in group.members.values():
             self._watch.forget(group, member)
 
@@ -198,10 +201,10 @@ class Consumers:
         caller: Caller,
         respond: Callable[[ConsumerGroupHeartbeatResponse], None],
     ) -> None:
-        if "consumer" not in self._config.current[settings.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        if not self._is_enabled:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                "the consumer protocol is not among group.coordinator.rebalance.protocols",
+                "the consumer protocol needs group.version 1 and a place in group.coordinator.rebalance.protocols",
             )
         check_request(request, caller.version, self._limits.assignors)
         shard = self._shards.find(request.group_id)
@@ -223,6 +226,11 @@ class Consumers:
         shard.groups[request.group_id] = change.group
         self._note(change.group)
         self._write(shard, change.records, answer, respond, _refusal)
+
+    @property
+    def _is_enabled(self) -> bool:
+        protocols = self._config.current[settings.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]
+        return CONSUMER in protocols and self._version() >= CONSUMER_PROTOCOL
 
     def _change(
         self, shard: Shard, request: ConsumerGroupHeartbeatRequest
@@ -274,7 +282,7 @@ class Consumers:
             del shard.groups[group.group_id]
 
     def _note(self, group: ConsumerGroup) -> None:
-        self._memory.hold(group.group_id, group.held_bytes)
+        self._bounds.hold(group.group_id, group.held_bytes)
 
     def _save(self, change: Change) -> None:
         shard = self._shards.find(change.group.group_id)

@@ -53,8 +53,10 @@ class GroupCoordinator:
         config: DynamicConfig,
         topics: TopicLookup,
         group_config: GroupConfig = lambda _: {},
+        version: Callable[[], int] = lambda: 1,
         new_id: Callable[[str], str] = random_id,
     ) -> None:
+        """`version` is the level of group.version that is in force."""
         self._timer = timer
         self._clock_ms = clock_ms
         self._config = config
@@ -78,6 +80,7 @@ class GroupCoordinator:
             timer=timer,
             clock_ms=clock_ms,
             group_config=group_config,
+            version=version,
             new_id=new_id,
         )
         self.members = Members(

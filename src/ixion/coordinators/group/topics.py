@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from ixion.metadata.image import ClusterImage
-from ixion.replica.internal_topic import INTERNAL
 
 
 class Topic(NamedTuple):
@@ -26,7 +25,7 @@ class TopicLookup(Protocol):
     def by_id(self, topic_id: bytes) -> Topic | None: ...
 
     def names(self) -> Iterable[str]:
-        """All that patterns may match: the topics of users, not those of brokers."""
+        """All that patterns may match, internal topics included, as in Kafka."""
 
 
 def hash_of(topics: TopicLookup, names: Iterable[str]) -> int:
@@ -59,4 +58,4 @@ class ImageTopics:
         return None if found is None else Topic(found.name, found.topic_id, len(found.partitions))
 
     def names(self) -> Iterable[str]:
-        return [name for name in self._image.topics if name not in INTERNAL]
+        return self._image.topics.keys()

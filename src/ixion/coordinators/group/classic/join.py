@@ -110,7 +110,7 @@ class Joining:
             group, join.member_id, join.protocols, self._config.current[log_settings.MESSAGE_MAX_BYTES]
         ):
             join.fail(ErrorCode.GROUP_MAX_SIZE_REACHED)
-        elif group.state is DEAD or not self._rebalance.memory.has_room_for(group, join.member_id, join.protocols):
+        elif group.state is DEAD or not self._rebalance.bounds.has_room_for(group, join.member_id, join.protocols):
             join.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif not group.supports(join.protocol_type, [name for name, _ in join.protocols]):
             join.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -119,7 +119,7 @@ class Joining:
         else:
             self._join_known(group, join)
         if group.state is not DEAD:
-            self._rebalance.memory.note(group)
+            self._rebalance.bounds.note(group)
         if group.state is PREPARING_REBALANCE:
             self._rebalance.check_join(group)
 

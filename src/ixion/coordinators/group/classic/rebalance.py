@@ -14,14 +14,15 @@ import logging
 from collections.abc import Callable, Mapping
 
 from ixion.config import group_settings as settings
+from ixion.config import log_settings
 from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.bounds import Bounds
 from ixion.coordinators.group.classic.answers import join_error, joined, sync_error, synced
 from ixion.coordinators.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
 from ixion.coordinators.group.classic.delayed_sync import DelayedSync
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.heartbeats import Heartbeats
 from ixion.coordinators.group.classic.member import ClassicMember
-from ixion.coordinators.group.classic.memory import Memory
 from ixion.coordinators.group.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -48,7 +49,7 @@ class Rebalance:
         self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer, shards=1)
         self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer, shards=1)
         self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
-        self.memory = Memory()
+        self.bounds = Bounds(lambda: config.current[log_settings.MESSAGE_MAX_BYTES])
 
     def prepare_if_possible(self, group: ClassicGroup, reason: str) -> None:
         if group.can_rebalance:
@@ -110,7 +111,7 @@ class Rebalance:
 
     def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)
-        self.memory.note(group)
+        self.bounds.note(group)
         self.heartbeats.end(group, member_id)
         if group.state is PREPARING_REBALANCE:
             self.check_join(group)
@@ -118,7 +119,7 @@ class Rebalance:
     def unload(self, group: ClassicGroup, code: ErrorCode) -> None:
         """The group is coordinated elsewhere from now on, or deleted; whoever waits is told so."""
         group.transition(DEAD, self._clock_ms())
-        self.memory.forget(group)
+        self.bounds.forget(group)
         for member in list(group.members.values()):
             group.answer_join(member, join_error(code, member.member_id))
             group.answer_sync(member, sync_error(code))
@@ -130,7 +131,7 @@ class Rebalance:
 
     def resume(self, group: ClassicGroup) -> None:
         """The group was read from the log: its members have a session timeout to show up."""
-        self.memory.note(group)
+        self.bounds.note(group)
         for member in group.members.values():
             self.heartbeats.renew(group, member)
         if len(group.members) > self._config.current[settings.GROUP_MAX_SIZE]:
@@ -194,7 +195,7 @@ class Rebalance:
         group.answer_join(member, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.answer_sync(member, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
-        self.memory.note(group)
+        self.bounds.note(group)
         self.heartbeats.end(group, member.member_id)
 
     def _refuse_assignment(self, group: ClassicGroup, code: ErrorCode) -> None:

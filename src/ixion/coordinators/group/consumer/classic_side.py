@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ixion.coordinators.group.bounds import Bounds
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.group import CONSUMER
 from ixion.coordinators.group.classic.join import ID_REQUIRED_FROM
@@ -19,7 +20,6 @@ from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
-from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import find_member
 from ixion.coordinators.group.consumer.states import MemberState
 from ixion.coordinators.group.consumer.watch import Remove, Watch
@@ -46,7 +46,7 @@ class ClassicMembers:
         engine: Engine,
         watch: Watch,
         limits: Limits,
-        room: Room,
+        bounds: Bounds,
         topics: TopicLookup,
         *,
         remove: Remove,
@@ -55,7 +55,7 @@ class ClassicMembers:
         self._engine = engine
         self._watch = watch
         self._limits = limits
-        self._room = room
+        self._bounds = bounds
         self._topics = topics
         self._remove = remove
         self._new_id = new_id
@@ -78,7 +78,7 @@ class ClassicMembers:
             rebalance_timeout_ms=request.rebalance_timeout_ms if caller.version > 0 else request.session_timeout_ms,
             classic=ClassicSide(session_timeout_ms=request.session_timeout_ms, protocols=protocols),
         )
-        self._room.check(group, request.member_id, wanted)
+        self._bounds.check_subscription(group, request.member_id, wanted)
         member = self._member(change, request)
         if wanted.rack_id is None:
             wanted = replace(wanted, rack_id=member.subscription.rack_id)

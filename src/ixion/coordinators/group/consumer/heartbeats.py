@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ixion.coordinators.group.bounds import Bounds
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.consumer.assignment import Assignment, assignment_of, pairs
 from ixion.coordinators.group.consumer.change import Change
@@ -21,7 +22,6 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.pattern_syntax import PatternError
-from ixion.coordinators.group.consumer.room import Room
 from ixion.coordinators.group.consumer.rules import (
     JOIN,
     LEAVE_FOR_A_WHILE,
@@ -47,7 +47,7 @@ class ConsumerHeartbeats:
         engine: Engine,
         watch: Watch,
         limits: Limits,
-        room: Room,
+        bounds: Bounds,
         *,
         clock_ms: Callable[[], int],
         save: Callable[[Change], None],
@@ -58,7 +58,7 @@ class ConsumerHeartbeats:
         self._engine = engine
         self._watch = watch
         self._limits = limits
-        self._room = room
+        self._bounds = bounds
         self._clock_ms = clock_ms
         self._save = save
         self._remove = remove
@@ -77,7 +77,7 @@ class ConsumerHeartbeats:
                 raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
         known = group.members.get(request.member_id)
         wanted = _updated(Subscription() if known is None else known.subscription, request, caller)
-        self._room.check(group, request.member_id, wanted)
+        self._bounds.check_subscription(group, request.member_id, wanted)
         member = self._member(change, request, owned)
         if member is not known:  # what the returning instance does not mention is as it was
             wanted = _updated(member.subscription, request, caller)
