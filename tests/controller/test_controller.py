@@ -346,3 +346,11 @@ def test_in_sync_replicas_are_written_down_before_they_count(tmp_path: Path) -> 
         assert (partition.isr, realm.image.topics["t"].partitions[0].isr) == ((1, 2), (1, 2))
     finally:
         realm.close()
+
+
+def test_a_controller_that_has_stopped_refuses_with_a_code(realm: Realm) -> None:
+    realm.start()
+    realm.controller.stop()
+    with pytest.raises(KafkaError) as refused:
+        create(realm, NewTopic(name="late", partitions=1))
+    assert refused.value.code == ErrorCode.NOT_CONTROLLER

@@ -24,6 +24,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     with Served(tmp_path) as running:
         fill(running.bootstrap)
         yield running
+        running.stop_without_stalls()
 
 
 def test_idle_connections(served: Served) -> None:

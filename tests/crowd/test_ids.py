@@ -37,6 +37,8 @@ def served(home: Path) -> Iterator[Served]:
     with Served(home, *WORDS) as running, Raw(running.bootstrap) as raw:
         prepare(raw)
         yield running
+        if running.process.poll() is None:  # a test may have killed it
+            running.stop_without_stalls()
 
 
 @pytest.fixture

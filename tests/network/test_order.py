@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 
 from ixion.network import LATER, Answer, Request
+from ixion.timer.turns import TURN_NS
 from tests.network.harness import echo, on_loop, request_bytes, running
 
 
@@ -200,3 +202,24 @@ async def test_a_handler_that_raises_ends_its_connection_and_no_other() -> None:
             assert await bad.closed()
             assert await good.ask(1, b"still here") == b"still here"
             await run.until(lambda run=run: run.closed("handler_failed") == 1)  # type: ignore[misc]
+
+
+@on_loop
+async def test_slow_requests_sent_ahead_leave_the_loop_its_turns() -> None:
+    order: list[str] = []
+    loop = asyncio.get_running_loop()
+
+    def slow(request: Request) -> Answer:
+        order.append("request")
+        loop.call_soon(order.append, "other")
+        until = time.perf_counter_ns() + 2 * TURN_NS
+        while time.perf_counter_ns() < until:
+            pass
+        return echo(request)
+
+    async with running(slow) as run:
+        client = await run.connect()
+        client.send(b"".join(request_bytes(number, b"") for number in range(6)))
+        await run.until(lambda: order.count("request") == 6)
+    # The first look at the clock is after the first request, so a turn may take two of them, never three.
+    assert "request request request" not in " ".join(order)

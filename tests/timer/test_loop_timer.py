@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ixion.timer import LoopTimer, ManualClock, TimerClosedError, TimerTask
+from ixion.timer.turns import TURN_NS
 
 
 def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -187,4 +188,27 @@ async def test_a_periodic_task_on_the_loop() -> None:
         clock.advance(1)
         await turn()
     assert beat.count == 10
+    timer.shutdown()
+
+
+@on_loop
+async def test_slow_tasks_leave_the_loop_its_turn_after_each() -> None:
+    clock = ManualClock()
+    timer = LoopTimer(clock=clock)
+    loop = asyncio.get_running_loop()
+    order: list[str] = []
+
+    def slow() -> None:
+        order.append("task")
+        loop.call_soon(order.append, "other")
+        until = time.perf_counter_ns() + 2 * TURN_NS
+        while time.perf_counter_ns() < until:
+            pass
+
+    for _ in range(3):
+        timer.call_later(5, slow)
+    clock.advance(5)
+    while len(order) < 6:
+        await asyncio.sleep(0)
+    assert order == ["task", "other"] * 3
     timer.shutdown()

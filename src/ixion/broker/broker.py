@@ -20,6 +20,7 @@ from ixion.broker import preflight
 from ixion.broker.errors import StartupError
 from ixion.broker.pages import bind_pages
 from ixion.broker.parts import Options, Parts
+from ixion.broker.process import stall_watch_of
 from ixion.broker.startup import run_steps
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
 from ixion.config.dynamic import DynamicConfig
@@ -54,6 +55,7 @@ class Broker:
         for warning in (*self._loaded.warnings, *preflight.check(config, parts.options.allow_remote)):
             logger.warning("%s", warning)
         parts.loop = asyncio.get_running_loop()
+        parts.stalls = stall_watch_of(parts.loop)
         parts.clock_ms = unix_ms
         parts.config = DynamicConfig(self._loaded.given)
         parts.paths = preflight.log_dirs(config)
@@ -83,7 +85,7 @@ class Broker:
             if not os.path.isdir(path):
                 os.makedirs(path, exist_ok=True)
                 self._made.append(path)
-        parts.timer = LoopTimer("broker", loop=parts.loop)
+        parts.timer = LoopTimer("broker", loop=parts.loop, stalls=parts.stalls)
         parts.undo.append(("timer", parts.timer.shutdown))
         file = IN_MEMORY if parts.options.metadata_in_memory else parts.metadata_file()
         if file != IN_MEMORY and not os.path.exists(file):
@@ -107,6 +109,7 @@ class Broker:
             partition.leads = False
             parts.replicas.wake_all(partition.key)
         await self._take_down(drain_ms)
+        parts.stalls.report_rest()
         logger.info("stopped in %.0f ms", (time.perf_counter() - begun) * 1e3)
 
     async def abandon(self) -> None:

@@ -6,6 +6,7 @@ brokers, up to that number, so that a lone broker has groups and transactions.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ixion.config import group_settings as group
@@ -55,6 +56,8 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
     async def create(name: str) -> None:
         if name in image.topics:
             return
+        if name == GROUP_OFFSETS:
+            await asyncio.to_thread(parts.groups.import_code)
         (outcome,) = await parts.controller.create_topics([wanted[name]()])
         if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(outcome.code, outcome.message or "")

@@ -8,6 +8,7 @@ at the start if there is one already, or when a client asks.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ixion.replica.internal_topic import GROUP_OFFSETS
@@ -29,6 +30,10 @@ class LateGroups:
     def made(self) -> GroupCoordinator | None:
         """None: nobody has needed it yet."""
         return self._made
+
+    def import_code(self) -> None:
+        """Imports what `get` needs. On a worker thread: on the loop it would hold everybody up for 30 to 100 ms."""
+        import_module("ixion.coordinators.group.coordinator")
 
     def get(self) -> GroupCoordinator:
         groups = self._made

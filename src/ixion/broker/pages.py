@@ -62,6 +62,7 @@ def sources(parts: Parts) -> Sources:
         times=parts.server.times,
         bounds_ns=BOUNDS_NS,
         timer=parts.timer,
+        stalls=parts.stalls,
         replicas=replicas,
         logs=parts.logs,
         image=parts.image,

@@ -25,6 +25,7 @@ from ixion.network import SocketServer
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.loop_timer import LoopTimer
+from ixion.timer.stall_watch import StallWatch
 
 if TYPE_CHECKING:
     from ixion.web.server import WebServer
@@ -48,6 +49,7 @@ class Parts:
     paths: list[str]
     loop: asyncio.AbstractEventLoop
     timer: LoopTimer
+    stalls: StallWatch
     clock_ms: Callable[[], int]
     store: EmbeddedStore
     session: EmbeddedSession

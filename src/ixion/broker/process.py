@@ -6,7 +6,9 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+
+from ixion.timer.stall_watch import StallWatch
 
 _LOADED: Final = time.monotonic()
 
@@ -38,9 +40,43 @@ def raise_file_limit() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop's where there is one, else asyncio's own."""
+    """uvloop's where there is one, else asyncio's own; either runs every callback under a `StallWatch`."""
+    base: type[asyncio.AbstractEventLoop]
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
+        base = asyncio.SelectorEventLoop
+    else:
+        base = uvloop.Loop
+    return watched(base)
+
+
+def watched(base: Any) -> Callable[[], asyncio.AbstractEventLoop]:
+    """A kind of loop whose callbacks, task steps included, are turns of its `stalls`.
+
+    A task asks its loop for every step by `call_soon`, so these three methods see all that runs on the loop except
+    what comes from a socket; `network.connection` reports that.
+    """
+
+    class WatchedLoop(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.stalls = StallWatch()
+            self.stalls.enabled = False  # until the broker has started
+
+        def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+            return super().call_soon(self.stalls.run, callback, *args, context=context)
+
+        def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
+            return super().call_soon_threadsafe(self.stalls.run, callback, *args, context=context)
+
+        def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+            return super().call_later(delay, self.stalls.run, callback, *args, context=context)
+
+    return WatchedLoop
+
+
+def stall_watch_of(loop: asyncio.AbstractEventLoop) -> StallWatch:
+    """The watch of a loop from `loop_factory`; on any other loop requests and timer tasks are watched, nothing else."""
+    found = getattr(loop, "stalls", None)
+    return found if isinstance(found, StallWatch) else StallWatch()

@@ -115,4 +115,5 @@ async def started(parts: Parts) -> None:
         await show_pages(parts, parts.web)
     if parts.options.owns_process:
         relax_collector()
+    parts.stalls.start_over()
     logger.info("broker %d of cluster %s has started", parts.node_id, parts.cluster_id)

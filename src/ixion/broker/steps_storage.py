@@ -103,6 +103,7 @@ async def socket_server(parts: Parts) -> None:
         listeners_of(config),
         handle,
         timer=parts.timer,
+        stalls=parts.stalls,
         limits=limits_of(config),
         processors=config[network.NUM_NETWORK_THREADS],
         handlers=config[network.NUM_IO_THREADS],

@@ -86,8 +86,12 @@ class Controller:
         return self._image.controller_epoch
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Work on the tree, after everything that was begun before."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        """Work on the tree, after everything that was begun before. KafkaError once the controller has stopped."""
+        try:
+            pending = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except RuntimeError as error:  # the executor has been shut down
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the broker is stopping") from error
+        return await pending
 
     # The start.
 

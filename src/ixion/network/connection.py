@@ -73,6 +73,7 @@ class Connection:
         self._pool = shared.pool
         self._counters = shared.counters
         self._times = shared.times
+        self._stalls = shared.stalls
         self._wire = ServerConnection(shared.limits.request_max_bytes, shared.limits.first_request_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
@@ -118,6 +119,7 @@ class Connection:
     def data_received(self, data: bytes) -> None:
         if self.closing:
             return
+        begun_ns = self._stalls.begin()
         self._attention.heard()
         self.last_active_ns = self._clock()
         self._counters.bytes_in += len(data)
@@ -126,6 +128,7 @@ class Connection:
             self._read_next()
         else:
             self._pause_reading()
+        self._stalls.end(begun_ns, self)
 
     def eof_received(self) -> bool:
         """What was asked before is still answered; then the connection is closed."""
@@ -142,6 +145,7 @@ class Connection:
         self._expect(transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
+        begun_ns = self._stalls.begin()
         self._writing_paused = False
         self._shared.slow_readers.remove(self)
         self._stalled_ns = NEVER
@@ -151,6 +155,7 @@ class Connection:
                 self._sent()
             else:
                 self._write_on()
+        self._stalls.end(begun_ns, self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.closing = True

@@ -17,6 +17,7 @@ from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
 from ixion.network.strangers import Strangers
 from ixion.timer.clock import Clock
+from ixion.timer.stall_watch import StallWatch
 from ixion.timer.timer import Timer
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class Shared:
         timer: Timer,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        stalls: StallWatch,
     ) -> None:
         self.limits = limits
         self.quotas = quotas
         self.timer = timer
         self.clock = clock
         self.loop = loop
+        self.stalls = stalls
         self.pace = Pace(limits.max_connection_creation_rate, timer, clock)
         self.pool = MemoryPool(limits.queued_max_request_bytes)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)

@@ -2,7 +2,7 @@
 
 A stage on the loop, not a thread: a request that finds the queue empty is handled in the very call that brought it.
 While one is handled, what comes in is queued; that keeps the stack flat and lets every connection have its turn. After
-a slice of requests the loop gets to look at its sockets.
+a slice of requests, or of time, the loop gets to look at its sockets.
 
 A handler that returns has done its work. One that returns an awaitable keeps its place (num.io.threads) until that is
 done; when all places are taken, requests queue up, and when `queued.max.requests` of them wait, connections stop
@@ -20,18 +20,28 @@ from typing import TYPE_CHECKING, Final
 from ixion._native import i64
 from ixion.network.request import Answer, Handler, Later, Request
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.timer.clock import system_clock
+from ixion.timer.stall_watch import StallWatch
+from ixion.timer.turns import TURN_NS
 
 if TYPE_CHECKING:
     from ixion.network.connection import Connection
 
-SLICE: Final = 64  # requests handled before the loop gets its turn
+SLICE: Final = 64  # requests handled before the loop gets its turn, even if they were quick
 
 log = logging.getLogger("ixion.network")
 
 
 class RequestChannel:
     def __init__(
-        self, name: str, handle: Handler, *, loop: asyncio.AbstractEventLoop, queued_max: int, handlers: int
+        self,
+        name: str,
+        handle: Handler,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        stalls: StallWatch,
+        queued_max: int,
+        handlers: int,
     ) -> None:
         self.name = name
         self.queued_max: i64 = queued_max
@@ -39,6 +49,7 @@ class RequestChannel:
         self.busy: i64 = 0  # handlers that wait for an awaitable
         self._handle = handle
         self._loop = loop
+        self._stalls = stalls
         self._queue: deque[Request] = deque()
         self._waiting: dict[Connection, None] = {}  # connections that wait for room
         self._tasks: set[asyncio.Task[None]] = set()
@@ -91,6 +102,7 @@ class RequestChannel:
             return
         self._draining = True
         queue = self._queue
+        until_ns: i64 = 0
         try:
             for _ in range(SLICE):
                 if not queue or self.busy >= self.handlers:
@@ -98,6 +110,12 @@ class RequestChannel:
                 self._run(queue.popleft())
                 if self._waiting:
                     self._let_in()
+                if queue:  # mostly there was one request only
+                    now_ns: i64 = system_clock()
+                    if until_ns == 0:
+                        until_ns = now_ns + TURN_NS
+                    elif now_ns >= until_ns:
+                        break
         finally:
             self._draining = False
         if queue and self.busy < self.handlers and not self._scheduled:
@@ -111,6 +129,7 @@ class RequestChannel:
             connection.go_on()
 
     def _run(self, request: Request) -> None:
+        self._stalls.api_key = request.frame.api_key
         try:
             outcome = self._handle(request)
             if outcome is None:

@@ -29,6 +29,7 @@ from ixion.network.request_channel import RequestChannel
 from ixion.network.request_times import RequestTimes
 from ixion.network.snapshot import ChannelSnapshot, NetworkSnapshot
 from ixion.timer.clock import Clock, system_clock
+from ixion.timer.stall_watch import StallWatch
 from ixion.timer.timer import Timer
 
 CONTROL_QUEUE: Final = 20  # requests; Kafka's, like the one handler
@@ -48,6 +49,7 @@ class SocketServer:
         processors: int = 3,  # num.network.threads
         handlers: int = 8,  # num.io.threads
         clock: Clock = system_clock,
+        stalls: StallWatch | None = None,
     ) -> None:
         names = [listener.name for listener in listeners]
         if not names or len(set(names)) < len(names):
@@ -55,10 +57,15 @@ class SocketServer:
         loop = asyncio.get_running_loop()
         limits = limits or NetworkLimits()
         quotas = ConnectionQuotas(limits, listeners)
-        self._shared = shared = Shared(limits=limits, quotas=quotas, timer=timer, clock=clock, loop=loop)
+        stalls = stalls if stalls is not None else StallWatch()
+        self._shared = shared = Shared(limits=limits, quotas=quotas, timer=timer, clock=clock, loop=loop, stalls=stalls)
         self._handlers = handlers
-        data = RequestChannel("data", handle, loop=loop, queued_max=limits.queued_max_requests, handlers=handlers)
-        control = RequestChannel("control", control_handle or handle, loop=loop, queued_max=CONTROL_QUEUE, handlers=1)
+        data = RequestChannel(
+            "data", handle, loop=loop, stalls=stalls, queued_max=limits.queued_max_requests, handlers=handlers
+        )
+        control = RequestChannel(
+            "control", control_handle or handle, loop=loop, stalls=stalls, queued_max=CONTROL_QUEUE, handlers=1
+        )
         self._data = data
         self._channels = (data, control) if any(listener.control_plane for listener in listeners) else (data,)
         self.acceptors: list[Acceptor] = []

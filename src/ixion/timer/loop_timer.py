@@ -2,7 +2,7 @@
 
 The loop sleeps exactly until the next bucket is due: one `loop.call_later` stands for every task that waits, and is
 armed anew only when a bucket falls due sooner than the one it was armed for. Expired tasks run on the loop, in
-slices, so that a million of them falling due at once do not shut out the sockets.
+slices of `TURN_NS`, so that a million of them falling due at once do not shut out the sockets.
 
 Everything here is to be called on the loop's own thread. With a `ManualClock` the loop is woken by the clock's
 `advance`, not by real time.
@@ -18,20 +18,33 @@ from ixion.timer.clock import NS_PER_MS, Clock, ManualClock, system_clock
 from ixion.timer.core import DUE, WAITS, TimerCore
 from ixion.timer.delay_queue import NEVER
 from ixion.timer.snapshot import TimerSnapshot
+from ixion.timer.stall_watch import StallWatch
 from ixion.timer.task import TimerTask, adopt
 from ixion.timer.timer import Timer, TimerClosedError
+from ixion.timer.turns import TURN_NS
 
 if TYPE_CHECKING:
     import asyncio
 
-SLICE: Final = 500  # tasks run before the loop gets its turn: a millisecond or so of ordinary tasks
+SLICE: Final = 500  # tasks that run before the loop gets its turn, even if they were quick
 MAX_SLEEP_NS: Final = 3_600_000_000_000  # arm for an hour at most; loops dislike delays of years
 
 
 class LoopTimer(Timer):
     """A hierarchical timing wheel on an asyncio event loop; by default on the running one."""
 
-    __slots__ = ("_armed_ms", "_clock", "_closed", "_core", "_due", "_handle", "_manual", "_running_due", "loop")
+    __slots__ = (
+        "_armed_ms",
+        "_clock",
+        "_closed",
+        "_core",
+        "_due",
+        "_handle",
+        "_manual",
+        "_running_due",
+        "_stalls",
+        "loop",
+    )
 
     def __init__(
         self,
@@ -41,6 +54,7 @@ class LoopTimer(Timer):
         tick_ms: int = 1,
         wheel_size: int = 20,
         clock: Clock = system_clock,
+        stalls: StallWatch | None = None,
     ) -> None:
         super().__init__(name)
         if loop is None:
@@ -49,6 +63,7 @@ class LoopTimer(Timer):
             loop = get_running_loop()
         self.loop = loop
         self._clock = clock
+        self._stalls = stalls
         self._core = TimerCore(tick_ms, wheel_size, clock() // NS_PER_MS)
         self._handle: asyncio.TimerHandle | None = None
         self._armed_ms: i64 = NEVER  # when the handle fires
@@ -137,9 +152,16 @@ class LoopTimer(Timer):
     def _run_slice(self) -> None:
         self._running_due = False
         due = self._due
+        stalls = self._stalls
+        until_ns: i64 = system_clock() + TURN_NS
         for _ in range(min(SLICE, len(due))):  # what falls due meanwhile has its turn after the sockets'
             if not due:
                 return  # shut down
-            self.run_task(due.popleft())
+            task = due.popleft()
+            if stalls is not None:
+                stalls.task = task
+            self.run_task(task)
+            if system_clock() >= until_ns:
+                break
         if due:
             self._run_soon()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ixion.network.request_times import RequestTimes
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
     from ixion.replica.manager import ReplicaManager
+    from ixion.timer.stall_watch import StallWatch
     from ixion.timer.timer import Timer
 
 PORTION: Final = 200  # partitions written before the loop gets its turn; some 2 ms
@@ -35,6 +36,7 @@ class Sources:
     times: RequestTimes
     bounds_ns: Iterable[int]
     timer: Timer
+    stalls: StallWatch
     replicas: ReplicaManager
     logs: LogManager
     image: ClusterImage
@@ -49,6 +51,7 @@ async def metrics(sources: Sources) -> str:
     requests(page, sources)
     network(page, sources.network())
     waiting(page, sources)
+    stalls(page, sources.stalls)
     replicas(page, sources.replicas, sources.image)
     page.gauge("ixion_groups", "Groups coordinated here, by state.", of("state", sources.groups()))
     page.gauge(
@@ -133,6 +136,22 @@ def waiting(page: Exposition, sources: Sources) -> None:
     page.counter("ixion_timer_tasks_total", "What became of tasks.", of("what", moves))
     page.counter("ixion_timer_falls_total", "Moves from a level of the wheel to a finer one.", timer.fell)
     page.counter("ixion_timer_failures_total", "Tasks that raised.", timer.failed)
+
+
+def stalls(page: Exposition, watch: StallWatch) -> None:
+    page.counter(
+        "ixion_loop_stalls_total",
+        "Turns of the event loop that took over 50 ms, by which clock.",
+        of("clock", {"wall": int(watch.stalls), "processor": int(watch.busy_stalls)}),
+    )
+    page.gauge(
+        "ixion_loop_longest_stall_seconds",
+        "The longest of them since the start.",
+        [
+            ({"clock": "wall"}, int(watch.longest_ns) / 1e9),
+            ({"clock": "processor"}, int(watch.longest_busy_ns) / 1e9),
+        ],
+    )
 
 
 def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> None:
