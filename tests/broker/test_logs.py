@@ -44,6 +44,17 @@ def test_text_is_for_people() -> None:
     assert rest[-1] == "ValueError: a bug"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\u2028", "\x1b"])
+def test_what_a_client_sent_cannot_begin_a_line(end: str) -> None:
+    stream = io.StringIO()
+    configure_logs(stream, "info", "text")
+    logging.getLogger("ixion.tests").info("group %s", f"é g{end}2026-01-01 forged", extra={"address": f"1{end}2"})
+    (line,) = stream.getvalue().splitlines()
+    assert "é g" in line
+    assert end not in line
+    assert line.count(ascii(end)[1:-1]) == 2
+
+
 def test_json_is_one_object_a_line() -> None:
     said, failed = (json.loads(line) for line in lines("json").splitlines())
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", said.pop("time"))

@@ -61,14 +61,30 @@ def test_there_are_27_steps_in_this_order_and_each_says_its_number() -> None:
         assert (step.__doc__ or "").startswith(f"{number}. ")
 
 
-def test_each_step_is_logged_with_its_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def start_logged(path: Path, caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     async def work() -> None:
-        with caplog.at_level(logging.INFO, "ixion.broker"):
-            async with running(tmp_path / "d"):
+        with caplog.at_level(level, "ixion.broker.startup"):
+            async with running(path):
                 pass
 
     run(work)
-    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("start-up")]
+    return [record.getMessage() for record in caplog.records if record.name == "ixion.broker.startup"]
+
+
+def test_one_line_names_the_slowest_steps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = start_logged(tmp_path / "d", caplog, logging.INFO)
+    found = re.fullmatch(r"broker \d+ of cluster \S+ started in ([\d.]+) ms; slowest steps: (.*)", line)
+    assert found
+    total, steps = float(found[1]), [step.split(" ") for step in found[2].split(", ")]
+    took = [float(ms) for _, ms, unit in steps if unit == "ms"]
+    assert len(took) == 3
+    assert took == sorted(took, reverse=True)
+    assert sum(took) <= total + 0.3, "each figure is rounded"
+    assert {name for name, _, _ in steps} <= set(ORDER)
+
+
+def test_each_step_is_logged_with_its_time_at_debug(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    *lines, _ = start_logged(tmp_path / "d", caplog, logging.DEBUG)
     assert [line.split()[2] for line in lines] == ORDER
     assert all(re.search(r"\d+\.\d ms$", line) for line in lines)
 

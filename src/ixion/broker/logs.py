@@ -36,14 +36,18 @@ def extras(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class TextLines(logging.Formatter):
-    """Local time; one line, and a traceback below it where there is one."""
+    """Local time; one line, and a traceback below it where there is one.
+
+    Group ids, member ids and reasons come from clients: a line end in one of them must not begin a line of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         said = super().formatMessage(record)
-        return " ".join([said, *(f"{name}={value}" for name, value in extras(record).items())])
+        line = " ".join([said, *(f"{name}={value}" for name, value in extras(record).items())])
+        return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 class JsonLines(logging.Formatter):

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 Step = Callable[[Parts], Awaitable[None]]
 
+SHOWN: Final = 3  # of the steps, the slowest, in the log line of a start
+
 STEPS: Final[tuple[Step, ...]] = (
     identity.base_nodes,
     identity.cluster_id,
@@ -55,10 +57,19 @@ STEPS: Final[tuple[Step, ...]] = (
 
 
 async def run_steps(parts: Parts) -> None:
+    """Run every step; one log line names the slowest, and at debug level each step has a line of its own."""
+    took_ms: dict[str, float] = {}
     for number, step in enumerate(STEPS, 1):
         begun = time.perf_counter()
         try:
             await step(parts)
         except DirectoryLockedError as error:
             raise StartupError(f"{error}; stop that one first") from error
-        logger.info("start-up %2d/27 %-24s %6.1f ms", number, step.__name__, (time.perf_counter() - begun) * 1e3)
+        took_ms[step.__name__] = (time.perf_counter() - begun) * 1e3
+        logger.debug("start-up %2d/27 %-24s %6.1f ms", number, step.__name__, took_ms[step.__name__])
+    slowest = sorted(took_ms, key=took_ms.__getitem__, reverse=True)[:SHOWN]
+    logger.info(
+        "broker %d of cluster %s started in %.1f ms; slowest steps: %s",
+        *(parts.node_id, parts.cluster_id, sum(took_ms.values())),
+        ", ".join(f"{name} {took_ms[name]:.1f} ms" for name in slowest),
+    )

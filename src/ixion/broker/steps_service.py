@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
 from ixion.broker.adopt import adopt_logs
@@ -17,8 +15,6 @@ from ixion.controller.controller import Controller
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.replica.internal_topic import TRANSACTION_STATE
 from ixion.timer.collector import relax_collector
-
-logger = logging.getLogger(__name__)
 
 
 async def controller(parts: Parts) -> None:
@@ -116,4 +112,3 @@ async def started(parts: Parts) -> None:
     if parts.options.owns_process:
         relax_collector()
     parts.stalls.start_over()
-    logger.info("broker %d of cluster %s has started", parts.node_id, parts.cluster_id)
