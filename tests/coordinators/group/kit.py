@@ -274,6 +274,7 @@ def join(
     session_ms: int = 10_000,
     rebalance_ms: int = 60_000,
     group: str = GROUP,
+    reason: str | None = None,
 ) -> Answer:
     answer = Answer(world.clock)
     offered = {"range": subscription("t")} if protocols is None else protocols
@@ -286,6 +287,7 @@ def join(
         group_instance_id=instance,
         protocol_type=protocol_type,
         protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in pairs),
+        reason=reason,
     )
     world.groups.members.join(request, Caller(version=version, client_id=client, host="/127.0.0.1"), answer)
     world.run()

@@ -29,6 +29,7 @@ from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, joined, sync_error
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.member import ClassicMember, Protocols, RespondJoin
+from ixion.coordinators.group.classic.reasons import member_reason
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.rules import check_member, has_memory_for, has_room_for
 from ixion.coordinators.group.classic.states import (
@@ -61,7 +62,7 @@ class Join:
         self.protocol_type = request.protocol_type
         named = {protocol.name: protocol.metadata for protocol in reversed(request.protocols)}
         self.protocols: Protocols = tuple(reversed(named.items()))  # each name once, the first counts
-        self.reason = request.reason or "it gave no reason"
+        self.reason = request.reason
         self.caller = caller
         self.respond = respond
         self._new_id = new_id
@@ -181,14 +182,14 @@ class Joining:
         if was_pending:
             self._rebalance.heartbeats.end(group, member_id)
         self._rebalance.heartbeats.renew(group, member)
-        self._rebalance.prepare_if_possible(group, f"member {member_id} joins: {join.reason}")
+        self._rebalance.prepare_if_possible(group, member_reason(member_id, "joins", join.reason))
 
     def _update(self, group: ClassicGroup, member: ClassicMember, join: Join) -> None:
         # A join that waited already is of a connection that was given up, or it would not be asked again.
         if member.awaits_join:
             group.answer_join(member, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms, join.respond)
-        self._rebalance.prepare_if_possible(group, f"member {member.member_id} joins again: {join.reason}")
+        self._rebalance.prepare_if_possible(group, member_reason(member.member_id, "joins again", join.reason))
 
     def _replace(self, group: ClassicGroup, join: Join, instance_id: str, new_id: str) -> None:
         """An instance came back without its member id, so it was restarted. The one of before is fenced."""
@@ -203,10 +204,10 @@ class Joining:
         self._rebalance.heartbeats.renew(group, member)
         if group.state is COMPLETING_REBALANCE:
             # The leader may be assigning to the old id at this moment.
-            self._rebalance.prepare(group, f"instance {instance_id} came back: {join.reason}")
+            self._rebalance.prepare(group, member_reason(new_id, f"joins as instance {instance_id}", join.reason))
         elif group.state is STABLE:
             if group.elect_protocol() != group.protocol_name:
-                self._rebalance.prepare(group, f"instance {instance_id} came back with other protocols")
+                self._rebalance.prepare(group, f"instance {instance_id} is back with other protocols")
                 return
 
             def stored(code: ErrorCode) -> None:

@@ -23,6 +23,7 @@ from ixion.coordinators.group.classic.delayed_sync import DelayedSync
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.heartbeats import Heartbeats
 from ixion.coordinators.group.classic.member import ClassicMember
+from ixion.coordinators.group.classic.reasons import member_reason
 from ixion.coordinators.group.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -187,8 +188,8 @@ class Rebalance:
             return
         member = group.members.get(member_id)
         if member is not None and not member.is_alive:
-            logger.info("member %s of group %s has failed", member_id, group.group_id)
-            self.remove(group, member, f"member {member_id} failed")
+            logger.info("member %s of group %s has missed its session timeout", member_id, group.group_id)
+            self.remove(group, member, member_reason(member_id, "has missed its session timeout", None))
 
     def _drop(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Out of the group. If a request of its waits, it is told to begin anew, should it still be there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ixion.coordinators.group.classic.answers import sync_error, synced
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.member import RespondSync
+from ixion.coordinators.group.classic.reasons import member_reason
 from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.rules import check_generation, check_member, check_sync
 from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
@@ -70,6 +71,5 @@ def leave(rebalance: Rebalance, group: ClassicGroup, leaving: MemberIdentity) ->
         return ErrorCode.NONE
     code = check_member(group, member_id, instance_id)
     if code is ErrorCode.NONE:
-        reason = leaving.reason or "it gave no reason"
-        rebalance.remove(group, group.members[member_id], f"member {member_id} leaves: {reason}")
+        rebalance.remove(group, group.members[member_id], member_reason(member_id, "leaves", leaving.reason))
     return code
