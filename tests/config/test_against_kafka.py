@@ -25,6 +25,7 @@ DIFFERENT_ON_PURPOSE = {
     "queued.max.request.bytes",
     "listeners",
     "log.dir",
+    "group.initial.rebalance.delay.ms",
     "group.coordinator.rebalance.protocols",
     "group.consumer.migration.policy",
     "group.consumer.assignors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ixion.config.group_settings import GROUP_INITIAL_REBALANCE_DELAY_MS
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.kit import World, settle, subscription
 
@@ -44,6 +45,18 @@ def test_members_that_come_during_the_initial_delay_share_one_generation() -> No
     world.advance(1500)
     assert first.waits, "somebody new came, so the wait goes on"
     world.advance(2600)
+    assert first.join.generation_id == second.join.generation_id == 1
+
+
+def test_a_new_group_waits_a_tenth_of_a_second_if_nobody_set_another_delay() -> None:
+    """Kafka's three seconds are for a cluster that starts a fleet of consumers, not for one broker on a laptop."""
+    world = World(group_initial_rebalance_delay_ms=GROUP_INITIAL_REBALANCE_DELAY_MS.default)
+    first = world.join(client="a")
+    world.advance(50)
+    second = world.join(client="b")
+    world.advance(51)
+    assert first.waits, "a second member came, so the wait goes on for another span"
+    world.advance(100)
     assert first.join.generation_id == second.join.generation_id == 1
 
 
