@@ -5,7 +5,7 @@
         fakes.at(1, ApiKey.PRODUCE, Fault.DROP_AFTER)       # the next Produce that node 1 sees
 
 What is scripted for an API happens to the next requests for it, one each; then the broker behaves again. A script entry
-is a fault of the connection or a function from the request to its answer.
+is a fault of the connection, a change of the answer's bytes, or a function from the request to its answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
+from typing import NamedTuple
 
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode
@@ -68,9 +69,17 @@ class Fault(Enum):
     SILENCE = auto()  # never answer
     WRONG_ID = auto()  # answer under another correlation id
     GARBAGE = auto()  # answer with bytes that are no such answer
+    DEAF = auto()  # read no more from this connection, and keep it open
 
 
-Reaction = Fault | Callable[[Struct], Struct]
+class Mangled(NamedTuple):
+    """Do it, but send other bytes than the answer's; `data` is a whole frame, its size included."""
+
+    change: Callable[[bytes], bytes]
+    hangs_up: bool = False
+
+
+Reaction = Fault | Mangled | Callable[[Struct], Struct]
 
 
 class FakeLog:
@@ -158,10 +167,12 @@ class FakeBroker:
         self.port: int = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
+        self._stopped = threading.Event()
         self._run(self._accept)
 
     def stop(self) -> None:
         """Hang up on everyone and listen no more."""
+        self._stopped.set()
         for opened in [self._listener, *self._open]:
             try:
                 opened.shutdown(socket.SHUT_RDWR)
@@ -197,6 +208,8 @@ class FakeBroker:
                     wire.answered()
         except OSError:
             pass  # the client or the test has hung up
+        except (LookupError, StopIteration):
+            client.close()  # garbage that we sent came back as a topic or partition that does not exist
 
     def _react(self, client: socket.socket, frame: RequestFrame) -> bool:
         """Whether the connection goes on."""
@@ -212,7 +225,13 @@ class FakeBroker:
             return False
         if reaction is Fault.SILENCE:
             return True
-        answer = self._answer(request) if reaction is None or isinstance(reaction, Fault) else reaction(request)
+        if reaction is Fault.DEAF:
+            self._stopped.wait()
+            return False
+        if reaction is None or isinstance(reaction, Fault | Mangled):
+            answer = self._answer(request)
+        else:
+            answer = reaction(request)
         if reaction is Fault.DROP_AFTER:
             return False
         if isinstance(request, ProduceRequest) and request.acks == 0:
@@ -224,8 +243,10 @@ class FakeBroker:
             return False
         if reaction is Fault.GARBAGE:
             data = data[:8] + b"\xff" * (len(data) - 8)
+        if isinstance(reaction, Mangled):
+            data = reaction.change(data)
         client.sendall(data)
-        return True
+        return not (isinstance(reaction, Mangled) and reaction.hangs_up)
 
     def _answer(self, request: Struct) -> Struct:
         match request:

@@ -106,10 +106,7 @@ def test_somebody_who_is_no_broker() -> None:
 def test_requests_ahead_are_answered_in_order() -> None:
     with FakeCluster() as fakes, connect(fakes) as connection:
         fakes.add_topic("orders", [1])
-        ids = [
-            connection.send(ApiKey.METADATA, MetadataRequest(topics=None), Deadline(5), 12 - number)
-            for number in range(3)
-        ]
+        ids = [connection.send(ApiKey.METADATA, MetadataRequest(topics=None), 12 - number) for number in range(3)]
         answers = [connection.receive(Deadline(5)) for _ in ids]
         assert [answer.correlation_id for answer in answers] == ids
         assert [connection.decode(answer, MetadataResponse).topics[0].name for answer in answers] == ["orders"] * 3

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import NOBODY, Batch, Delivery, Outbox, ProducerIdentity, is_after
+from ixion.clients.outbox import NOBODY, Batch, Delivery, Due, Outbox, ProducerIdentity, is_after
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.compression import Codec
@@ -17,7 +19,7 @@ SOMEBODY = ProducerIdentity(7, 0)
 
 def filled(count: int, identity: ProducerIdentity = SOMEBODY) -> Outbox:
     """Batches of two records."""
-    box = Outbox(PLACE, identity, 1000, Codec.NONE, None)
+    box = Outbox(PLACE, identity, 1000, Codec.NONE, None, deque())
     for number in range(count):
         for _ in range(2):
             assert box.append(None, b"%d" % number, (), 1, None, 0.0)
@@ -143,7 +145,8 @@ def test_the_bytes_that_are_not_settled_are_counted() -> None:
 
 def test_everybody_hears_once_and_with_the_right_offset() -> None:
     heard: list[Delivery] = []
-    box = Outbox(PLACE, NOBODY, 1000, Codec.NONE, None)
+    due: Due = deque()
+    box = Outbox(PLACE, NOBODY, 1000, Codec.NONE, None, due)
     for wish in (heard.append, None, heard.append):
         box.append(None, b"x", (), 1, wish, 0.0)
     box.seal()
@@ -151,11 +154,13 @@ def test_everybody_hears_once_and_with_the_right_offset() -> None:
     (batch,) = fly(box)
     box.acknowledge(batch, 40)
     box.abandon(TOO_LARGE)
+    for wish, delivery in due:
+        wish(delivery)
     assert heard == [Delivery(PLACE, 40, None), Delivery(PLACE, 42, None), Delivery(PLACE, -1, TOO_LARGE)]
 
 
 def test_a_full_batch_takes_no_more() -> None:
-    box = Outbox(PLACE, NOBODY, 100, Codec.NONE, None)
+    box = Outbox(PLACE, NOBODY, 100, Codec.NONE, None, deque())
     assert box.append(None, b"x" * 200, (), 1, None, 0.0)  # the first always fits
     assert not box.append(None, b"y", (), 1, None, 0.0)
     box.seal()

@@ -106,8 +106,10 @@ def test_an_offset_beyond_the_end_is_refused() -> None:
 def test_a_topic_that_is_gone_is_said() -> None:
     with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
         fakes.add_topic("orders", leaders=[1])
-        reader = Reader(cluster, {TopicPartition("gone", 0): 0})
-        with pytest.raises(UnknownTopicError, match="there is no topic 'gone'"):
+        with (
+            Reader(cluster, {TopicPartition("gone", 0): 0}) as reader,
+            pytest.raises(UnknownTopicError, match="there is no topic 'gone'"),
+        ):
             reader.poll(5)
 
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, TypeVar
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Address, parse_bootstrap
 from ixion.clients.connection import SOFTWARE, Connection
 from ixion.clients.deadline import Deadline, Pauses
-from ixion.clients.faults import DisconnectedError, TimedOutError, UnknownTopicError, UnreachableError
+from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnknownTopicError, UnreachableError
 from ixion.clients.metadata import ClusterMetadata, Node, Topic, read_metadata
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -57,6 +57,11 @@ class Cluster:
         self._first = None
         self._connections.clear()
 
+    @property
+    def addresses(self) -> list[Address]:
+        """Where a broker may answer: the bootstrap addresses, then the brokers that the metadata has named."""
+        return list(dict.fromkeys([*self.bootstrap, *(node.address for node in self._nodes.values())]))
+
     def deadline(self) -> Deadline:
         return Deadline(self.timeout_s)
 
@@ -70,7 +75,9 @@ class Cluster:
                 return act(deadline)
             except KafkaError as error:
                 is_away = isinstance(error, UnreachableError)
-                if isinstance(error, UnknownTopicError) or not (error.code.retriable or (is_away and self._nodes)):
+                is_stranger = not self._nodes and isinstance(error, GarbledError)  # most likely no broker at all
+                may_pass = error.code.retriable or (is_away and self._nodes)
+                if isinstance(error, UnknownTopicError) or is_stranger or not may_pass:
                     raise
                 if error.code.stale_metadata or is_away:
                     self.forget()
@@ -87,7 +94,7 @@ class Cluster:
             if connection is not None and not connection.closed:
                 return connection
         faults = []
-        for address in dict.fromkeys([*self.bootstrap, *(node.address for node in self._nodes.values())]):
+        for address in self.addresses:
             try:
                 self._first = Connection(address, Deadline(min(CONNECT_S, deadline.left_s)), client_id=self.client_id)
             except (UnreachableError, DisconnectedError, TimedOutError) as error:
@@ -102,15 +109,13 @@ class Cluster:
         """The broker with that id, which the metadata has named."""
         connection = self._connections.get(node_id)
         if connection is None or connection.closed:
-            connection = self._connections[node_id] = self.open(node_id, deadline)
+            connection = Connection(self._address(node_id), deadline, client_id=self.client_id)
+            self._connections[node_id] = connection
         return connection
 
-    def open(self, node_id: int, deadline: Deadline) -> Connection:
-        """A new connection to that broker, for the caller alone, who may keep requests under way on it."""
-        node = self._nodes.get(node_id)
-        if node is None:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {node_id} is not up")
-        return Connection(node.address, deadline, client_id=self.client_id)
+    def begin(self, node_id: int) -> Connection:
+        """A new connection to that broker, not ready yet, for the caller alone."""
+        return Connection(self._address(node_id), client_id=self.client_id)
 
     def controller(self, deadline: Deadline) -> Connection:
         if self._controller not in self._nodes:
@@ -131,10 +136,18 @@ class Cluster:
         version = broker.version(ApiKey.METADATA, oldest=1 if create else 4)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
         found = read_metadata(broker.call(ApiKey.METADATA, request, MetadataResponse, deadline, version))
+        self.learn(found)
+        return found
+
+    def learn(self, found: ClusterMetadata) -> None:
+        """Keep what a broker has said."""
         self._nodes = found.nodes
         self._controller = found.controller
         self._topics.update(found.topics)
-        return found
+
+    def known(self, name: str) -> Topic | None:
+        """What was last heard of a topic; no broker is asked."""
+        return self._topics.get(name)
 
     def topic(self, name: str, deadline: Deadline | None = None, *, create: bool = False) -> Topic:
         """What is known of a topic; a broker is asked the first time, and after `forget`."""
@@ -145,6 +158,12 @@ class Cluster:
         """What was known of topics and controller is no longer true: ask again when it is next needed."""
         self._topics.clear()
         self._controller = -1
+
+    def _address(self, node_id: int) -> Address:
+        node = self._nodes.get(node_id)
+        if node is None:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {node_id} is not up")
+        return node.address
 
     def _look_up(self, name: str, create: bool, deadline: Deadline) -> Topic:
         found = self.metadata([name], deadline, create=create)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import check
+from ixion.clients.faults import check, only
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k32_describe_configs import (
     DescribeConfigsRequest,
@@ -79,7 +79,7 @@ def describe_configs(cluster: Cluster, resource: Resource) -> list[ConfigEntry]:
         request = DescribeConfigsRequest(resources=(described,))
         broker = who_knows(cluster, resource, within)
         answer = broker.call(ApiKey.DESCRIBE_CONFIGS, request, DescribeConfigsResponse, within)
-        (result,) = answer.results
+        result = only(answer.results, str(resource))
         check(result.error_code, result.error_message, str(resource))
         return sorted(map(read_entry, result.configs))
 

@@ -1,26 +1,30 @@
-"""One connection to one broker, blocking: requests out, answers in, in order.
+"""One connection to one broker: requests out, answers in, in order.
 
     with Connection(address, Deadline(5)) as broker:
         answer = broker.call(ApiKey.METADATA, MetadataRequest(topics=None), MetadataResponse, Deadline(5))
 
 The first thing a connection does is to ask which versions the broker speaks (ApiVersions, newest version first; a
-broker that is older says so and is asked again in its own). `send` and `receive` are the halves of `call` for those who
-keep several requests under way. After any fault the connection is closed and stays so: what was asked and not
-answered may or may not have happened.
+broker that is older says so and is asked again in its own). Then it is `ready`.
+
+The socket never blocks. `call` waits on it until a deadline; a caller that keeps several requests under way, or must
+not wait, begins a connection without a deadline, polls `fileno()` for `events` and calls `advance`. After any fault the
+connection is closed and stays so: a request that was sent and not answered may or may not have been carried out.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import socket
 import time
+from collections import deque
+from itertools import islice
 from types import TracebackType
 from typing import Final, TypeVar
 
 from ixion.clients.address import Address
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import DisconnectedError, TimedOutError, UnreachableError, error_code
+from ixion.clients.dial import Dial
+from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnreachableError, error_code
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.flaws import DecodeError
@@ -31,8 +35,9 @@ from ixion.wire import Answer, ClientConnection, WireError
 
 READ_BYTES: Final = 1024 * 1024
 JOIN_BELOW: Final = 64 * 1024  # bytes of a request that are cheaper to copy into one buffer than to send in pieces
-# The largest answer to believe in. "HTTP" and a TLS alert, read as a size, are above it: who reaches one of those by
-# mistake is told at once that this is no broker, and does not wait for a gigabyte.
+PIECES: Final = 64  # buffers per system call; the system's own limit is 1,024
+# The largest answer to believe in. "HTTP" and a TLS alert, read as a size, are above it: a client that reaches such a
+# server by mistake hears at once that this is no broker, and does not wait for a gigabyte.
 ANSWER_BYTES: Final = 256 * 1024 * 1024
 SOFTWARE: Final = "ixion"
 
@@ -40,19 +45,23 @@ T = TypeVar("T", bound=Struct)
 
 
 class Connection:
-    def __init__(self, address: Address, deadline: Deadline, *, client_id: str = SOFTWARE) -> None:
+    def __init__(self, address: Address, deadline: Deadline | None = None, *, client_id: str = SOFTWARE) -> None:
+        """Ready when it returns, or KafkaError by the deadline. Without a deadline it is only begun."""
         self.address = address
-        self._wire = ClientConnection(client_id, limit=ANSWER_BYTES)
-        self._socket = connect(address, deadline)
-        self._readable = select.poll()
-        self._readable.register(self._socket, select.POLLIN)
         self.closed = False
+        self.ready = False
         self.versions: dict[int, tuple[int, int]] = {}
-        try:
-            self._negotiate(deadline)
-        except BaseException:
-            self.close()
-            raise
+        self._wire = ClientConnection(client_id, limit=ANSWER_BYTES)
+        self._unsent: deque[memoryview] = deque()
+        self._version = ApiKey.API_VERSIONS.newest  # that ApiVersions is asked in
+        self._dial: Dial | None = Dial(address)
+        self._socket = self._dial.socket
+        if deadline is not None:
+            try:
+                self._finish(deadline)
+            except BaseException:
+                self.close()
+                raise
 
     def __enter__(self) -> Connection:
         return self
@@ -62,11 +71,25 @@ class Connection:
 
     def close(self) -> None:
         self.closed = True
+        self.ready = False
+        self._unsent.clear()
         self._socket.close()
 
     def fileno(self) -> int:
-        """So that several connections can be polled together."""
+        """So that several connections can be polled together; another one after `advance` while not `ready`."""
         return self._socket.fileno()
+
+    @property
+    def events(self) -> int:
+        """What to poll the socket for."""
+        if self._dial is not None:
+            return select.POLLOUT
+        return select.POLLIN | select.POLLOUT if self._unsent else select.POLLIN
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether a part of what `send` was given has not reached the socket yet."""
+        return bool(self._unsent)
 
     @property
     def in_flight(self) -> int:
@@ -93,45 +116,39 @@ class Connection:
     def call(self, api: ApiKey, request: Struct, kind: type[T], deadline: Deadline, version: int | None = None) -> T:
         """Ask and wait for the answer. Only while nothing else is under way."""
         assert self._wire.in_flight == 0, "call() while answers are due"
-        self.send(api, request, deadline, self.version(api) if version is None else version)
-        return self.decode(self.receive(deadline), kind)
+        try:
+            self.send(api, request, self.version(api) if version is None else version)
+            return self.decode(self.receive(deadline), kind)
+        except KeyboardInterrupt:
+            self.close()  # the answer, if it comes, must not be taken for that of a later call
+            raise
 
-    def send(self, api: ApiKey, request: Struct, deadline: Deadline, version: int, *, answered: bool = True) -> int:
-        """Send without waiting for the answer; the correlation id that it will carry."""
+    def send(self, api: ApiKey, request: Struct, version: int, *, answered: bool = True) -> int:
+        """Send without waiting, for the answer or for a slow reader; the correlation id that the answer will carry."""
         now_ms = int(time.monotonic() * 1000)
         correlation_id, parts = self._wire.request(api, version, request, now_ms, answered=answered)
-        try:
-            self._socket.settimeout(max(deadline.left_s, 0.001))
-            send_parts(self._socket, parts)
-        except TimeoutError:
-            raise self._over(TimedOutError(f"{self.address} took no request within {deadline.seconds:.3g} s")) from None
-        except OSError as error:
-            raise self._over(DisconnectedError(f"{self.address} closed the connection: {reason(error)}")) from None
+        self._unsent.extend(map(memoryview, joined(parts)))
+        self._write()
         return correlation_id
 
     def receive(self, deadline: Deadline) -> Answer:
         """The next answer that is due."""
         while (answer := self.next_answer()) is None:
-            if not self.wait(deadline.left_s):
-                text = f"{self.address} gave no answer within {deadline.seconds:.3g} s"
-                raise self._over(TimedOutError(text))
-            self.read()
+            if not self._wait(deadline):
+                raise self._over(self.late(deadline.seconds))
         return answer
 
-    def wait(self, seconds: float) -> bool:
-        """Whether there is something to read before so many seconds have passed."""
-        return bool(self._readable.poll(max(seconds, 0) * 1000))
-
-    def read(self) -> None:
-        """Take in what has come; the socket must have something."""
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except OSError as error:
-            raise self._over(DisconnectedError(f"{self.address} closed the connection: {reason(error)}")) from None
-        if not data:
-            unanswered = f" with {self.in_flight} of our requests unanswered" if self.in_flight else ""
-            raise self._over(DisconnectedError(f"{self.address} closed the connection{unanswered}"))
-        self._wire.receive(data)
+    def advance(self, events: int) -> None:
+        """Do what the socket is ready for. KafkaError if the connection is over."""
+        if self._dial is not None:
+            self._connect(self._dial)
+            return
+        if events & select.POLLOUT:
+            self._write()
+        if events & ~select.POLLOUT:
+            self._read()
+        if not self.ready:
+            self._negotiate()
 
     def next_answer(self) -> Answer | None:
         """An answer that has come whole, if there is one."""
@@ -139,13 +156,13 @@ class Connection:
             return self._wire.next_answer()
         except WireError as error:
             text = f"{self.address} does not answer as a Kafka broker would: {error}"
-            raise self._over(DisconnectedError(text)) from None
+            raise self._over(GarbledError(text)) from None
 
     def decode(self, answer: Answer, kind: type[T]) -> T:
         try:
             body = answer.decode()
         except DecodeError as error:
-            raise self._over(DisconnectedError(f"{self.address} sent an answer that cannot be read: {error}")) from None
+            raise self._over(GarbledError(f"{self.address} sent an answer that cannot be read: {error}")) from None
         assert isinstance(body, kind)
         return body
 
@@ -153,51 +170,90 @@ class Connection:
         self.close()
         return fault
 
-    def _negotiate(self, deadline: Deadline) -> None:
-        api = ApiKey.API_VERSIONS
-        answer = self._ask_versions(api.newest, deadline)
-        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            offered = [entry.max_version for entry in answer.api_keys if entry.api_key == api]
-            answer = self._ask_versions(min([*offered, api.newest - 1]) if offered else 0, deadline)
-        if answer.error_code != 0:
-            raise KafkaError(error_code(answer.error_code), f"{self.address} does not say which versions it speaks")
-        self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+    def _finish(self, deadline: Deadline) -> None:
+        """Wait until it is ready."""
+        while not self.ready:
+            if not self._wait(deadline):
+                raise self._over(self.late(deadline.seconds))
 
-    def _ask_versions(self, version: int, deadline: Deadline) -> ApiVersionsResponse:
+    def late(self, seconds: float) -> KafkaError:
+        """The fault of a broker that has let us wait for so long."""
+        if self._dial is not None:
+            return UnreachableError(f"{self.address} did not accept a connection within {seconds:.3g} s")
+        done = "took no request" if self._unsent else "gave no answer"
+        return TimedOutError(f"{self.address} {done} within {seconds:.3g} s")
+
+    def _wait(self, deadline: Deadline) -> bool:
+        """Advance as soon as the socket is ready; False if it is not before the deadline."""
+        poll = select.poll()
+        poll.register(self._socket, self.events)
+        for _, events in poll.poll(max(deadline.left_s, 0) * 1000):
+            self.advance(events)
+            return True
+        return False
+
+    def _write(self) -> None:
+        unsent = self._unsent
+        while unsent:
+            try:
+                sent = self._socket.sendmsg(list(islice(unsent, PIECES)))
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise self._over(DisconnectedError(f"{self.address} closed the connection: {reason(error)}")) from None
+            while unsent and sent >= len(unsent[0]):
+                sent -= len(unsent.popleft())
+            if sent:
+                unsent[0] = unsent[0][sent:]
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise self._over(DisconnectedError(f"{self.address} closed the connection: {reason(error)}")) from None
+        if not data:
+            unanswered = f" with {self.in_flight} of our requests unanswered" if self.in_flight else ""
+            raise self._over(DisconnectedError(f"{self.address} closed the connection{unanswered}"))
+        self._wire.receive(data)
+
+    def _connect(self, dial: Dial) -> None:
+        try:
+            is_connected = dial.advance()
+        except UnreachableError as fault:
+            raise self._over(fault) from None
+        self._socket = dial.socket
+        if is_connected:
+            self._dial = None
+            self._ask_versions()
+
+    def _negotiate(self) -> None:
+        answer = self.next_answer()
+        if answer is None:
+            return
+        body = self.decode(answer, ApiVersionsResponse)
+        api = ApiKey.API_VERSIONS
+        if body.error_code == ErrorCode.UNSUPPORTED_VERSION and self._version > 0:
+            offered = [entry.max_version for entry in body.api_keys if entry.api_key == api]
+            self._version = max(min([*offered, self._version - 1]), 0) if offered else 0
+            self._ask_versions()
+            return
+        if body.error_code != 0:
+            text = f"{self.address} does not say which versions it speaks"
+            raise self._over(KafkaError(error_code(body.error_code), text))
+        self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
+        self.ready = True
+
+    def _ask_versions(self) -> None:
         from ixion import __version__
 
         request = ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version=__version__)
-        return self.call(ApiKey.API_VERSIONS, request, ApiVersionsResponse, deadline, version)
+        self.send(ApiKey.API_VERSIONS, request, self._version)
 
 
-def connect(address: Address, deadline: Deadline) -> socket.socket:
-    try:
-        opened = socket.create_connection(address, timeout=max(deadline.left_s, 0.001))
-    except socket.gaierror as error:
-        raise UnreachableError(f"there is no host {address.host!r} ({error.strerror})") from None
-    except ConnectionRefusedError:
-        raise UnreachableError(f"nobody listens on {address}; is the broker running?") from None
-    except TimeoutError:
-        raise UnreachableError(f"{address} did not accept a connection within {deadline.seconds:.3g} s") from None
-    except OSError as error:
-        raise UnreachableError(f"{address} cannot be reached: {reason(error)}") from None
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return opened
-
-
-def send_parts(to: socket.socket, parts: list[Buffer]) -> None:
-    if len(parts) == 1:
-        to.sendall(parts[0])
-    elif sum(map(len, parts)) < JOIN_BELOW:
-        to.sendall(b"".join(parts))
-    else:
-        sent = to.sendmsg(parts)
-        for part in parts:
-            if sent < len(part):
-                to.sendall(memoryview(part)[sent:])
-                sent = 0
-            else:
-                sent -= len(part)
+def joined(parts: list[Buffer]) -> list[Buffer]:
+    return [b"".join(parts)] if len(parts) > 1 and sum(map(len, parts)) < JOIN_BELOW else parts
 
 
 def reason(error: OSError) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import check
+from ixion.clients.faults import check, only
 from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ixion.protocol.registry import ApiKey
 
@@ -25,7 +25,7 @@ def group_coordinator(cluster: Cluster, group: str, deadline: Deadline) -> Conne
     answer = broker.call(ApiKey.FIND_COORDINATOR, request, FindCoordinatorResponse, deadline, version)
     about = f"the coordinator of group {group!r}"
     if version > LAST_OF_ONE:
-        (found,) = answer.coordinators
+        found = only(answer.coordinators, about)
         check(found.error_code, found.error_message, about)
         node_id = found.node_id
     else:

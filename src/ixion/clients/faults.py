@@ -5,7 +5,12 @@ All are KafkaErrors, so that a caller has one thing to catch; the code says what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from ixion.model.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
 
 
 class UnreachableError(KafkaError):
@@ -16,10 +21,14 @@ class UnreachableError(KafkaError):
 
 
 class DisconnectedError(KafkaError):
-    """The connection broke, or what came over it was no answer."""
+    """The connection broke."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class GarbledError(DisconnectedError):
+    """What came over the connection was no answer: a broker in trouble, or no broker at all."""
 
 
 class TimedOutError(KafkaError):
@@ -39,6 +48,13 @@ class UnknownTopicError(KafkaError):
         meant = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}{meant}")
         self.topic = topic
+
+
+def only(found: Sequence[T], about: str) -> T:
+    """The one result of an answer about one thing. GarbledError if there are more or none."""
+    if len(found) != 1:
+        raise GarbledError(f"{about}: the broker answered with {len(found)} results instead of 1")
+    return found[0]
 
 
 def check(code: int, message: str | None, about: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from ixion.clients.cluster import Cluster
 from ixion.clients.coordinator import group_coordinator
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import check
+from ixion.clients.faults import check, only
 from ixion.clients.leaders import by_topic
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
@@ -37,7 +37,7 @@ def fetch_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
         version = broker.version(ApiKey.OFFSET_FETCH, oldest=FIRST_OF_MANY, newest=LAST_BY_NAME)
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),))
         answer = broker.call(ApiKey.OFFSET_FETCH, request, OffsetFetchResponse, within, version)
-        (found,) = answer.groups
+        found = only(answer.groups, f"group {group!r}")
         check(found.error_code, None, f"group {group!r}")
         return {
             TopicPartition(topic.name, partition.partition_index): partition.committed_offset

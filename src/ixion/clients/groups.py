@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ixion.clients.cluster import Cluster
 from ixion.clients.coordinator import group_coordinator
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import check
+from ixion.clients.faults import check, only
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol import storage
@@ -80,7 +80,7 @@ def describe_consumer(cluster: Cluster, group: str, deadline: Deadline) -> Group
         return None
     request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
     answer = broker.call(ApiKey.CONSUMER_GROUP_DESCRIBE, request, ConsumerGroupDescribeResponse, deadline)
-    (found,) = answer.groups
+    found = only(answer.groups, f"group {group!r}")
     if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(found.error_code, found.error_message, f"group {group!r}")
@@ -105,7 +105,7 @@ def describe_classic(cluster: Cluster, group: str, deadline: Deadline) -> GroupD
     broker = group_coordinator(cluster, group, deadline)
     request = DescribeGroupsRequest(groups=(group,))
     answer = broker.call(ApiKey.DESCRIBE_GROUPS, request, DescribeGroupsResponse, deadline)
-    (found,) = answer.groups
+    found = only(answer.groups, f"group {group!r}")
     if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group!r}")
     check(found.error_code, found.error_message, f"group {group!r}")

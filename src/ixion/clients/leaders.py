@@ -13,8 +13,8 @@ from typing import TypeVar
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
 from ixion.clients.deadline import Deadline
-from ixion.clients.faults import error_code
-from ixion.clients.metadata import TopicPartition
+from ixion.clients.faults import GarbledError, error_code
+from ixion.clients.metadata import Topic, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
@@ -24,13 +24,17 @@ Ask = Callable[[Connection, list[TopicPartition], Deadline], dict[TopicPartition
 def ask_leaders(
     cluster: Cluster, what: str, partitions: Iterable[TopicPartition], ask: Ask[T]
 ) -> dict[TopicPartition, T]:
-    left = list(partitions)
+    left = list(dict.fromkeys(partitions))
     done: dict[TopicPartition, T] = {}
 
     def round_of_asking(deadline: Deadline) -> dict[TopicPartition, T]:
         again: KafkaError | None = None
         for leader, led in by_leader(cluster, left, deadline).items():
-            for partition, (code, value) in ask(cluster.node(leader, deadline), led, deadline).items():
+            answers = ask(cluster.node(leader, deadline), led, deadline)
+            for partition in led:
+                if partition not in answers:
+                    raise GarbledError(f"{what}: broker {leader} left out {partition}")
+                code, value = answers[partition]
                 if code == 0:
                     done[partition] = value
                     left.remove(partition)
@@ -56,7 +60,11 @@ def by_leader(
 
 
 def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadline) -> int:
-    known = cluster.topic(partition.topic, deadline).partitions
+    return leader_in(cluster.topic(partition.topic, deadline), partition)
+
+
+def leader_in(topic: Topic, partition: TopicPartition) -> int:
+    known = topic.partitions
     if not 0 <= partition.partition < len(known):
         text = f"topic {partition.topic!r} has partitions 0 to {len(known) - 1}, not {partition.partition}"
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)

@@ -61,10 +61,13 @@ def read_metadata(answer: MetadataResponse) -> ClusterMetadata:
     faults: dict[str, ErrorCode] = {}
     for topic in answer.topics:
         name = topic.name or ""
-        if topic.error_code == 0:
-            topics[name] = read_topic(name, topic)
-        else:
+        read = read_topic(name, topic)
+        if topic.error_code != 0:
             faults[name] = error_code(topic.error_code)
+        elif not read.partitions or any(place != each.number for place, each in enumerate(read.partitions)):
+            faults[name] = ErrorCode.UNKNOWN_SERVER_ERROR  # no topic is like that
+        else:
+            topics[name] = read
     return ClusterMetadata(answer.cluster_id, answer.controller_id, nodes, topics, faults)
 
 

@@ -26,6 +26,7 @@ from ixion.protocol.registry import ApiKey
 
 LATEST: Final = -1  # in place of a time: the high watermark, or the last stable offset for read_committed
 EARLIEST: Final = -2  # the log start
+OFFSETS_FROM: Final = 2  # the first version that answers with one offset and knows isolation levels
 
 
 def list_offsets(
@@ -44,7 +45,7 @@ def list_offsets(
         request = ListOffsetsRequest(
             replica_id=-1, isolation_level=int(read_committed), topics=topics, timeout_ms=deadline.left_ms
         )
-        version = broker.version(ApiKey.LIST_OFFSETS, oldest=2)
+        version = broker.version(ApiKey.LIST_OFFSETS, oldest=OFFSETS_FROM)
         answer = broker.call(ApiKey.LIST_OFFSETS, request, ListOffsetsResponse, deadline, version)
         return {
             TopicPartition(topic.name, found.partition_index): (found.error_code, found.offset)

@@ -42,6 +42,9 @@ class Delivery(NamedTuple):
 
 
 OnDelivery = Callable[[Delivery], None]
+# Callbacks that are due. A batch is settled first and its callbacks run afterwards, so that one that raises, or that
+# sends or flushes itself, meets a producer in order.
+Due = deque[tuple[OnDelivery, Delivery]]
 
 
 class ProducerIdentity(NamedTuple):
@@ -70,16 +73,24 @@ class Batch:
     def next_sequence(self) -> int:
         return add_to_sequence(self.sequence, self.count)
 
-    def settle(self, partition: TopicPartition, base_offset: int, error: KafkaError | None) -> None:
+    def settle(self, partition: TopicPartition, base_offset: int, error: KafkaError | None, due: Due) -> None:
         for index, wish in self._wishes:
-            wish(Delivery(partition, base_offset + index if base_offset >= 0 else -1, error))
+            due.append((wish, Delivery(partition, base_offset + index if base_offset >= 0 else -1, error)))
+        self._wishes = []
 
 
 class Outbox:
     def __init__(
-        self, partition: TopicPartition, identity: ProducerIdentity, batch_bytes: int, codec: Codec, level: int | None
+        self,
+        partition: TopicPartition,
+        identity: ProducerIdentity,
+        batch_bytes: int,
+        codec: Codec,
+        level: int | None,
+        due: Due,
     ) -> None:
         self.partition = partition
+        self.due = due
         self.identity = identity
         self.batch_bytes = batch_bytes
         self.codec = codec
@@ -161,7 +172,7 @@ class Outbox:
             if is_after(batch.next_sequence, self._acknowledged):  # the answer to a duplicate may come late
                 self._acknowledged = batch.next_sequence
         self.size_in_bytes -= len(batch.data)
-        batch.settle(self.partition, base_offset, None)
+        batch.settle(self.partition, base_offset, None, self.due)
         self._land()
 
     def give_back(self, batch: Batch, not_before_s: float) -> None:
@@ -171,6 +182,11 @@ class Outbox:
         self.not_before_s = not_before_s
         self._land()
 
+    def reclaim(self) -> None:
+        """No request is under way any more, so what flies will never be answered: an interrupt came in between."""
+        for batch in list(self.flying):
+            self.give_back(batch, self.not_before_s)
+
     def refuse(self, batch: Batch, error: KafkaError) -> None:
         """The broker will never take it, or its time is up before it was ever sent."""
         if batch in self.flying:
@@ -179,7 +195,7 @@ class Outbox:
             self.waiting.remove(batch)
         self._has_gap = batch.sequence != NO_SEQUENCE
         self.size_in_bytes -= len(batch.data)
-        batch.settle(self.partition, -1, error)
+        batch.settle(self.partition, -1, error, self.due)
         self._land()
 
     def is_first(self, batch: Batch) -> bool:
@@ -195,7 +211,7 @@ class Outbox:
         self.waiting.clear()
         self.size_in_bytes = 0
         for batch in left:
-            batch.settle(self.partition, -1, error)
+            batch.settle(self.partition, -1, error, self.due)
 
     def _land(self) -> None:
         """When nothing flies any more, what came back goes to the head and a gap is closed."""

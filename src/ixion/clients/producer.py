@@ -8,13 +8,19 @@ sends it and takes in what has been answered; `poll` does the same for a caller 
 `flush` until all is settled. A thread would gain nothing: under the interpreter's lock each hop to it costs more than
 the work.
 
-What became of a record reaches its `on_delivery`. A failure is also raised by the next `flush` or `close`, so that it
-cannot pass unnoticed. Not thread-safe.
+Every record that `send` accepts gets exactly one call of its `on_delivery`, with its offset or an error, whatever the
+brokers answer and however the producer ends; callbacks run within `send`, `poll`, `flush` and `close`. A failure is
+also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with` block on an exception
+sends nothing more: records that are not acknowledged fail.
+
+`poll` never blocks for longer than its caller says; `send` may wait for the metadata of a new topic and for room in the
+buffer. Not thread-safe.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from types import TracebackType
 from typing import Final
 
@@ -22,7 +28,7 @@ from ixion.clients.cluster import Cluster
 from ixion.clients.faults import TimedOutError
 from ixion.clients.identity import new_identity
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import NOBODY, OnDelivery, Outbox, ProducerIdentity
+from ixion.clients.outbox import NOBODY, Due, OnDelivery, Outbox, ProducerIdentity
 from ixion.clients.partitioner import Sticky, keyed_partition
 from ixion.clients.sender import Sender
 from ixion.model.errors import ErrorCode, KafkaError
@@ -74,15 +80,18 @@ class Producer:
         self._boxes: list[Outbox] = []  # the same, all of them
         self._stickies: dict[str, Sticky] = {}
         self._due_s = NEVER  # when the first open batch has lingered
+        self._due: Due = deque()  # callbacks
+        self._is_closed = False
 
     def __enter__(self) -> Producer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None:
+        if error is None:
             self.close()
         else:
-            self._sender.close()
+            text = f"not acknowledged when the producer was left on {type(error).__name__}"
+            self._abandon(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
 
     def send(
         self,
@@ -98,6 +107,8 @@ class Producer:
         """Hand over a record; KafkaError if the topic or partition is not there or the producer has failed for good."""
         if self._sender.fatal is not None:
             raise self._sender.fatal
+        if self._is_closed:
+            raise ValueError("the producer is closed")
         now_s = time.monotonic()
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
@@ -115,8 +126,7 @@ class Producer:
             self._due_s = min(self._due_s, now_s + self._linger_s)
         if is_sealed or now_s >= self._due_s:
             self._pump(now_s, 0)
-            if is_sealed:
-                self._wait_for_room()
+            self._wait_for_room()
 
     def poll(self, wait_s: float = 0.0) -> None:
         """Send what has lingered and take in answers, waiting up to `wait_s` for one."""
@@ -128,22 +138,26 @@ class Producer:
         while busy := [box for box in self._boxes if not box.is_idle]:
             for box in busy:
                 box.seal()
-            self._sender.step(busy, LONG_S)
-            self._give_up_if_fatal()
+            self._sender.step(busy, max(min(LONG_S, end_s - time.monotonic()), 0))
+            self._after_step()
+            if not self._sender.has_requests:
+                for box in busy:
+                    box.reclaim()
             self._nap()
             if time.monotonic() > end_s:
                 raise TimedOutError(f"records for {len(busy)} partitions are not settled within {timeout_s:.3g} s")
         self._due_s = NEVER
+        self._tell()
         failure, self._sender.refused = self._sender.refused, None
         if failure is not None:
             raise failure
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up."""
+        """Flush and hang up. What is not settled by then, or when a callback raises, fails."""
         try:
             self.flush(timeout_s)
         finally:
-            self._sender.close()
+            self._abandon(TimedOutError("not acknowledged before the producer was closed"))
 
     @property
     def buffered_bytes(self) -> int:
@@ -164,7 +178,7 @@ class Producer:
                 box.seal()
         self._due_s = due_s
         self._sender.step(self._boxes, min(wait_s, max(due_s - now_s, 0)))
-        self._give_up_if_fatal()
+        self._after_step()
 
     def _wait_for_room(self) -> None:
         while self.buffered_bytes > self._buffer_bytes:
@@ -176,12 +190,34 @@ class Producer:
         if not self._sender.busy and any(box.waiting for box in self._boxes):
             time.sleep(SOON_S)
 
-    def _give_up_if_fatal(self) -> None:
+    def _after_step(self) -> None:
         if self._sender.fatal is not None:
             self._sender.refused = self._sender.fatal
             for box in self._boxes:
                 box.abandon(self._sender.fatal)
-            self._sender.close()  # what is still answered interests nobody any more
+            self._sender.close()  # no answer can change anything any more
+        self._tell()
+
+    def _tell(self) -> None:
+        """Run the callbacks that are due. One that raises has been run; the others stay due."""
+        while self._due:
+            wish, delivery = self._due.popleft()
+            wish(delivery)
+
+    def _abandon(self, error: KafkaError) -> None:
+        """Hang up and fail all that is left. Every callback runs; the first exception of one is raised afterwards."""
+        self._is_closed = True
+        self._sender.close()
+        for box in self._boxes:
+            box.abandon(error)
+        fault: BaseException | None = None
+        while self._due:
+            try:
+                self._tell()
+            except BaseException as raised:
+                fault = fault or raised
+        if fault is not None:
+            raise fault
 
     def _box(self, topic: str, partition: int) -> Outbox:
         boxes = self._by_topic.setdefault(topic, {})
@@ -194,7 +230,8 @@ class Producer:
             if self._identity is None:
                 self._identity = new_identity(self._cluster) if self._idempotent else NOBODY
             place = TopicPartition(topic, partition)
-            box = boxes[partition] = Outbox(place, self._identity, self._batch_bytes, self._codec, self._level)
+            box = Outbox(place, self._identity, self._batch_bytes, self._codec, self._level, self._due)
+            boxes[partition] = box
             self._boxes.append(box)
         return box
 

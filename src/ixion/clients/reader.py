@@ -15,22 +15,29 @@ thread-safe.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple
 
 from ixion.clients.cluster import Cluster
-from ixion.clients.deadline import Deadline, Pauses
+from ixion.clients.deadline import Pauses
 from ixion.clients.faults import UnknownTopicError, error_code
 from ixion.clients.fetched import Fetched
 from ixion.clients.lanes import Arrival, Lanes
-from ixion.clients.leaders import by_topic, leader_of
+from ixion.clients.leaders import by_topic, leader_in
 from ixion.clients.metadata import Topic, TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+from ixion.clients.offsets import EARLIEST, LATEST, OFFSETS_FROM
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
 from ixion.protocol.codec.sink import Deferred
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ixion.protocol.registry import ApiKey
 from ixion.records.batches import iter_complete_batches
 
@@ -42,9 +49,16 @@ PARTITION_BYTES: Final = 1024 * 1024
 class Asked(NamedTuple):
     """What one fetch asked for."""
 
-    node_id: int
     offsets: dict[TopicPartition, int]
     names: dict[bytes, str]  # topics by id
+
+
+class Astray(NamedTuple):
+    """A partition whose offset the broker does not have, while its first and then its last offset are asked for."""
+
+    partition: TopicPartition
+    offset: int
+    start: int | None
 
 
 class Reader:
@@ -74,8 +88,10 @@ class Reader:
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
         self._timeout_s = request_timeout_s
-        self._lanes: Lanes[Asked] = Lanes(cluster, request_timeout_s + max_wait_ms / 1000)
-        self._resting = set(self._offsets)  # partitions that no fetch is under way for
+        self._lanes: Lanes[Asked | Astray] = Lanes(cluster, request_timeout_s + max_wait_ms / 1000)
+        self._resting = set(self._offsets)  # partitions that no request is under way for
+        self._arrived: deque[Arrival[Asked | Astray]] = deque()  # and not looked at yet
+        self._found: list[Fetched] = []  # and not handed over yet; an error may come first
         self._not_before_s = 0.0
         self._pauses = Pauses()
         self._turn = 0
@@ -104,12 +120,15 @@ class Reader:
         end_s = time.monotonic() + wait_s
         while True:
             self._ask()
-            left_s = end_s - time.monotonic()
-            if not self._lanes.busy:
-                time.sleep(max(min(left_s, self._not_before_s - time.monotonic()), 0))
-            found = [fetched for arrival in self._lanes.collect(left_s) for fetched in self._take_in(arrival)]
-            if found:
+            if not self._arrived and not self._found:
+                if not self._lanes.busy:
+                    time.sleep(max(min(end_s, self._not_before_s) - time.monotonic(), 0))
+                self._arrived += self._lanes.collect(end_s - time.monotonic())
+            while self._arrived:
+                self._take_in(self._arrived.popleft())
+            if self._found:
                 self._ask()
+                found, self._found = self._found, []
                 return found
             if time.monotonic() >= end_s:
                 return []
@@ -119,16 +138,22 @@ class Reader:
             return
         trouble: KafkaError | None = None
         led: dict[int, list[TopicPartition]] = {}
+        topics: dict[str, Topic] = {}
         for partition in self._in_turn():
             try:
-                leader = leader_of(self._cluster, partition, Deadline(self._timeout_s))
-                self._lanes.connection(leader)
+                topic = self._lanes.topic(partition.topic)
+                if topic is None:
+                    continue
+                leader = leader_in(topic, partition)
+                if self._lanes.ready(leader) is None:
+                    continue
             except KafkaError as error:
                 trouble = passing(error)  # the other partitions need not wait for this one
             else:
+                topics[topic.name] = topic
                 led.setdefault(leader, []).append(partition)
         for leader, partitions in led.items():
-            self._fetch(leader, partitions)
+            self._fetch(leader, partitions, topics)
         if trouble is not None:
             self._pause(trouble, stale=True)
 
@@ -138,10 +163,11 @@ class Reader:
         self._turn = (self._turn + 1) % len(waiting)
         return waiting[self._turn :] + waiting[: self._turn]
 
-    def _fetch(self, leader: int, led: list[TopicPartition]) -> None:
-        connection = self._lanes.connection(leader)
-        topics: dict[str, Topic] = {name: self._cluster.topic(name) for name in by_topic(led)}
+    def _fetch(self, leader: int, led: list[TopicPartition], known: Mapping[str, Topic]) -> None:
+        topics = {place.topic: known[place.topic] for place in led}
         has_ids = all(topic.topic_id != ZERO_ID for topic in topics.values())
+        connection = self._lanes.ready(leader)
+        assert connection is not None, "the lane was ready when the partitions were chosen"
         version = connection.version(ApiKey.FETCH, newest=ApiKey.FETCH.newest if has_ids else LAST_BY_NAME)
         request = FetchRequest(
             max_wait_ms=self._max_wait_ms,
@@ -165,65 +191,103 @@ class Reader:
             ),
         )
         asked = Asked(
-            leader,
             {partition: self._offsets[partition] for partition in led},
             {topic.topic_id: name for name, topic in topics.items()},
         )
         self._resting -= set(led)
-        self._lanes.send(leader, ApiKey.FETCH, version, request, asked)
+        self._lanes.send(leader, ApiKey.FETCH, version, request, FetchResponse, asked)
 
-    def _take_in(self, arrival: Arrival[Asked]) -> list[Fetched]:
-        self._resting |= arrival.token.offsets.keys()
-        if isinstance(arrival.outcome, KafkaError):
-            self._pause(arrival.outcome, stale=True)
-            return []
-        answer = arrival.connection.decode(arrival.outcome, FetchResponse)
+    def _take_in(self, arrival: Arrival[Asked | Astray]) -> None:
+        token, outcome = arrival
+        self._resting |= token.offsets.keys() if isinstance(token, Asked) else {token.partition}
+        if isinstance(outcome, KafkaError):
+            self._pause(outcome, stale=True)
+        elif isinstance(token, Astray):
+            assert isinstance(outcome, ListOffsetsResponse)
+            self._return_to_range(token, outcome)
+        else:
+            assert isinstance(outcome, FetchResponse)
+            self._take_fetch(token, outcome)
+
+    def _take_fetch(self, asked: Asked, answer: FetchResponse) -> None:
         if answer.error_code != 0:
-            self._fault(error_code(answer.error_code), "a fetch")
-            return []
-        found = []
+            self._fault(KafkaError(error_code(answer.error_code)), "a fetch")
+        lasting: KafkaError | None = None
         for topic in answer.responses:
-            name = topic.topic or arrival.token.names.get(topic.topic_id, "")
+            name = topic.topic or asked.names.get(topic.topic_id, "")
             for data in topic.partitions:
-                fetched = self._read(TopicPartition(name, data.partition_index), data)
-                if fetched is not None:
-                    found.append(fetched)
-        return found
+                place = TopicPartition(name, data.partition_index)
+                try:
+                    if place in asked.offsets:
+                        self._read(place, data)
+                except KafkaError as error:
+                    lasting = error  # after the other partitions of the answer
+        if lasting is not None:
+            raise lasting
 
-    def _read(self, partition: TopicPartition, data: PartitionData) -> Fetched | None:
+    def _read(self, partition: TopicPartition, data: PartitionData) -> None:
         offset = self._offsets[partition]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._return_to_range(partition, offset)
-            return None
+            self._ask_range(Astray(partition, offset, None))
+            return
         if data.error_code != 0:
-            self._fault(error_code(data.error_code), str(partition))
-            return None
+            self._fault(KafkaError(error_code(data.error_code)), str(partition))
+            return
+        assert not isinstance(data.records, Deferred)  # only a broker leaves records for later
+        try:
+            batches = list(iter_complete_batches(bytes(data.records or b"")))
+        except KafkaError as error:
+            self._fault(error, str(partition))
+            return
         self._pauses = Pauses()
         self.trouble = None
-        if not data.records:
-            return None
-        assert not isinstance(data.records, Deferred)  # only who sends may leave it for later
-        batches = list(iter_complete_batches(bytes(data.records)))
+        if not batches:
+            return
         end_offset = data.last_stable_offset if self._read_committed else data.high_watermark
         aborted = (data.aborted_transactions or ()) if self._read_committed else None
         fetched = Fetched(partition, offset, batches, end_offset, aborted)
         self._offsets[partition] = fetched.next_offset
-        return fetched
+        self._found.append(fetched)
 
-    def _return_to_range(self, partition: TopicPartition, offset: int) -> None:
-        start = list_offsets(self._cluster, [partition], EARLIEST)[partition]
-        if offset >= start:
-            end = list_offsets(self._cluster, [partition], LATEST)[partition]
-            text = f"{partition} has offsets {start} to {end - 1}, not {offset}"
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
-        self.missed += start - offset
-        self._offsets[partition] = start
+    def _ask_range(self, astray: Astray) -> None:
+        """Ask the leader for the first offset of a partition, and then for its last."""
+        place = astray.partition
+        topic = self._lanes.topic(place.topic)
+        leader = -1 if topic is None else leader_in(topic, place)
+        connection = None if topic is None else self._lanes.ready(leader)
+        if connection is None:
+            return  # fetched and found out of range once more
+        time_ms = EARLIEST if astray.start is None else LATEST
+        wanted = ListOffsetsPartition(partition_index=place.partition, timestamp=time_ms)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=int(self._read_committed),
+            topics=(ListOffsetsTopic(name=place.topic, partitions=(wanted,)),),
+        )
+        version = connection.version(ApiKey.LIST_OFFSETS, oldest=OFFSETS_FROM)
+        self._resting.discard(place)
+        self._lanes.send(leader, ApiKey.LIST_OFFSETS, version, request, ListOffsetsResponse, astray)
 
-    def _fault(self, code: ErrorCode, about: str) -> None:
-        error = KafkaError(code, f"{about}: {code.explanation}")
-        if not code.retriable:
-            raise error
-        self._pause(error, stale=code.stale_metadata)
+    def _return_to_range(self, astray: Astray, answer: ListOffsetsResponse) -> None:
+        place, offset, start = astray
+        for found in (part for topic in answer.topics for part in topic.partitions):
+            if found.error_code != 0:
+                self._fault(KafkaError(error_code(found.error_code)), str(place))
+            elif start is not None:
+                text = f"{place} has offsets {start} to {found.offset - 1}, not {offset}"
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+            elif found.offset > offset:
+                self.missed += found.offset - offset
+                self._offsets[place] = found.offset
+            else:
+                self._ask_range(Astray(place, offset, found.offset))
+            return
+
+    def _fault(self, error: KafkaError, about: str) -> None:
+        named = KafkaError(error.code, f"{about}: {error.message}")
+        if not error.code.retriable:
+            raise named
+        self._pause(named, stale=error.code.stale_metadata)
 
     def _pause(self, error: KafkaError, *, stale: bool) -> None:
         if stale:

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ixion.clients.cluster import Cluster
-from ixion.clients.deadline import FIRST_PAUSE_S, LONGEST_PAUSE_S, Deadline
+from ixion.clients.deadline import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from ixion.clients.faults import TimedOutError, UnknownTopicError, error_code
 from ixion.clients.lanes import Arrival, Lanes
-from ixion.clients.leaders import leader_of
+from ixion.clients.leaders import leader_in
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.clients.outbox import Batch, Outbox
 from ixion.model.errors import ErrorCode, KafkaError
@@ -70,16 +70,28 @@ class Sender:
         self.refused: KafkaError | None = None  # the first batch that failed since somebody asked
 
     def step(self, boxes: Iterable[Outbox], wait_s: float) -> None:
-        """Send what can be sent, take in what has been answered, waiting up to `wait_s` if all depends on answers."""
-        while not self._lanes.has_lost and self._send_ready([box for box in boxes if box.waiting]):
-            pass
-        for arrival in self._lanes.collect(wait_s):
-            self._take_in(arrival)
+        """Send what can be sent, take in what has been answered, waiting up to `wait_s` for the first answer."""
+        end_s = time.monotonic() + wait_s
+        while True:
+            while not self._lanes.has_lost and self._send_ready([box for box in boxes if box.waiting]):
+                pass
+            if self.fatal is not None:
+                return
+            arrivals = self._lanes.collect(end_s - time.monotonic())
+            for arrival in arrivals:
+                self._take_in(arrival)
+            if arrivals or not self._lanes.busy or time.monotonic() >= end_s:
+                return
 
     @property
     def busy(self) -> bool:
-        """Whether answers are due."""
+        """Whether brokers owe us anything."""
         return self._lanes.busy
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether requests with batches are under way."""
+        return self._lanes.holds_tokens
 
     def close(self) -> None:
         self._lanes.close()
@@ -94,24 +106,27 @@ class Sender:
             self._expire(box, now_s)
             if not box.may_send(now_s, self.most_flying):
                 continue
-            leader = self._leader(box, now_s)
-            if leader is None or self._lanes.in_flight(leader) >= REQUESTS_UNDER_WAY:
+            topic, leader = self._leader(box, now_s)
+            if topic is None or self._lanes.in_flight(leader) >= REQUESTS_UNDER_WAY:
                 continue
             size = sizes.get(leader, 0) + len(box.waiting[0].data)
             if size > REQUEST_BYTES and leader in loads:
                 continue
             sizes[leader] = size
-            topics[box.partition.topic] = self._cluster.topic(box.partition.topic)
+            topics[topic.name] = topic
             loads.setdefault(leader, []).append((box, box.take()))
         for leader, batches in loads.items():
             self._send(leader, batches, topics)
         return bool(loads)
 
-    def _leader(self, box: Outbox, now_s: float) -> int | None:
-        """Who leads, with a connection to it; None if that cannot be said now."""
+    def _leader(self, box: Outbox, now_s: float) -> tuple[Topic | None, int]:
+        """The topic and the leader, if that one can take a request now; no topic if not."""
+        leader = -1
         try:
-            leader = leader_of(self._cluster, box.partition, Deadline(self._request_timeout_s))
-            self._lanes.connection(leader)
+            topic = self._lanes.topic(box.partition.topic)
+            if topic is not None:
+                leader = leader_in(topic, box.partition)
+                topic = topic if self._lanes.ready(leader) is not None else None
         except KafkaError as error:
             may_pass = error.code.retriable or error.code == ErrorCode.BROKER_NOT_AVAILABLE
             if may_pass and not isinstance(error, UnknownTopicError):
@@ -119,14 +134,21 @@ class Sender:
                 box.not_before_s = now_s + pause_s(box.waiting[0].attempts + 1)
             else:
                 self._refuse(box, box.waiting[0], error)
-            return None
-        return leader
+            return None, leader
+        return topic, leader
 
     def _send(self, leader: int, batches: list[tuple[Outbox, Batch]], topics: dict[str, Topic]) -> None:
-        connection = self._lanes.connection(leader)
         load = Load(batches, {topic.topic_id: name for name, topic in topics.items()})
         has_ids = all(topic.topic_id != ZERO_ID for topic in topics.values())
-        version = connection.version(ApiKey.PRODUCE, newest=ApiKey.PRODUCE.newest if has_ids else LAST_BY_NAME)
+        newest = ApiKey.PRODUCE.newest if has_ids else LAST_BY_NAME
+        try:
+            connection = self._lanes.ready(leader)
+            assert connection is not None, "the lane was ready when the batches were taken"
+            version = connection.version(ApiKey.PRODUCE, newest=newest)
+        except KafkaError as error:
+            for box, batch in batches:
+                self._refuse(box, batch, error)
+            return
         data: dict[str, list[PartitionProduceData]] = {}
         for box, batch in batches:
             part = PartitionProduceData(index=box.partition.partition, records=memoryview(batch.data))
@@ -140,13 +162,7 @@ class Sender:
             ),
         )
         answered = self._acks != 0
-        sent = self._lanes.send(leader, ApiKey.PRODUCE, version, request, load, answered=answered)
-        if not answered:
-            for box, batch in batches:
-                if sent:
-                    box.acknowledge(batch, -1)
-                else:
-                    self._give_back(box, batch)
+        self._lanes.send(leader, ApiKey.PRODUCE, version, request, ProduceResponse, load, answered=answered)
 
     def _take_in(self, arrival: Arrival[Load]) -> None:
         outcome = arrival.outcome
@@ -155,10 +171,14 @@ class Sender:
             for box, batch in arrival.token.batches:
                 self._give_back(box, batch)
             return
-        answer = arrival.connection.decode(outcome, ProduceResponse)
+        if outcome is None:  # acks=0: it is written, and that is all we shall know
+            for box, batch in arrival.token.batches:
+                box.acknowledge(batch, -1)
+            return
+        assert isinstance(outcome, ProduceResponse)
         names = arrival.token.names
         results: dict[TopicPartition, PartitionProduceResponse] = {}
-        for topic in answer.responses:
+        for topic in outcome.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for result in topic.partition_responses:
                 results[TopicPartition(name, result.index)] = result

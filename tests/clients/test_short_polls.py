@@ -1,0 +1,117 @@
+"""A poll waits as long as its caller says, whatever step of the way the broker stalls at.
+
+All other times are an hour here: a poll that waited for one of them would run into the test's own limit.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ixion.clients.cluster import Cluster
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.outbox import Delivery
+from ixion.clients.producer import Producer
+from ixion.clients.reader import Reader
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.registry import ApiKey
+from ixion.records.builder import BatchBuilder
+from tests.clients.fake import FakeCluster, Fault
+from tests.clients.test_producer import refuse
+
+HOUR_S = 3600.0
+ORDERS = TopicPartition("orders", 0)
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def patient(cluster: Cluster, acks: int = -1, batch_bytes: int = 16_384) -> Producer:
+    return Producer(
+        cluster,
+        acks=acks,
+        batch_bytes=batch_bytes,
+        linger_ms=0,
+        request_timeout_s=HOUR_S,
+        delivery_timeout_s=HOUR_S,
+    )
+
+
+def hang_up(producer: Producer) -> None:
+    with pytest.raises(KafkaError, match="not settled within 0 s"):
+        producer.close(timeout_s=0)
+
+
+def poll_until_asked(fakes: FakeCluster, client: Producer | Reader, api: ApiKey) -> None:
+    """Poll until the broker has seen the request that it will not answer, and some more."""
+    while not fakes.count(api):
+        client.poll(0.001)
+    for _ in range(5):
+        client.poll(0.001)
+
+
+@pytest.mark.parametrize("api", [ApiKey.API_VERSIONS, ApiKey.PRODUCE])
+def test_a_leader_that_never_answers(api: ApiKey) -> None:
+    heard: list[Delivery] = []
+    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+        fakes.add_topic("orders", leaders=[2])
+        fakes.at(2, api, Fault.SILENCE)
+        producer = patient(cluster)
+        producer.send("orders", b"x", on_delivery=heard.append)
+        poll_until_asked(fakes, producer, api)
+        hang_up(producer)
+        assert len(heard) == 1
+
+
+def test_metadata_that_never_comes() -> None:
+    """The leader has moved, and no broker says where to."""
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+        fakes.add_topic("orders", leaders=[1])
+        producer = patient(cluster)
+        producer.send("orders", b"x")
+        producer.flush()
+        asked = fakes.count(ApiKey.METADATA)
+        fakes.at(1, ApiKey.PRODUCE, refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        fakes.at(1, ApiKey.METADATA, Fault.SILENCE)
+        producer.send("orders", b"y")
+        while fakes.count(ApiKey.METADATA) == asked:
+            producer.poll(0.001)
+        for _ in range(5):
+            producer.poll(0.001)
+        hang_up(producer)
+
+
+@pytest.mark.parametrize("acks", [1, 0])
+def test_a_broker_that_reads_no_more(acks: int) -> None:
+    heard: list[Delivery] = []
+    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+        fakes.add_topic("orders", leaders=[1])
+        fakes.at(1, ApiKey.PRODUCE, Fault.DEAF)
+        producer = patient(cluster, acks=acks, batch_bytes=4_000_000)
+        for _ in range(10):
+            producer.send("orders", bytes(3_000_000), on_delivery=heard.append)
+        poll_until_asked(fakes, producer, ApiKey.PRODUCE)
+        hang_up(producer)
+        assert len(heard) == 10
+        assert any(delivery.error is not None for delivery in heard)
+
+
+@pytest.mark.parametrize("api", [ApiKey.API_VERSIONS, ApiKey.FETCH, ApiKey.LIST_OFFSETS])
+def test_a_reader_of_a_broker_that_never_answers(api: ApiKey) -> None:
+    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+        fakes.add_topic("orders", leaders=[2])
+        builder = BatchBuilder()
+        builder.append(None, b"x")
+        fakes.logs[ORDERS].append(builder.build())
+        cluster.topic("orders")
+        fakes.at(2, api, Fault.SILENCE)
+        with Reader(cluster, {ORDERS: 5 if api == ApiKey.LIST_OFFSETS else 0}, request_timeout_s=HOUR_S) as reader:
+            poll_until_asked(fakes, reader, api)
+
+
+def test_a_stalled_leader_is_given_up_after_the_request_timeout() -> None:
+    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[2])
+        fakes.at(2, ApiKey.API_VERSIONS, Fault.SILENCE)
+        heard: list[Delivery] = []
+        with Producer(cluster, request_timeout_s=0.1) as producer:
+            producer.send("orders", b"x", on_delivery=heard.append)
+        assert [delivery.offset for delivery in heard] == [0]
