@@ -28,6 +28,7 @@ from devtools.history.operation import Outcome, read_history
 from devtools.jars import classpath
 from devtools.jvm import compile_java, java_command
 from devtools.soak.broken import SOURCES
+from devtools.stalls import stalls
 
 JAVA_WRITER = Path(__file__).parent / "java" / "SoakWriter.java"
 PARTITIONS = 4
@@ -90,7 +91,12 @@ class Soak:
             print(f"transactions {outcome.value}: {told}")
         print(f"records read: {sum(len(poll.records) for each in operations for poll in each.polls)}")
         print(f"disturbances: {dict(self.done)}")
-        return [*check(operations), *check_copies(operations, TOPIC, COPY)]
+        held_up = stalls((self._directory / "broker.log").read_text())
+        return [
+            *check(operations),
+            *check_copies(operations, TOPIC, COPY),
+            *(Anomaly("stall", line) for line in held_up),
+        ]
 
     def _disturb(self) -> None:
         chances = {self._kill_broker: 3, self._broker_sleeps: 3, self._kill_client: 3, self._client_sleeps: 4}

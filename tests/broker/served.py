@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ixion.cli.main import build_kind
+from devtools.stalls import stalls
 
 READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+)) in (\d+) ms, data in (.+)\n")
 NO_PAGES = ("--metrics-port", "off")  # their usual port may be another broker's
@@ -45,16 +45,6 @@ def serve_and_wait(*words: str, cwd: Path, humbly: bool = False) -> subprocess.C
     )
 
 
-STALL = re.compile(r"(\d+) ms of processor time")
-# How long a turn of the loop may last, in processor time. Interpreted code takes five times as long or so.
-STALL_MS = 50 if build_kind() == "compiled" else 250
-
-
-def worst_stall_ms(logged: str) -> int:
-    """By processor time, of the stalls in a broker's log."""
-    return max((int(found) for found in STALL.findall(logged)), default=0)
-
-
 class Served:
     """A broker on a free port, ready when the block begins; killed at its end if it still runs."""
 
@@ -86,10 +76,10 @@ class Served:
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, out, err
 
-    def stop_without_stalls(self) -> None:
+    def stop_without_stalls(self, number: int = signal.SIGTERM) -> None:
         """Stops it, and fails if anything held its event loop up for too long."""
-        _, _, logged = self.stop()
-        assert worst_stall_ms(logged) <= STALL_MS, logged
+        _, _, logged = self.stop(number)
+        assert stalls(logged) == []
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

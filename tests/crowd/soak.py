@@ -60,6 +60,7 @@ def soak_connections(count: int, slow_count: int, produces: int) -> None:
             each.close()
         time.sleep(1)
         report("all gone")
+        served.stop_without_stalls()
 
 
 if __name__ == "__main__":

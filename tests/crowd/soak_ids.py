@@ -71,7 +71,7 @@ def soak(members: int, ids: int) -> None:
         with Served(Path(path), *WORDS) as served, Raw(served.bootstrap) as raw:
             prepare(raw)
             fill(served, raw, members, ids)
-            served.stop(signal.SIGKILL)
+            served.stop_without_stalls(signal.SIGKILL)
         begun = time.perf_counter()
         with Served(Path(path), *WORDS) as served, Raw(served.bootstrap) as raw:
             pid = served.process.pid
@@ -82,6 +82,7 @@ def soak(members: int, ids: int) -> None:
             assert worked_ms(pid) <= 15_000, f"{worked_ms(pid):.0f} ms of work for a start"
             with bounded(served, "the sessions of all members end", keeps_mb=20, works_s=30, waits_ms=1_000):
                 until(lambda: all_is_empty(raw), patience_s=150)
+            served.stop_without_stalls()
 
 
 def fill(served: Served, raw: Raw, members: int, ids: int) -> None:

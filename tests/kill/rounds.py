@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from devtools.stalls import stalls
 from tests.broker.served import Served
 from tests.kill.history import History
 
@@ -169,6 +170,7 @@ def live_through(
             history.found = read_all(served.bootstrap)
             code, _, err = served.stop()
             assert code == 0, err
+            assert stalls(err) == []
     finally:
         if load is not None:
             load.stop()
