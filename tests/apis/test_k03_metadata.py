@@ -154,7 +154,7 @@ def test_internal_topics_are_made_for_who_asks(asking: Asking) -> None:
 
 
 def test_the_same_name_twice(asking: Asking) -> None:
-    assert [topic.error_code for topic in ask(asking, "twice", "twice", create=True)] == [0, 0]
+    assert [topic.error_code for topic in ask(asking, "twice", "twice", create=True)] == [0]
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -211,3 +211,14 @@ def test_a_partition_whose_leader_is_gone(asking: Asking, broker: Broker, leader
     (topic,) = ask(asking, name)
     (part,) = topic.partitions
     assert (topic.error_code, part.error_code, part.leader_id, part.offline_replicas) == (0, code, -1, (77,))
+
+
+def test_a_topic_that_is_named_ten_thousand_times_is_answered_once(broker: Broker, asking: Asking) -> None:
+    broker.create_topic("often", 50)
+    topic_id = (
+        asking.ask(MetadataRequest(topics=(MetadataRequestTopic(name="often"),)), MetadataResponse).topics[0].topic_id
+    )
+    by_name = [MetadataRequestTopic(name="often", topic_id=number.to_bytes(16, "big")) for number in range(5_000)]
+    by_id = [MetadataRequestTopic(name=None, topic_id=topic_id)] * 5_000
+    answer = asking.ask(MetadataRequest(topics=(*by_name, *by_id)), MetadataResponse)
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("often", 50)] * 2

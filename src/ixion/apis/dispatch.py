@@ -1,4 +1,4 @@
-"""Brings a request to the handler of its key.
+"""Brings a request to the handler of its key, with every place in its lists named once (`ixion.apis.distinct`).
 
 A handler is made, and its module imported, when its key is first asked for: a broker that starts imports none of them.
 """
@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.distinct import Rule, reduce
+from ixion.apis.repeats import rules_of
 from ixion.apis.served import SERVED
 from ixion.protocol.codec.sink import Part
 from ixion.protocol.envelope import frame_response, frame_response_as
@@ -33,6 +35,7 @@ class Dispatch:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._handles: dict[int, Handle] = {}
+        self._rules: dict[int, dict[str, Rule]] = {}
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
         frame = request.frame
@@ -43,7 +46,7 @@ class Dispatch:
         if key == API_VERSIONS and frame.api_version > ApiKey.API_VERSIONS.newest:
             return self._step_down(request)
         header, body = frame.decode()
-        outcome = handle(Call(request, header, body))
+        outcome = handle(Call(request, header, reduce(body, self._rules[key])))
         if outcome is None or isinstance(outcome, Later):
             return outcome
         if isinstance(outcome, Struct):
@@ -55,6 +58,7 @@ class Dispatch:
         if api is None:
             raise UnsupportedVersionError(key, version)
         made = cast(Handle, import_module(f"ixion.apis.{api.stem}").make(self._services))
+        self._rules[key] = rules_of(api)
         self._handles[key] = made
         return made
 

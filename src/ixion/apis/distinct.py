@@ -1,0 +1,137 @@
+"""Reduces the lists of a request to distinct places, once, before its handler sees them.
+
+A request may name one partition a hundred thousand times. A handler that looked it up, read it, watched it and answered
+for it as often would let a few bytes cost everybody. So every list of a served API has a rule (`ixion.apis.repeats`),
+which says which fields are the key of an entry, and what becomes of entries with the same key:
+
+- `once`: one entry is left, the last, in the place of the first, as in a map. Lists inside of such entries are joined:
+  `t: [0, 1], t: [1, 2]` becomes `t: [0, 1, 2]`. A list that is null asks for everything, and so does the joined one.
+- `first`: the first is left, where Kafka looks no further.
+- `twice`: two entries are left. Kafka refuses repeats in these APIs, and two are enough for the handler to see them.
+- `as_sent`: the list stays as it is, because the answer goes by position or because each entry carries data.
+
+A request without repeats, which is nearly every request, is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from ixion.protocol.notation import Struct
+
+T = TypeVar("T", bound=Struct)
+
+AS_SENT: Final = 0
+ONCE: Final = 1
+TWICE: Final = 2
+FIRST: Final = 3
+
+
+class Rule:
+    """What becomes of the repeats in one list, and in the lists inside of its entries."""
+
+    def __init__(self, kept: int, key: tuple[str, ...], inner: Mapping[str, Rule]) -> None:
+        self.kept: Final = kept
+        self.key: Final = key  # the fields that make entries the same; none: the entry itself
+        self.inner: Final = dict(inner)
+
+    def key_of(self, entry: Any) -> object:
+        fields = self.key
+        if not fields:
+            return entry
+        if len(fields) == 1:
+            return getattr(entry, fields[0])
+        return tuple([getattr(entry, field) for field in fields])
+
+    def has_repeats(self, entries: tuple[Any, ...]) -> bool:
+        if not self.key:
+            return len(set(entries)) < len(entries)
+        return len({self.key_of(entry) for entry in entries}) < len(entries)
+
+
+class Either(Rule):
+    """The key is the first of the fields that is not null: the other ones of an entry are not looked at."""
+
+    def key_of(self, entry: Any) -> object:
+        for field in self.key:
+            value = getattr(entry, field)
+            if value is not None:
+                return (field, value)
+        return None
+
+
+def reduce(body: T, rules: dict[str, Rule]) -> T:
+    """`body` with distinct places in the lists that `rules` names; `body` itself if nothing is repeated."""
+    changes: dict[str, object] | None = None
+    for field, rule in rules.items():
+        entries: tuple[Any, ...] | None = getattr(body, field)
+        if entries:
+            kept = reduced(entries, rule)
+            if kept is not entries:
+                if changes is None:
+                    changes = {}
+                changes[field] = kept
+    return body if changes is None else body.replace(**changes)
+
+
+def reduced(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
+    kept = entries
+    if len(entries) > 1 and rule.kept != AS_SENT and rule.has_repeats(entries):
+        if rule.kept == TWICE:
+            kept = first_two(entries, rule)
+        elif rule.kept == FIRST:
+            kept = firsts(entries, rule)
+        elif rule.inner:
+            kept = joined(entries, rule)
+        else:
+            kept = tuple({rule.key_of(entry): entry for entry in entries}.values())
+    if rule.inner:
+        kept = reduced_within(kept, rule.inner)
+    return kept
+
+
+def reduced_within(entries: tuple[Any, ...], inner: dict[str, Rule]) -> tuple[Any, ...]:
+    changed: dict[int, Any] = {}
+    for place, entry in enumerate(entries):
+        after = reduce(entry, inner)
+        if after is not entry:
+            changed[place] = after
+    if not changed:
+        return entries
+    return tuple([changed.get(place, entry) for place, entry in enumerate(entries)])
+
+
+def firsts(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
+    kept: dict[object, Any] = {}
+    for entry in entries:
+        kept.setdefault(rule.key_of(entry), entry)
+    return tuple(kept.values())
+
+
+def first_two(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
+    times: dict[object, int] = {}
+    kept: list[Any] = []
+    for entry in entries:
+        key = rule.key_of(entry)
+        time = times.get(key, 0)
+        if time < 2:
+            times[key] = time + 1
+            kept.append(entry)
+    return tuple(kept)
+
+
+def joined(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
+    alike: dict[object, list[Any]] = {}
+    for entry in entries:
+        alike.setdefault(rule.key_of(entry), []).append(entry)
+    return tuple([join(group, rule.inner) if len(group) > 1 else group[0] for group in alike.values()])
+
+
+def join(entries: list[Any], inner: dict[str, Rule]) -> Any:
+    """The last entry, with the lists of all of them."""
+    lists: dict[str, tuple[Any, ...] | None] = {}
+    for field in inner:
+        parts = [getattr(entry, field) for entry in entries]
+        lists[field] = None if None in parts else tuple([each for part in parts for each in part])
+    return entries[-1].replace(**lists)

@@ -1,0 +1,109 @@
+"""The rule for every list of every served API: what becomes of names that a request repeats.
+
+A test walks the message tables and fails for a list that has no rule. See `ixion.apis.distinct` for what a rule does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ixion.apis.distinct import AS_SENT, FIRST, ONCE, TWICE, Either, Rule
+from ixion.protocol.registry import ApiKey
+
+
+def once(*key: str, **inner: Rule) -> Rule:
+    return Rule(ONCE, key, inner)
+
+
+def first(*key: str) -> Rule:
+    return Rule(FIRST, key, {})
+
+
+def twice(*key: str, **inner: Rule) -> Rule:
+    return Rule(TWICE, key, inner)
+
+
+def as_sent(**inner: Rule) -> Rule:
+    return Rule(AS_SENT, (), inner)
+
+
+NUMBERS: Final = once()
+RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
+    # Each entry has records. All of them are appended, where Kafka would keep the last batch of a partition only.
+    ApiKey.PRODUCE: {"topic_data": as_sent(partition_data=as_sent())},
+    ApiKey.FETCH: {
+        "topics": once("topic", "topic_id", partitions=once("partition")),
+        "forgotten_topics_data": once("topic", "topic_id", partitions=NUMBERS),
+    },
+    ApiKey.LIST_OFFSETS: {"topics": once("name", partitions=twice("partition_index"))},
+    ApiKey.METADATA: {"topics": Either(ONCE, ("name", "topic_id"), {})},
+    ApiKey.OFFSET_COMMIT: {"topics": once("name", "topic_id", partitions=once("partition_index"))},
+    ApiKey.OFFSET_FETCH: {
+        "topics": once("name", partition_indexes=NUMBERS),
+        "groups": once("group_id", topics=once("name", "topic_id", partition_indexes=NUMBERS)),
+    },
+    ApiKey.FIND_COORDINATOR: {"coordinator_keys": once()},
+    ApiKey.JOIN_GROUP: {"protocols": first("name")},
+    ApiKey.LEAVE_GROUP: {"members": once("member_id", "group_instance_id")},
+    ApiKey.SYNC_GROUP: {"assignments": once("member_id")},
+    ApiKey.DESCRIBE_GROUPS: {"groups": once()},
+    ApiKey.LIST_GROUPS: {"states_filter": once(), "types_filter": once()},
+    ApiKey.CREATE_TOPICS: {
+        "topics": twice("name", assignments=twice("partition_index", broker_ids=twice()), configs=once("name"))
+    },
+    ApiKey.DELETE_TOPICS: {"topics": twice("name", "topic_id"), "topic_names": twice()},
+    ApiKey.DELETE_RECORDS: {"topics": once("name", partitions=once("partition_index"))},
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: {"topics": once("topic", partitions=once("partition"))},
+    ApiKey.ADD_PARTITIONS_TO_TXN: {
+        "transactions": once(
+            "transactional_id",
+            "producer_id",
+            "producer_epoch",
+            "verify_only",
+            topics=once("name", partitions=NUMBERS),
+        ),
+        "v3_and_below_topics": once("name", partitions=NUMBERS),
+    },
+    ApiKey.WRITE_TXN_MARKERS: {
+        "markers": once(
+            "producer_id",
+            "producer_epoch",
+            "transaction_result",
+            "coordinator_epoch",
+            "transaction_version",
+            topics=once("name", partition_indexes=NUMBERS),
+        )
+    },
+    ApiKey.TXN_OFFSET_COMMIT: {"topics": once("name", partitions=once("partition_index"))},
+    ApiKey.DESCRIBE_CONFIGS: {"resources": once("resource_type", "resource_name", configuration_keys=once())},
+    ApiKey.ALTER_CONFIGS: {"resources": twice("resource_type", "resource_name", configs=twice("name"))},
+    ApiKey.ALTER_REPLICA_LOG_DIRS: {"dirs": once("path", topics=once("name", partitions=NUMBERS))},
+    ApiKey.DESCRIBE_LOG_DIRS: {"topics": once("topic", partitions=NUMBERS)},
+    # The first assignment is that of the first new partition, and so on.
+    ApiKey.CREATE_PARTITIONS: {"topics": twice("name", assignments=as_sent(broker_ids=twice()))},
+    ApiKey.DELETE_GROUPS: {"groups_names": once()},
+    ApiKey.ELECT_LEADERS: {"topic_partitions": once("topic", partitions=NUMBERS)},
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: {"resources": twice("resource_type", "resource_name", configs=twice("name"))},
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {
+        "topics": once("name", partitions=once("partition_index", replicas=twice())),
+    },
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: {"topics": once("name", partition_indexes=NUMBERS)},
+    ApiKey.OFFSET_DELETE: {"topics": once("name", partitions=once("partition_index"))},
+    ApiKey.DESCRIBE_QUORUM: {"topics": once("topic_name", partitions=once("partition_index"))},
+    ApiKey.UPDATE_FEATURES: {"feature_updates": twice("feature")},
+    ApiKey.DESCRIBE_PRODUCERS: {"topics": once("name", partition_indexes=NUMBERS)},
+    ApiKey.DESCRIBE_TRANSACTIONS: {"transactional_ids": once()},
+    ApiKey.LIST_TRANSACTIONS: {"state_filters": once(), "producer_id_filters": once()},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {
+        "subscribed_topic_names": once(),
+        "topic_partitions": once("topic_id", partitions=NUMBERS),
+    },
+    ApiKey.CONSUMER_GROUP_DESCRIBE: {"group_ids": once()},
+    ApiKey.LIST_CONFIG_RESOURCES: {"resource_types": once()},
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: {"topics": once("name")},
+}
+
+
+def rules_of(key: ApiKey) -> dict[str, Rule]:
+    return dict(RULES.get(key, {}))

@@ -1,0 +1,175 @@
+"""Every list of every served API is reduced to distinct places before its handler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from ixion.apis.call import Call
+from ixion.apis.dispatch import Dispatch
+from ixion.apis.distinct import AS_SENT, FIRST, ONCE, TWICE, Rule, reduce
+from ixion.apis.repeats import RULES
+from ixion.apis.served import SERVED
+from ixion.protocol.envelope import frame_request
+from ixion.protocol.flaws import EncodeError
+from ixion.protocol.headers import RequestHeader
+from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.protocol.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ixion.protocol.notation import Struct, StructMeta, empty
+from ixion.protocol.registry import ApiKey
+from ixion.wire.server import RequestFrame
+
+
+def lists_of(table: StructMeta) -> Iterator[tuple[str, Any]]:
+    """The list fields of a table: name and type of the elements."""
+    for column in table.columns:
+        for kind in (column.annotation, *get_args(column.annotation)):
+            if get_origin(kind) is tuple:
+                yield column.name, get_args(kind)[0]
+
+
+def check_rules(table: StructMeta, rules: dict[str, Rule], where: str) -> None:
+    lists = dict(lists_of(table))
+    assert rules.keys() == lists.keys(), f"{where}: the lists are {sorted(lists)}, the rules are for {sorted(rules)}"
+    for name, element in lists.items():
+        rule = rules[name]
+        if isinstance(element, StructMeta):
+            fields = {column.name for column in element.columns}
+            assert fields.issuperset(rule.key), f"{where}.{name}"
+            assert rule.key or rule.kept == AS_SENT, f"{where}.{name}: no key"
+            check_rules(element, rule.inner, f"{where}.{name}")
+        else:
+            assert (rule.key, rule.inner) == ((), {}), f"{where}.{name}"
+
+
+@pytest.mark.parametrize("key", SERVED, ids=lambda key: key.stem)
+def test_every_list_of_a_served_api_has_a_rule(key: ApiKey) -> None:
+    check_rules(key.request_table, dict(RULES.get(key, {})), key.title)
+
+
+def test_no_rule_is_left_over() -> None:
+    assert set(RULES) <= set(SERVED)
+    assert all(RULES.values())
+
+
+def at(number: int, offset: int = 0) -> FetchPartition:
+    return FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=100)
+
+
+def fetch(*topics: FetchTopic, forgotten: tuple[ForgottenTopic, ...] = ()) -> FetchRequest:
+    return FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics, forgotten_topics_data=forgotten)
+
+
+def test_the_last_of_a_repeated_partition_counts_in_the_place_of_the_first() -> None:
+    request = fetch(FetchTopic(topic="t", partitions=(at(1), at(0), at(1, 7))))
+    assert reduce(request, dict(RULES[ApiKey.FETCH])) == fetch(FetchTopic(topic="t", partitions=(at(1, 7), at(0))))
+
+
+def test_the_partitions_of_a_repeated_topic_are_joined() -> None:
+    request = fetch(
+        FetchTopic(topic="t", partitions=(at(0), at(1))),
+        FetchTopic(topic="u", partitions=(at(0),)),
+        FetchTopic(topic="t", partitions=(at(1, 5), at(2))),
+        forgotten=(ForgottenTopic(topic="t", partitions=(3, 3)), ForgottenTopic(topic="t", partitions=(4, 3))),
+    )
+    assert reduce(request, dict(RULES[ApiKey.FETCH])) == fetch(
+        FetchTopic(topic="t", partitions=(at(0), at(1, 5), at(2))),
+        FetchTopic(topic="u", partitions=(at(0),)),
+        forgotten=(ForgottenTopic(topic="t", partitions=(3, 4)),),
+    )
+
+
+def test_a_request_without_repeats_is_passed_on_as_it_is() -> None:
+    request = fetch(FetchTopic(topic="t", partitions=(at(0), at(1))), FetchTopic(topic="u", partitions=(at(0),)))
+    assert reduce(request, dict(RULES[ApiKey.FETCH])) is request
+
+
+def test_where_repeats_are_refused_two_are_left_to_be_seen() -> None:
+    wish = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = ListOffsetsTopic(name="t", partitions=(wish,) * 50)
+    (left,) = reduce(ListOffsetsRequest(replica_id=-1, topics=(topic,) * 50), dict(RULES[ApiKey.LIST_OFFSETS])).topics
+    assert left.partitions == (wish, wish)
+    new = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=(), configs=())
+    assert len(reduce(CreateTopicsRequest(topics=(new,) * 50), dict(RULES[ApiKey.CREATE_TOPICS])).topics) == 2
+
+
+def test_a_topic_of_metadata_goes_by_its_name_whatever_id_stands_beside_it() -> None:
+    named = [MetadataRequestTopic(name="t", topic_id=bytes([number]) * 16) for number in range(50)]
+    by_id = [MetadataRequestTopic(name=None, topic_id=b"x" * 16)] * 50
+    left = reduce(MetadataRequest(topics=(*named, *by_id)), dict(RULES[ApiKey.METADATA]))
+    assert left.topics == (named[-1], by_id[0])
+
+
+def test_a_list_that_is_null_asks_for_everything_and_so_do_repeats_with_it() -> None:
+    one = OffsetFetchRequestTopics(name="t", partition_indexes=(0, 0))
+    some = OffsetFetchRequestGroup(group_id="g", topics=(one, one))
+    every = OffsetFetchRequestGroup(group_id="g", topics=None)
+    left = reduce(OffsetFetchRequest(groups=(some, every, some)), dict(RULES[ApiKey.OFFSET_FETCH]))
+    assert [group.topics for group in left.groups] == [None]
+    resources = [
+        DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
+        for keys in (("a",), ("b", "a"))
+    ]
+    described = reduce(DescribeConfigsRequest(resources=tuple(resources)), dict(RULES[ApiKey.DESCRIBE_CONFIGS]))
+    assert [each.configuration_keys for each in described.resources] == [("a", "b")]
+
+
+FEW = 3
+
+
+def full(kind: Any) -> Any:
+    """An element of a list. A structure has `FEW` equal entries in each of its own lists."""
+    if isinstance(kind, StructMeta):
+        return kind.blank().replace(**{name: (full(element),) * FEW for name, element in lists_of(kind)})
+    return empty(kind)
+
+
+def check_reduced(value: Struct, rules: dict[str, Rule]) -> None:
+    for name, rule in rules.items():
+        entries = getattr(value, name)
+        assert len(entries) == {AS_SENT: FEW, ONCE: 1, FIRST: 1, TWICE: 2}[rule.kept], name
+        for entry in entries:
+            if rule.inner:
+                check_reduced(entry, rule.inner)
+
+
+@pytest.mark.parametrize("key", [key for key in SERVED if key in RULES], ids=lambda key: key.stem)
+def test_the_handler_of_each_api_gets_distinct_places(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: a frame with repeats in every list goes in, and what the handler is given is looked at."""
+    seen: list[Struct] = []
+
+    def make(_services: object) -> Any:
+        def handle(call: Call) -> None:
+            seen.append(call.body)
+
+        return handle
+
+    monkeypatch.setattr(f"ixion.apis.{key.stem}.make", make)
+    dispatch = Dispatch(SimpleNamespace())  # type: ignore[arg-type]
+    for version in range(key.oldest, key.newest + 1):
+        body = key.request_table.blank()
+        for name, element in lists_of(key.request_table):
+            wanted = body.replace(**{name: (full(element),) * FEW})
+            try:
+                key.request(version).encode(wanted)
+            except EncodeError:
+                continue  # this version has no such list
+            body = wanted
+        header = RequestHeader(api_key=int(key), api_version=version, correlation_id=1, client_id="c")
+        data = b"".join(bytes(part) for part in frame_request(header, body))
+        dispatch.handle(SimpleNamespace(frame=RequestFrame(data, 4, len(data))))  # type: ignore[arg-type]
+        got = seen.pop()
+        held = {name: rule for name, rule in RULES[key].items() if getattr(got, name)}
+        check_reduced(got, held)
+    assert not seen
