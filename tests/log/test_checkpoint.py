@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from ixion.log.checkpoint import read_epochs, read_offsets, write_epochs, write_offsets
-from ixion.log.clean_shutdown import take_marker, write_marker
+from ixion.log.clean_shutdown import has_marker, take_marker, write_marker
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 from ixion.log.lock import DirectoryLock, DirectoryLockedError
@@ -144,8 +144,10 @@ def test_a_directory_has_one_owner_among_processes(tmp_path: Path) -> None:
 
 
 def test_the_marker_is_taken_once(tmp_path: Path) -> None:
-    assert not take_marker(FILES, str(tmp_path))
+    assert not has_marker(str(tmp_path))
     write_marker(FILES, str(tmp_path), 12)
     assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":12}'
-    assert take_marker(FILES, str(tmp_path))
-    assert not take_marker(FILES, str(tmp_path))
+    assert has_marker(str(tmp_path))
+    take_marker(FILES, str(tmp_path))
+    assert not has_marker(str(tmp_path))
+    take_marker(FILES, str(tmp_path))

@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 
 from ixion.log.config import LogConfig
-from ixion.log.disk_guard import DiskGuard
+from ixion.log.disk_guard import DiskGuard, free_and_total
 from ixion.log.files import Part
+from ixion.log.home import Home
 from ixion.log.lock import DirectoryLockedError
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
@@ -263,12 +264,35 @@ def test_a_disk_that_is_full_before_the_guard_saw_it_waits_for_room(stage: Stage
         assert stored(log) == [(0, b"a")]
     stage.files.sick = None
     assert stage.offline == []
-    DiskGuard(1000, free=lambda _: 5000).check(log.home)
+    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.home)
     log.append_as_leader(batch(b"c"), 0)
     assert stored(log) == [(0, b"a"), (1, b"c")]
     manager.abandon()
     again = stage.manager()
     assert stored(again.logs["orders", 0]) == [(0, b"a"), (1, b"c")]
+    again.abandon()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
+def test_a_checkpoint_that_finds_no_room_is_written_when_there_is(stage: Stage, error: int) -> None:
+    manager = stage.manager()
+    log = manager.create("orders", 0)
+    log.append_as_leader(batch(b"a"), 0)
+    log.flush()
+    stage.files.sick = "recovery-point-offset-checkpoint"
+    stage.files.error = error
+    stage.files.short = 3
+    manager.checkpoint_all()
+    assert log.home.full
+    assert not log.home.offline
+    assert not list(Path(stage.paths[0]).glob("*.tmp")), "what was written of it takes no room"
+    assert stored(log) == [(0, b"a")]
+    stage.files.sick = None
+    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.home)
+    manager.checkpoint_all()
+    manager.abandon()
+    again = stage.manager()
+    assert again.logs["orders", 0].recovery_point == 1
     again.abandon()
 
 
@@ -363,7 +387,7 @@ def test_with_every_directory_offline_nothing_can_be_made(stage: Stage) -> None:
 
 def test_a_disk_that_fills_up_is_read_only_until_there_is_room(stage: Stage) -> None:
     free = {stage.paths[0]: 100, stage.paths[1]: 100_000}
-    guard = DiskGuard(1000, free=lambda path: free[path])
+    guard = DiskGuard(1000, lambda path: (free[path], 1 << 40))
     manager = stage.manager()
     first, second = manager.create("orders", 0), manager.create("orders", 1)
     first.append_as_leader(batch(b"a"), 0)
@@ -393,12 +417,27 @@ def test_a_disk_that_fills_up_is_read_only_until_there_is_room(stage: Stage) -> 
 def test_a_real_disk_has_room(tmp_path: Path) -> None:
     stage = Stage([str(tmp_path)])
     manager = stage.manager()
-    outcomes = []
-    for low_bytes in (1, 1 << 60):
-        DiskGuard(low_bytes).check(manager.directories[0].home)
-        outcomes.append(manager.directories[0].home.full)
-    assert outcomes == [False, True]
+    home = manager.directories[0].home
+    DiskGuard(1).check(home)
+    assert not home.full
+    free, total = free_and_total(str(tmp_path))
+    assert 0 < free <= total
     manager.close()
+
+
+@pytest.mark.parametrize(("free", "full"), [(4_999, True), (5_000, False), (0, True)])
+def test_the_mark_of_a_small_disk_is_a_twentieth_of_it(tmp_path: Path, free: int, full: bool) -> None:
+    """A volume smaller than the usual mark takes appends, too."""
+    home = Home(str(tmp_path))
+    DiskGuard(128 << 20, lambda _: (free, 100_000)).check(home)
+    assert home.full is full
+
+
+def test_a_disk_without_free_inodes_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs(tmp_path)
+    without = os.statvfs_result((*real[:5], 1_000, 0, 0, *real[8:10]))
+    monkeypatch.setattr(os, "statvfs", lambda _: without)
+    assert free_and_total(str(tmp_path)) == (0, real.f_blocks * real.f_frsize)
 
 
 def test_sealed_segments_and_due_logs_are_flushed(stage: Stage) -> None:

@@ -19,11 +19,12 @@ def write_marker(files: Files, directory: str, broker_epoch: int = -1) -> None:
     files.replace_content(os.path.join(directory, FILE_NAME), content.encode(), True)
 
 
-def take_marker(files: Files, directory: str) -> bool:
-    """True if the last stop was clean. Afterwards the marker is gone, for good."""
-    path = os.path.join(directory, FILE_NAME)
-    if not os.path.exists(path):
-        return False
-    files.remove(path)
+def has_marker(directory: str) -> bool:
+    """Whether the last stop was a clean one."""
+    return os.path.exists(os.path.join(directory, FILE_NAME))
+
+
+def take_marker(files: Files, directory: str) -> None:
+    """Afterwards the marker is gone, for good."""
+    files.remove(os.path.join(directory, FILE_NAME))
     files.sync_dir(directory)
-    return True

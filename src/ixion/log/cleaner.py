@@ -169,6 +169,6 @@ class Cleaner:
                 offsets = self._checkpoints.setdefault(directory.path, {})
                 offsets[log.topic, log.partition] = end
                 known = self._manager.logs
-                for key in [key for key in offsets if key not in known]:
+                for key in [key for key in offsets if key not in known and not directory.is_unloaded(key)]:
                     del offsets[key]
                 directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets)

@@ -59,6 +59,8 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
     tracker = TxnTracker()
     tracker.add(_aborted(segments))
     for segment in segments:
+        if log.home.stopping:
+            raise CompactionAbortedError(f"{log.name} is not compacted: the broker stops")
         for batch in batches_of(log, segment):
             if batch.base_offset >= end:
                 break
@@ -220,7 +222,7 @@ def _aborted(segments: list[Segment]) -> list[AbortedTxn]:
 
 
 def check_unchanged(log: Log, truncations: int) -> None:
-    if log.closed or log.home.offline or log.truncations != truncations:
+    if log.closed or log.home.offline or log.home.stopping or log.truncations != truncations:
         raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
 
 

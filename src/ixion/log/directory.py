@@ -1,14 +1,20 @@
-"""One log directory: its lock, its papers, its checkpoints, the partition folders in it."""
+"""One log directory: its lock, its papers, its checkpoints, the partition folders in it.
+
+Which logs were loaded is kept here, because two things depend on it. The directory is marked clean only if every log in
+it was loaded, recovered and closed in this run. And a checkpoint keeps the offsets of logs that were not loaded as it
+had them: a start that was stopped halfway must not shorten it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable
+from typing import Final
 
 from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
-from ixion.log.clean_shutdown import take_marker, write_marker
+from ixion.log.clean_shutdown import has_marker, take_marker, write_marker
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 from ixion.log.home import Home
@@ -16,12 +22,12 @@ from ixion.log.lock import DirectoryLock
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ixion.log.names import DELETE, FUTURE, PartitionFolder, parse_folder_name
-from ixion.model.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
 # KRaft's own log lives in the same directory under Apache Kafka; it is not a topic.
-_METADATA_TOPIC = "__cluster_metadata"
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_OF_PARTITIONS: Final = (checkpoint.LOG_STARTS, checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS)
 
 
 class LogDirectory:
@@ -29,30 +35,49 @@ class LogDirectory:
         """Makes the directory if there is none, and locks it (DirectoryLockedError if another broker has it)."""
         self.path = os.path.abspath(path)
         self.files = files
-        files.make_dir(self.path)
+        if not os.path.isdir(self.path):
+            files.make_dir(self.path)
+            files.sync_dir(os.path.dirname(self.path))
         self._lock = DirectoryLock(self.path)
         self.home = Home(self.path, on_offline)
         self.was_clean = False
         self.recovery_points: Offsets = {}
         self.high_watermarks: Offsets = {}
         self.log_starts: Offsets = {}
+        self.unloaded: dict[str, PartitionFolder] = {}  # by path: folders that this run has not loaded
+        self.unclosed = False  # a log could not be closed as it should be
+        self._begun = False
         self._written: dict[str, Offsets] = {}
 
     def begin(self) -> None:
-        """Reads the checkpoints and takes the clean-shutdown marker away: from here on a crash is a crash."""
-        self.was_clean = take_marker(self.files, self.path)
-        self.recovery_points = self._read(checkpoint.RECOVERY_POINTS, "every log is recovered from its beginning")
-        self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS, "high watermarks start at the log start")
-        self.log_starts = self._read(checkpoint.LOG_STARTS, "logs start with their first segment")
+        """Reads the checkpoints and lists the folders, then takes the clean-shutdown marker away: from here on a crash
+        is a crash. Before that nothing has changed."""
+        clean = has_marker(self.path)
+        trusted = self._read_checkpoints()
+        self.unloaded = dict(self.folders())
+        if clean:
+            take_marker(self.files, self.path)
+        self.was_clean = clean and trusted
+        self._begun = True
 
-    def _read(self, name: str, consequence: str) -> Offsets:
+    def _read_checkpoints(self) -> bool:
+        """False if the recovery points cannot be believed."""
+        points = self._read(checkpoint.RECOVERY_POINTS, "every log is recovered from its beginning")
+        self.recovery_points = points or {}
+        self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS, "high watermarks start at the log start") or {}
+        self.log_starts = self._read(checkpoint.LOG_STARTS, "logs start with their first segment") or {}
+        return points is not None
+
+    def _read(self, name: str, consequence: str) -> Offsets | None:
+        """None if the file cannot be believed."""
         try:
             return checkpoint.read_offsets(os.path.join(self.path, name))
         except CorruptFileError as error:
             logger.warning("%s; %s", error, consequence)
-            if name == checkpoint.RECOVERY_POINTS:
-                self.was_clean = False
-            return {}
+            return None
+
+    def is_unloaded(self, key: tuple[str, int]) -> bool:
+        return any((folder.topic, folder.partition) == key for folder in self.unloaded.values())
 
     def folders(self) -> list[tuple[str, PartitionFolder]]:
         """(path, what its name says) of the partitions in use and of future ones."""
@@ -80,8 +105,14 @@ class LogDirectory:
         write_meta_properties(self.files, os.path.join(self.path, META_PROPERTIES), meta)
 
     def write_checkpoint(self, name: str, offsets: Offsets) -> None:
-        """Replaces a checkpoint file, unless it holds just this already."""
-        if self.home.offline or self._written.get(name) == offsets:
+        """Replaces a checkpoint file, unless it holds just this already. Logs that are not loaded keep their entry."""
+        if self.home.offline or not self._begun:
+            return
+        if self.unloaded:
+            missing = {(folder.topic, folder.partition) for folder in self.unloaded.values()}
+            kept = {key: offset for key, offset in self._on_disk(name).items() if key in missing}
+            offsets = kept | offsets
+        if self._written.get(name) == offsets:
             return
         try:
             checkpoint.write_offsets(self.files, os.path.join(self.path, name), offsets)
@@ -91,28 +122,32 @@ class LogDirectory:
 
     def remembers(self, key: tuple[str, int]) -> bool:
         """Whether a checkpoint file has an offset of this partition."""
-        return any(key in offsets for _, offsets in self._on_disk())
+        return any(key in self._on_disk(name) for name in _OF_PARTITIONS)
 
     def forget(self, key: tuple[str, int]) -> None:
-        for name, offsets in self._on_disk():
+        """Takes a partition out of every checkpoint file. KafkaError if that cannot be written."""
+        for name in _OF_PARTITIONS:
+            offsets = self._on_disk(name)
             if key in offsets:
-                try:
-                    self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key})
-                except KafkaError as error:
-                    logger.error("%s", error)  # and the directory is offline
+                self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key})
 
-    def _on_disk(self) -> list[tuple[str, Offsets]]:
-        found = (
-            (checkpoint.LOG_STARTS, self.log_starts),
-            (checkpoint.RECOVERY_POINTS, self.recovery_points),
-            (checkpoint.HIGH_WATERMARKS, self.high_watermarks),
-        )
-        return [(name, self._written.get(name, as_read)) for name, as_read in found]
+    def _on_disk(self, name: str) -> Offsets:
+        as_read = {
+            checkpoint.LOG_STARTS: self.log_starts,
+            checkpoint.RECOVERY_POINTS: self.recovery_points,
+            checkpoint.HIGH_WATERMARKS: self.high_watermarks,
+        }
+        return self._written.get(name, as_read.get(name, {}))
 
     def end(self, broker_epoch: int) -> None:
-        """The last step of a clean stop: every log of this directory is closed."""
-        if not self.home.offline:
-            write_marker(self.files, self.path, broker_epoch)
+        """The last step of a stop: marks the directory clean if every log in it was loaded and is closed now."""
+        if self.home.offline or not self._begun:
+            return
+        if self.unloaded or self.unclosed:
+            reason = f"{len(self.unloaded)} logs were not loaded" if self.unloaded else "a log could not be closed"
+            logger.warning("%s: %s, so the next start recovers its logs", self.path, reason)
+            return
+        write_marker(self.files, self.path, broker_epoch)
 
     def release(self) -> None:
         self._lock.release()

@@ -1,7 +1,11 @@
-"""The low-water mark of a disk: appends stop while it is nearly full, before a write fails and takes it offline.
+"""The low-water mark of a disk: appends stop while it is nearly full, before a write fails.
 
 Below `low_bytes` of free space a directory takes no more appends; reads, retention and deletion go on. It takes them
-again once `resume_bytes` are free, by default a quarter more, so that it does not flutter at the mark.
+again once a quarter more than that is free, so that it does not flutter at the mark. On a small disk
+the mark is a twentieth of the disk. A disk without free inodes has no free space: no file can be made on it.
+
+    1 TB disk, low_bytes 128 MiB      refuses below 128 MiB, resumes at 160 MiB
+    100 MiB volume of a container     refuses below   5 MiB, resumes at 6.25 MiB
 """
 
 from __future__ import annotations
@@ -9,37 +13,41 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from typing import Final
 
 from ixion.log.home import Home
 
 logger = logging.getLogger(__name__)
 
 
-def free_bytes(path: str) -> int:
+SMALL_DISK_SHARE: Final = 20  # the mark is at most this part of the disk
+
+
+def free_and_total(path: str) -> tuple[int, int]:
+    """Bytes that may still be written, and bytes of the whole disk."""
     status = os.statvfs(path)
-    return status.f_bavail * status.f_frsize
+    free = 0 if status.f_files and not status.f_favail else status.f_bavail * status.f_frsize
+    return free, status.f_blocks * status.f_frsize
 
 
 class DiskGuard:
-    def __init__(
-        self, low_bytes: int, resume_bytes: int | None = None, free: Callable[[str], int] = free_bytes
-    ) -> None:
+    def __init__(self, low_bytes: int, space: Callable[[str], tuple[int, int]] = free_and_total) -> None:
         self.low_bytes = low_bytes
-        self.resume_bytes = max(low_bytes, low_bytes * 5 // 4 if resume_bytes is None else resume_bytes)
-        self._free = free
+        self._space = space
 
     def check(self, home: Home) -> None:
         """Looks at the disk and opens or shuts the directory for appends. Costs one statvfs."""
         if home.offline:
             return
         try:
-            free = self._free(home.path)
+            free, total = self._space(home.path)
         except OSError as error:
             home.fail("looking for free space", error)
             return
-        if not home.full and free < self.low_bytes:
+        low = min(self.low_bytes, total // SMALL_DISK_SHARE)
+        if not home.full and free < low:
             home.full = True
-            logger.error("%s has %d bytes free, less than %d: appends are refused", home.path, free, self.low_bytes)
-        elif home.full and free >= self.resume_bytes:
+            logger.error("%s has %d bytes free, less than %d: appends are refused", home.path, free, low)
+        elif home.full and free >= low * 5 // 4:
             home.full = False
             logger.warning("%s has %d bytes free again: appends go on", home.path, free)

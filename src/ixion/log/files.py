@@ -84,17 +84,27 @@ class Files:
         shutil.rmtree(path)
 
     def replace_content(self, path: str, content: bytes, sync: bool) -> None:
-        """Puts `content` in place of the file in one step: a reader sees the old file or the new one, never half."""
+        """Puts `content` in place of the file in one step: a reader sees the old file or the new one, never half.
+
+        If that fails before the new file is in place, what was written of it is deleted: the disk may be full.
+        """
         fresh = path + ".tmp"
         fd = self.open(fresh)
         try:
-            self.truncate(fd, 0)
-            if content:
-                self.write(fd, 0, [content])
-            if sync:
-                self.sync(fd)
-        finally:
-            self.close(fd)
-        self.rename(fresh, path)
+            try:
+                self.truncate(fd, 0)
+                if content:
+                    self.write(fd, 0, [content])
+                if sync:
+                    self.sync(fd)
+            finally:
+                self.close(fd)
+            self.rename(fresh, path)
+        except OSError:
+            try:
+                self.remove(fresh)
+            except OSError:
+                pass  # the first error is the one to report
+            raise
         if sync:
             self.sync_dir(os.path.dirname(path) or ".")

@@ -1,9 +1,15 @@
 """A log directory as the logs in it see it: a path, and whether its disk can be trusted.
 
-An I/O error takes the whole directory offline: every log in it answers KAFKA_STORAGE_ERROR from then on, and whoever
-runs the broker moves the leaders elsewhere. A disk that is merely too full is guarded before it fails: appends are
-refused with the same, retriable code, reads go on, and all is well again when there is room. The same happens when it
-fills up before the guard has seen it: an append that found no room has left nothing behind.
+What an error of the disk means for the directory:
+
+| error                                   | the directory |
+|---|---|
+| no room (ENOSPC, EDQUOT)                | is full: writes are refused, reads go on, until the disk guard finds room |
+| too many open files (EMFILE, ENFILE)    | stays as it is: that is no fault of the disk; the one operation fails |
+| any other (EIO, EROFS, ...)             | goes offline, with every log in it; the broker moves the leaders elsewhere |
+
+The caller gets KAFKA_STORAGE_ERROR in each case, which clients retry. A disk that is nearly full is treated as a full
+one before a write fails; see `disk_guard`.
 """
 
 from __future__ import annotations
@@ -11,42 +17,43 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from ixion.model.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class Home:
     def __init__(self, path: str, on_offline: Callable[[str, str], None] | None = None) -> None:
         self.path = path
         self.offline = False
-        self.full = False  # kept by the disk guard
+        self.full = False  # set here or by the disk guard, cleared by the disk guard
+        self.stopping = False  # the broker stops: long work on the logs is given up
         self.reason = ""
         self._on_offline = on_offline
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
-        """Takes the directory offline; gives the error to raise to the caller.
-
-        That the process has too many files open is no fault of the disk: the one request fails, and that is all.
-        """
+        """Puts the directory into the state that the error calls for; gives the error to raise to the caller."""
         reason = f"{doing} in {self.path}: {error}"
-        if not self.offline and error.errno not in (errno.EMFILE, errno.ENFILE):
+        if error.errno in NO_ROOM:
+            if not self.full:
+                self.full = True
+                logger.error("the disk of %s is full: %s; writes are refused", self.path, reason)
+        elif error.errno not in TOO_MANY_FILES:
+            self.take_offline(reason)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+
+    def take_offline(self, reason: str) -> None:
+        if not self.offline:
             self.offline = True
             self.reason = reason
             logger.error("log directory %s goes offline: %s", self.path, reason)
             if self._on_offline is not None:
                 self._on_offline(self.path, reason)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
-
-    def refuse(self, doing: str, error: OSError) -> KafkaError:
-        """An append failed. If there was only no room for it, the directory waits for room instead of going offline."""
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return self.fail(doing, error)
-        if not self.full:
-            self.full = True
-            logger.error("the disk of %s is full: %s; appends are refused", self.path, error)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} in {self.path}: {error}")
 
     def check_readable(self) -> None:
         if self.offline:

@@ -186,7 +186,7 @@ class Log:
             segment = self.segments.active
             position = segment.append(prepared.parts, prepared.size)
         except OSError as error:
-            raise self.home.refuse(f"appending to {self.name}", error) from error
+            raise self.home.fail(f"appending to {self.name}", error) from error
         offset = prepared.first_offset
         epoch = leader_epoch
         for view in prepared.views:

@@ -13,19 +13,18 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
 from ixion.log.config import LogConfig
-from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
 from ixion.log.loader import open_log
+from ixion.log.loading import Key, Loading
 from ixion.log.log import Log
-from ixion.log.names import DELETE, FUTURE, STRAY, PartitionFolder, folder_name, marked_folder_name
+from ixion.log.names import DELETE, FUTURE, STRAY, folder_name, marked_folder_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
@@ -34,8 +33,8 @@ from ixion.model.ids import id_text
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[str, int]
 MOST_PREFERENCES: Final = 10_000  # anybody can have one for a partition that never comes
+RETRY_MS: Final = 60_000  # between two attempts to delete a folder
 
 
 class LogManager:
@@ -53,16 +52,18 @@ class LogManager:
         self.files = files if files is not None else Files()
         self.clock_ms = clock_ms
         self.config_of = config_of
-        self.recovery_threads = recovery_threads
         self.logs: dict[Key, Log] = {}
         self.future_logs: dict[Key, Log] = {}
         self.unreadable: dict[Key, str] = {}
         self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
-        self._lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
+        self._closed = False
+        self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
+        self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
         self._checkpointing = threading.Lock()  # taken before the locks of logs
         self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
         self.directories: list[LogDirectory] = []
+        self._loading = Loading(self, recovery_threads)
         try:
             for path in paths:
                 self.directories.append(LogDirectory(path, self.files, self._went_offline))
@@ -75,67 +76,17 @@ class LogManager:
 
     def load(self) -> None:
         """Opens every partition of every directory."""
+        self._loading.run()
+
+    def load_missing(self) -> list[Key]:
+        """Opens what could not be opened before for want of room or of file descriptors; says which. Blocks."""
+        return self._loading.load_missing()
+
+    def interrupt(self) -> None:
+        """The broker stops: compactions give up, and no further log is opened. Blocks until none is being opened."""
         for directory in self.directories:
-            try:
-                directory.begin()
-                folders = directory.folders()
-                for path in directory.folders_to_delete():
-                    self._doomed_folders.append((self.clock_ms(), path))
-            except OSError as error:
-                directory.home.fail("reading the directory", error)
-                continue
-            if self.recovery_threads > 1 and not directory.was_clean and len(folders) > 1:
-                with ThreadPoolExecutor(self.recovery_threads, "log-recovery") as pool:
-                    list(pool.map(lambda found, where=directory: self._load_one(where, *found), folders))
-            else:
-                for path, parsed in folders:
-                    self._load_one(directory, path, parsed)
-
-    def _load_one(self, directory: LogDirectory, path: str, parsed: PartitionFolder) -> None:
-        key = (parsed.topic, parsed.partition)
-        if directory.home.offline:
-            return
-        try:
-            log = open_log(
-                home=directory.home,
-                folder=path,
-                topic=parsed.topic,
-                partition=parsed.partition,
-                config=self.config_of(parsed.topic),
-                files=self.files,
-                clock_ms=self.clock_ms,
-                clean=directory.was_clean,
-                recovery_point=directory.recovery_points.get(key, 0),
-                log_start=directory.log_starts.get(key, 0),
-                high_watermark=directory.high_watermarks.get(key, -1),
-            )
-        except CorruptFileError as error:
-            logger.error("partition %s-%d cannot be used: %s", parsed.topic, parsed.partition, error)
-            self.unreadable[key] = str(error)
-            return
-        except KafkaError:
-            return  # the directory is offline now; it has said why
-        with self._lock:
-            logs = self.future_logs if parsed.mark == FUTURE else self.logs
-            other = logs.get(key)
-            if other is not None and _progress(other) >= _progress(log):
-                log, other = other, log
-            logs[key] = log
-        if other is not None:
-            self._set_aside(other, log)
-
-    def _set_aside(self, log: Log, better: Log) -> None:
-        """A partition was found twice. A move between directories that was cut short leaves two, of which the one that
-        was put in place has all that the other has."""
-        old = log.folder
-        log.abandon()
-        try:
-            log.move(os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, STRAY)))
-        except KafkaError:
-            return  # the directory is offline now; it has said why
-        logger.error(
-            "%s is in two directories; %s is further on, %s becomes %s", log.name, better.folder, old, log.folder
-        )
+            directory.home.stopping = True
+        self._loading.stop()
 
     # One log.
 
@@ -158,18 +109,27 @@ class LogManager:
         key = (topic, partition)
         if key not in self.logs and key not in self.unreadable:
             self._forget_offsets(key)
-        with self._lock:
+        with self.lock:
             log = self.logs.get(key)
             if log is None:
                 if key in self.unreadable:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.unreadable[key])
-                where = directory or self._preferred.pop(key, None)
+                where = directory or self._preferred.get(key)
                 if where is None or where.home.offline:
                     where = self._least_used()
                 where.home.check_writable()
+                if where.remembers(key):
+                    raise KafkaError(
+                        ErrorCode.KAFKA_STORAGE_ERROR,
+                        f"the checkpoints in {where.path} have offsets of an earlier {name} and cannot be written",
+                    )
+                folder = os.path.join(where.path, name)
+                if os.path.isdir(folder):
+                    self._clear_the_way(where, folder, key)
+                self._unsynced.add(folder)
                 log = open_log(
                     home=where.home,
-                    folder=os.path.join(where.path, name),
+                    folder=folder,
                     topic=topic,
                     partition=partition,
                     config=self.config_of(topic) if config is None else config,
@@ -177,21 +137,49 @@ class LogManager:
                     clock_ms=self.clock_ms,
                 )
                 self.logs[key] = log
+                self._preferred.pop(key, None)
         if topic_id is not None:
             self._set_topic_id(log, topic_id)
+        self._sync_name(log)
         return log
+
+    def _clear_the_way(self, where: LogDirectory, folder: str, key: Key) -> None:
+        """A folder of this name that is no log of ours is one that could not be renamed when its log was deleted, or
+        could not be made whole. Its records are not those of the new partition. It is kept, under another name."""
+        if folder in where.unloaded:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} was not loaded")
+        aside = os.path.join(where.path, marked_folder_name(*key, STRAY))
+        try:
+            self.files.rename(folder, aside)
+        except OSError as error:
+            raise where.home.fail(f"renaming {folder}", error) from error
+        logger.warning("%s was left over; it is kept as %s", folder, aside)
+
+    def _sync_name(self, log: Log) -> None:
+        """A new folder is on the disk when the directory that holds its name was synced. Not under the lock: many who
+        do this at the same time share one write of the disk."""
+        folder = log.folder
+        if folder in self._unsynced:
+            try:
+                self.files.sync_dir(log.home.path)
+            except OSError as error:
+                raise log.home.fail(f"making {log.name}", error) from error
+            self._unsynced.discard(folder)
 
     def _forget_offsets(self, key: Key) -> None:
         """An earlier partition of this name was deleted. If its log start were found after a crash, the new one would
         seem to end before it begins, and all of it would go."""
         for directory in self.directories:
             if directory.remembers(key):
-                with self._checkpointing:
-                    directory.forget(key)
+                try:
+                    with self._checkpointing:
+                        directory.forget(key)
+                except KafkaError as error:
+                    logger.error("%s", error)  # `create` makes the log in another directory, or refuses
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
         """If the log is made before the broker stops, it is made there."""
-        with self._lock:
+        with self.lock:
             self._preferred[topic, partition] = directory
             if len(self._preferred) > MOST_PREFERENCES:
                 del self._preferred[next(iter(self._preferred))]
@@ -199,19 +187,24 @@ class LogManager:
     def create_future(self, topic: str, partition: int, directory: LogDirectory) -> Log:
         """An empty log in another directory, to be filled with what the current one has and then to replace it."""
         key = (topic, partition)
-        with self._lock:
+        with self.lock:
             if key in self.future_logs:
                 return self.future_logs[key]
             directory.home.check_writable()
-            log = open_log(
-                home=directory.home,
-                folder=os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE)),
-                topic=topic,
-                partition=partition,
-                config=self.config_of(topic),
-                files=self.files,
-                clock_ms=self.clock_ms,
-            )
+            folder = os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE))
+            try:
+                log = open_log(
+                    home=directory.home,
+                    folder=folder,
+                    topic=topic,
+                    partition=partition,
+                    config=self.config_of(topic),
+                    files=self.files,
+                    clock_ms=self.clock_ms,
+                )
+            except KafkaError:
+                self.delete_folder(folder)  # nothing of it is needed
+                raise
             self.future_logs[key] = log
             return log
 
@@ -234,24 +227,21 @@ class LogManager:
         if current is not None and current.topic_id is not None:
             self._set_topic_id(log, current.topic_id)
         log.move(os.path.join(log.home.path, folder_name(topic, partition)))
-        with self._lock:
+        with self.lock:
             self.future_logs.pop(key, None)
             self.logs[key] = log
         return log
 
     def drop_future(self, topic: str, partition: int) -> None:
         """Gives up a future log; nothing of it stays. Blocks."""
-        with self._lock:
+        with self.lock:
             log = self.future_logs.pop((topic, partition), None)
         if log is None:
             return
         log.abandon()
         if not log.home.offline:
             log.move(os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE)))
-            try:
-                self.files.remove_tree(log.folder)
-            except OSError as error:
-                raise log.home.fail(f"deleting {log.folder}", error) from error
+            self.delete_folder(log.folder)
 
     def _set_topic_id(self, log: Log, topic_id: bytes) -> None:
         if log.topic_id is None:
@@ -267,14 +257,15 @@ class LogManager:
             )
 
     def _least_used(self) -> LogDirectory:
-        counts = {directory.home: 0 for directory in self.directories if not directory.home.offline}
-        if not counts:
+        online = [directory for directory in self.directories if not directory.home.offline]
+        if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        with_room = [directory for directory in online if not directory.home.full]
+        counts = {directory.home: 0 for directory in with_room or online}
         for log in self.logs.values():
             if log.home in counts:
                 counts[log.home] += 1
-        online = [directory for directory in self.directories if directory.home in counts]
-        return min(online, key=lambda directory: counts[directory.home])
+        return min(with_room or online, key=lambda directory: counts[directory.home])
 
     def delete(self, topic: str, partition: int) -> None:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
@@ -285,8 +276,11 @@ class LogManager:
     def retire(self, log: Log) -> None:
         """Closes a log that is not in use any more; its folder goes as that of a deleted one does."""
         doomed = self._rename(log, DELETE)
-        with self._lock:
-            self._doomed_folders.append((self.clock_ms() + log.config.file_delete_delay_ms, doomed))
+        self.doom_folders([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
+
+    def doom_folders(self, paths: list[str], when_ms: int) -> None:
+        with self.lock:
+            self._doomed_folders += [(when_ms, path) for path in paths]
 
     def set_aside(self, topic: str, partition: int) -> str:
         """Takes out a log that belongs to no topic. Its folder is renamed and kept, for whoever misses it."""
@@ -294,7 +288,7 @@ class LogManager:
         return "" if log is None else self._rename(log, STRAY)
 
     def _take_out(self, topic: str, partition: int) -> Log | None:
-        with self._lock:
+        with self.lock:
             return self.logs.pop((topic, partition), None)
 
     def _rename(self, log: Log, mark: str) -> str:
@@ -326,14 +320,21 @@ class LogManager:
         self.delete_folders(now_ms)
 
     def delete_folders(self, now_ms: int) -> None:
-        with self._lock:
+        with self.lock:
             due = [path for when, path in self._doomed_folders if when <= now_ms]
             self._doomed_folders = [entry for entry in self._doomed_folders if entry[0] > now_ms]
         for path in due:
-            try:
-                self.files.remove_tree(path)
-            except OSError as error:
-                logger.error("%s cannot be deleted: %s", path, error)
+            self.delete_folder(path)
+
+    def delete_folder(self, path: str) -> None:
+        """What cannot be deleted now is tried again by the next `delete_folders`."""
+        try:
+            self.files.remove_tree(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            logger.error("%s cannot be deleted: %s", path, error)
+            self.doom_folders([path], self.clock_ms() + RETRY_MS)
 
     def flush_due(self) -> None:
         """Syncs sealed segments, and logs whose flush.ms has passed."""
@@ -362,7 +363,7 @@ class LogManager:
     def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
         """One at a time: of two that come from different threads, the later one must be what stays."""
         with self._checkpointing:
-            with self._lock:
+            with self.lock:
                 logs = [*self.future_logs.values(), *self.logs.values()]
             for directory in self.directories:
                 offsets: Offsets = {}
@@ -371,13 +372,15 @@ class LogManager:
                         offset = offset_of(log)
                         if offset >= 0:
                             offsets[log.topic, log.partition] = offset
+                was_full = directory.home.full
                 try:
                     directory.write_checkpoint(name, offsets)
                 except KafkaError as error:
-                    logger.error("%s", error)
+                    if not was_full:  # else it has been said, and is tried again and again
+                        logger.error("%s", error)
 
     def _went_offline(self, path: str, _reason: str) -> None:
-        with self._lock:
+        with self.lock:
             for logs in (self.logs, self.future_logs):
                 for key in [key for key, log in logs.items() if log.home.path == path]:
                     del logs[key]
@@ -387,14 +390,25 @@ class LogManager:
     # The end.
 
     def close(self, broker_epoch: int = -1) -> None:
-        """A clean stop: flushes and closes every log, writes the checkpoints and, last of all, the markers."""
+        """A clean stop: flushes and closes every log, writes the checkpoints and, last of all, the markers.
+
+        A directory with a log that was not loaded, or could not be closed, gets no marker. Nobody may use the logs any
+        more: when this returns, other processes may have them. Doing it twice is harmless.
+        """
+        self.interrupt()
+        if self._closed:
+            return
+        self._closed = True
+        unclosed = set()
         for log in [*self.logs.values(), *self.future_logs.values()]:
             try:
                 log.close()
-            except KafkaError as error:
-                logger.error("closing %s: %s", log.name, error)
+            except Exception as error:
+                logger.error("closing %s: %s", log.name, error, exc_info=not isinstance(error, KafkaError))
+                unclosed.add(log.home)
         self.checkpoint_all()
         for directory in self.directories:
+            directory.unclosed = directory.home in unclosed
             try:
                 directory.end(broker_epoch)
             except OSError as error:
@@ -403,15 +417,12 @@ class LogManager:
 
     def abandon(self) -> None:
         """Lets go of everything and writes nothing, as a crash would."""
+        self.interrupt()
+        self._closed = True
         for log in [*self.logs.values(), *self.future_logs.values()]:
             log.abandon()
         for directory in self.directories:
             directory.release()
-
-
-def _progress(log: Log) -> tuple[int, int]:
-    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on."""
-    return (log.epochs.latest, log.end_offset)
 
 
 def _untold_start(log: Log) -> int:

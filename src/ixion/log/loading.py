@@ -1,0 +1,160 @@
+"""Opens the logs that the directories of a manager hold, at the start and, where that failed, again later.
+
+What keeps a log from being opened, and what becomes of it:
+
+| cause                                    | the partition                                       | its directory |
+|------------------------------------------|-----------------------------------------------------|---------------|
+| no room on the disk, too many open files | is in `unreadable` until `load_missing` can open it | goes on       |
+| a file that cannot be believed, a bug    | is in `unreadable` until the next start             | goes on       |
+| any other error of the disk              | is gone with its directory                          | is offline    |
+
+Loading blocks and belongs to worker threads. `stop` may be called at any time from another one: the log that is being
+opened is finished, no further one is begun, and the directory is not marked clean (see `directory`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory import LogDirectory
+from ixion.log.loader import open_log
+from ixion.log.log import Log
+from ixion.log.names import FUTURE, STRAY, PartitionFolder, marked_folder_name
+from ixion.model.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ixion.log.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, int]
+
+
+class Loading:
+    def __init__(self, manager: LogManager, threads: int) -> None:
+        self._manager = manager
+        self._threads = threads
+        self._running = threading.Lock()
+        self._stopped = threading.Event()
+        self._may_pass: set[str] = set()  # folders that could not be opened for a cause that may pass
+
+    def run(self) -> None:
+        """Opens every partition of every directory, unless `stop` comes first."""
+        with self._running:
+            for directory in self._manager.directories:
+                if not self._stopped.is_set():
+                    self._load_directory(directory)
+
+    def _load_directory(self, directory: LogDirectory) -> None:
+        manager = self._manager
+        try:
+            directory.begin()
+            doomed = directory.folders_to_delete()
+        except OSError as error:
+            # Whatever the cause, nobody knows what is in it: serving the rest as if it were empty would be wrong.
+            directory.home.take_offline(f"reading {directory.path}: {error}")
+            return
+        manager.doom_folders(doomed, manager.clock_ms())
+        folders = list(directory.unloaded.items())
+        if self._threads > 1 and not directory.was_clean and len(folders) > 1:
+            with ThreadPoolExecutor(self._threads, "log-recovery") as pool:
+                list(pool.map(lambda found: self._load(directory, *found), folders))
+        else:
+            for path, parsed in folders:
+                self._load(directory, path, parsed)
+
+    def load_missing(self) -> list[Key]:
+        """Tries again where the cause may have passed; says which partitions are there now."""
+        found: list[Key] = []
+        if not self._may_pass:
+            return found
+        with self._running:
+            for directory in self._manager.directories:
+                for path, parsed in list(directory.unloaded.items()):
+                    if path in self._may_pass and not directory.home.full and self._load(directory, path, parsed):
+                        found.append((parsed.topic, parsed.partition))
+        return found
+
+    def stop(self) -> None:
+        """Returns when no log is being opened any more, and none will be."""
+        self._stopped.set()
+        with self._running:
+            pass
+
+    def _load(self, directory: LogDirectory, path: str, parsed: PartitionFolder) -> bool:
+        if directory.home.offline or self._stopped.is_set():
+            return False
+        manager = self._manager
+        key = (parsed.topic, parsed.partition)
+        config = manager.config_of(parsed.topic)
+        try:
+            log = open_log(
+                home=directory.home,
+                folder=path,
+                topic=parsed.topic,
+                partition=parsed.partition,
+                config=config,
+                files=manager.files,
+                clock_ms=manager.clock_ms,
+                clean=directory.was_clean,
+                recovery_point=directory.recovery_points.get(key, 0),
+                log_start=directory.log_starts.get(key, 0),
+                high_watermark=directory.high_watermarks.get(key, -1),
+            )
+        except Exception as error:
+            if not directory.home.offline:
+                self._note_failure(path, parsed, error)
+            return False
+        with manager.lock:
+            self._may_pass.discard(path)
+            directory.unloaded.pop(path, None)
+            if not parsed.mark:
+                manager.unreadable.pop(key, None)
+            logs = manager.future_logs if parsed.mark == FUTURE else manager.logs
+            other = logs.get(key)
+            if other is not None and _progress(other) >= _progress(log):
+                log, other = other, log
+            logs[key] = log
+        if other is not None:
+            self._set_aside(other, log)
+        return True
+
+    def _note_failure(self, path: str, parsed: PartitionFolder, error: Exception) -> None:
+        """The directory goes on without the partition, which must not vanish without a word."""
+        name = f"{parsed.topic}-{parsed.partition}"
+        if not isinstance(error, (KafkaError, CorruptFileError)):
+            logger.error("loading %s failed", name, exc_info=error)
+        with self._manager.lock:
+            if isinstance(error, KafkaError):  # of the disk, and the directory is not offline
+                self._may_pass.add(path)
+            if parsed.mark == FUTURE:
+                logger.error("%s, a copy that is not finished, cannot be loaded: %s", path, error)
+            else:
+                logger.error("partition %s cannot be used: %s", name, error)
+                self._manager.unreadable[parsed.topic, parsed.partition] = str(error)
+
+    def _set_aside(self, log: Log, better: Log) -> None:
+        """A partition was found twice. A move between directories that was cut short leaves two, of which the one that
+        was put in place has all that the other has."""
+        old = log.folder
+        log.abandon()
+        try:
+            log.move(os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, STRAY)))
+        except KafkaError as error:
+            logger.error(
+                "%s is in two directories; %s is further on, %s stays: %s", log.name, better.folder, old, error
+            )
+            return
+        logger.error(
+            "%s is in two directories; %s is further on, %s becomes %s", log.name, better.folder, old, log.folder
+        )
+
+
+def _progress(log: Log) -> tuple[int, int]:
+    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on."""
+    return (log.epochs.latest, log.end_offset)
