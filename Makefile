@@ -9,7 +9,7 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake check format support bench lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -59,6 +59,9 @@ support: .venv/.ready ## write docs/protocol-support.md anew from the message ta
 bench: .venv/.built ## measure side by side with Apache Kafka; tables, JSON, charts
 	$(BIN)/python -m benchmarks $(ARGS)
 
+dist: .venv/.ready ## build the sdist and a wheel into dist/, install both into empty environments and try them
+	$(BIN)/python -m devtools.dist
+
 lock: .venv/.ready ## write requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	  --generate-hashes --group dev --all-extras --custom-compile-command "make lock" pyproject.toml -o requirements.lock
@@ -73,7 +76,7 @@ clean: ## remove what was built
 	@touch $@
 
 # The installed copy is the compiled one; the interpreted tests put src/ in front of it. Where there is a C compiler,
-# failing to compile is an error here; anybody else's installation would go on interpreted.
+# failing to compile is an error here; elsewhere an installation goes on interpreted.
 .venv/.built: .venv/.ready $(SOURCES)
 	@echo "building ixion; compiling it takes a minute or two"
 	rm -rf build/lib* build/bdist*

@@ -1,4 +1,10 @@
-"""Builds the hot packages with mypyc when it can; without a compiler the same files run interpreted."""
+"""Compiles the hot packages with mypyc. Whatever stands in the way, the same files are installed and run interpreted.
+
+Environment variables:
+  IXION_PURE              install interpreted, without trying to compile
+  IXION_REQUIRE_COMPILED  fail instead of installing interpreted
+  IXION_COMPILE           the packages and files to compile, separated by spaces, instead of HOT
+"""
 
 from __future__ import annotations
 
@@ -53,13 +59,31 @@ HOT = (
 )
 SOURCE = Path("src/ixion")
 
+# setuptools runs this file once for each question of pip (requirements, metadata, sdist, wheel). Only these commands
+# need the extensions; mypyc takes half a minute to make them. An editable installation stays interpreted.
+BUILDING = {"bdist_wheel", "build", "build_ext", "install"}
+
+# The build checks types, without which there is no compiling, but not our style rules: a newer mypy may have more of
+# these, and a stranger's installation is not the place to learn that. `make check` is.
+FLAGS = ("--config-file=", "--explicit-package-bases", "--disable-error-code=import-untyped")
+
 
 def hot_modules() -> list[str]:
     """A name in HOT is a package, all of it, or one file."""
+    names = os.environ.get("IXION_COMPILE", "").split() or HOT
     files = [
-        path for name in HOT for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
+        path
+        for name in names
+        for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
     ]
     return sorted(str(path) for path in files if path.name != "__init__.py")
+
+
+def give_up(error: BaseException) -> None:
+    """Go on interpreted after `error`, unless the caller wants a compiled build or nothing."""
+    if os.environ.get("IXION_REQUIRE_COMPILED"):
+        raise error
+    print(f"ixion: installing interpreted, because compiling failed: {error!r}", file=sys.stderr)
 
 
 class OptionalBuild(build_ext):
@@ -74,29 +98,30 @@ class OptionalBuild(build_ext):
         try:
             super().run()
         except Exception as error:
-            if os.environ.get("IXION_REQUIRE_COMPILED"):
-                raise
-            print(f"ixion: building interpreted, the compiler said: {error}", file=sys.stderr)
+            give_up(error)
             for extension in self.extensions:
                 Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
 
 
 def extensions() -> Sequence[Extension]:
-    if os.environ.get("IXION_PURE"):
+    if os.environ.get("IXION_PURE") or BUILDING.isdisjoint(sys.argv):
         return []
+    os.environ["MYPYPATH"] = "src"
     try:
         from mypyc.build import mypycify
-    except ImportError as error:
-        print(f"ixion: building interpreted, mypyc is not there: {error}", file=sys.stderr)
+
+        built = mypycify([*FLAGS, *hot_modules()], opt_level="3", debug_level="0", group_name="ixion")
+    except (Exception, SystemExit) as error:  # mypyc ends the process when mypy finds an error
+        give_up(error)
         return []
-    flags = ["--config-file=pyproject.toml", *hot_modules()]
-    built = mypycify(flags, opt_level="3", debug_level="0", group_name="ixion")
     modules = [module for module in built if isinstance(module, Extension)]
-    if sys.platform != "win32":
-        # Functions that nobody outside can replace are inlined and called directly, not through a jump table.
-        for module in modules:
-            module.extra_compile_args = [*module.extra_compile_args, "-fvisibility=hidden"]
+    for module in modules:
+        # mypyc asks for -Werror; a newer compiler has newer warnings, and those are no reason to run interpreted.
+        module.extra_compile_args = [arg for arg in module.extra_compile_args if arg != "-Werror"]
+        if sys.platform != "win32":
+            # Functions that nobody outside can replace are inlined and called directly, not through a jump table.
+            module.extra_compile_args.append("-fvisibility=hidden")
     return modules
 
 

@@ -4,6 +4,7 @@
     java = need("java")                 # a JVM tool, see devtools/jvm.py
     kcat = need("kcat")                 # any other program on the PATH
     need_module("pyspark")              # a Python package
+    need_package_index()                # PyPI or what stands in for it, for a test that runs pip
 
 At home a test whose part cannot be had is skipped and says why; with CI=true it fails, so that nothing is left
 untested unseen.
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from importlib.util import find_spec
 from typing import NoReturn
 
@@ -34,6 +38,15 @@ def need_module(name: str) -> None:
     """It can be imported."""
     if find_spec(name) is None:
         _do_without(name, f"{name} is not installed")
+
+
+def need_package_index() -> None:
+    """pip can download from its package index."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", place, "setuptools"]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if ended.returncode:
+        _do_without("a package index", ended.stdout.strip().rpartition("\n")[2])
 
 
 def _do_without(part: str, why: str) -> NoReturn:

@@ -1,0 +1,115 @@
+"""`make dist`: builds the sdist and, from it, a wheel for this machine, then proves that both install and work.
+
+Both are built as pip builds them: isolated, with what `[build-system]` in pyproject.toml asks for and nothing else.
+cibuildwheel (pyproject.toml, .github/workflows/wheels.yml) does the same for every platform.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ROUND_TRIP = ROOT / "devtools" / "round_trip.py"
+
+# Few files that import everything which the hot packages import: enough to prove an isolated build, in seconds.
+FEW = "timer/mutex.py records/crc.py records/codec_*.py records/batch.py"
+
+# Besides the package itself. Tests, benchmarks and tools stay in the repository.
+SDIST = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}
+WHEEL = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE"}
+
+
+class UnsoundError(Exception):
+    """What was built is not what should be published."""
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """Of a user who has just opened a terminal: nothing of ours is set, and no checkout is on the path."""
+    return {name: value for name, value in os.environ.items() if not re.match("IXION_|PYTHON", name)} | variables
+
+
+def empty_venv(place: Path) -> str:
+    """A new environment without even pip; returns its Python."""
+    venv.create(place, with_pip=False)
+    return str(place / "bin" / "python")
+
+
+def install(python: str, what: Path, **variables: str) -> None:
+    """`pip install WHAT` for PYTHON. What pip printed is in the error if it fails."""
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", str(what)]
+    ended = subprocess.run(
+        command, env=clean_environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if ended.returncode:
+        raise UnsoundError(f"pip could not install {what.name}:\n{ended.stdout}")
+
+
+def try_out(python: str, kind: str) -> str:
+    """A round trip through an installation that must be compiled or interpreted; returns what it printed."""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        return subprocess.check_output(
+            [python, "-I", str(ROUND_TRIP), kind], env=clean_environment(), cwd=elsewhere, text=True, timeout=300
+        )
+
+
+def sources() -> set[str]:
+    return {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "ixion").rglob("*.py")} | {"ixion/py.typed"}
+
+
+def check_sdist(sdist: Path) -> None:
+    """It holds every source and nothing that is not needed for an installation."""
+    with tarfile.open(sdist) as tar:
+        names = {member.name.partition("/")[2] for member in tar.getmembers() if member.isfile()}
+    names = {name for name in names if not name.startswith("src/ixion.egg-info/")}
+    compare(sdist, names, SDIST | {f"src/{name}" for name in sources()})
+
+
+def check_wheel(wheel: Path) -> None:
+    """It holds every source, its compiled twin where there is one, and what pip needs."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = {re.sub(r"^ixion-[^/]*\.dist-info/", "", name) for name in archive.namelist()}
+    native = {name for name in names if name.endswith((".so", ".pyd"))}
+    compare(wheel, names - native, sources() | WHEEL)
+    library = [name for name in native if "__mypyc" in name]
+    if len(library) != 1:
+        raise UnsoundError(f"{wheel.name} has {len(library)} compiled libraries instead of one")
+    alone = {name for name in native - set(library) if f"{name.partition('.')[0]}.py" not in names}
+    if alone or "ixion/timer/wheel" not in {name.partition(".")[0] for name in native}:
+        raise UnsoundError(f"{wheel.name} has other compiled modules than those of setup.py: {sorted(alone)}")
+
+
+def compare(built: Path, names: set[str], expected: set[str]) -> None:
+    if names != expected:
+        raise UnsoundError(f"{built.name} lacks {sorted(expected - names)} and has {sorted(names - expected)} too much")
+
+
+def main() -> None:
+    out = ROOT / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    print("building; compiling takes minutes")
+    subprocess.run(
+        [sys.executable, "-m", "uv", "build", "--quiet", "--python", sys.executable, "--out-dir", str(out), str(ROOT)],
+        env=clean_environment(IXION_REQUIRE_COMPILED="1"),
+        check=True,
+    )
+    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    check_sdist(sdist)
+    check_wheel(wheel)
+    with tempfile.TemporaryDirectory() as temporary:
+        for built, few in ((wheel, ""), (sdist, FEW)):
+            python = empty_venv(Path(temporary) / built.suffix)
+            install(python, built, IXION_REQUIRE_COMPILED="1", IXION_COMPILE=few)
+            print(f"{built.name}: {try_out(python, 'compiled')}", end="")
+
+
+if __name__ == "__main__":
+    main()
