@@ -1,9 +1,9 @@
 """What this broker knows of the cluster, in memory: topics, partitions, brokers, the controller.
 
 The tree is the truth; this is the copy that requests are answered from, so that none of them waits for a disk. It is
-changed on the event loop only, by whoever has just read or changed the tree. `version` grows with each change.
+changed on the event loop only, after the tree was read or changed. `version` grows with each change.
 
-A PartitionImage is replaced, never changed: whoever keeps one keeps a consistent one.
+A PartitionImage is replaced, never changed, so a reference to one stays consistent.
 """
 
 from __future__ import annotations

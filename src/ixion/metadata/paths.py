@@ -7,7 +7,7 @@ from typing import Final
 BROKERS: Final = "/brokers/ids"  # /1: registration of broker 1, ephemeral; its created_zxid is the broker's epoch
 BROKER_SEQUENCE: Final = "/brokers/seqid"  # its version counts the broker ids that were generated
 TOPICS: Final = "/brokers/topics"
-CONTROLLER: Final = "/controller"  # ephemeral: whoever made it is the controller
+CONTROLLER: Final = "/controller"  # ephemeral: the broker that made it is the controller
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 CONFIG: Final = "/config"
@@ -64,7 +64,7 @@ def config(kind: str, entity: str) -> str:
 
 def sanitized(name: str) -> str:
     """A name that can hold anything, as the name of a node."""
-    from urllib.parse import quote  # few have such names, and it is slow to import
+    from urllib.parse import quote  # few names need it, and it is slow to import
 
     return quote(name, safe="").replace(".", "%2E")
 

@@ -4,10 +4,10 @@ One engine is embedded (`EmbeddedStore`, a file in the data directory); a ZooKee
 
     path = session.create("/brokers/ids/1", registration, ephemeral=True)
     node = session.get("/controller_epoch")
-    session.set("/controller_epoch", b"8", version=node.stat.version)     # BadVersionError if somebody was faster
+    session.set("/controller_epoch", b"8", version=node.stat.version)     # BadVersionError if another was faster
 
-**Sessions.** Whoever works on the tree has a session. It ends by `close`, or expires when nothing was heard of its
-holder for its timeout; its ephemeral nodes are deleted in that moment, and everybody who watches them hears of it.
+**Sessions.** A client of the tree has a session. It ends by `close`, or expires when its holder was silent for its
+timeout; its ephemeral nodes are deleted in that moment, and their watches fire.
 
 **Watches are persistent and carry no data.** A watch on a path tells of the node created, set and deleted, and of
 its children created and deleted (not of their data), until it is cancelled or the session is over. An event means

@@ -54,7 +54,7 @@ def _make_file(file: str) -> None:
         os.link(unfinished, file)
         _flush(os.path.dirname(file) or ".")
     except FileExistsError:
-        pass  # another process made it in the meantime; who opens it first has it
+        pass  # another process made it in the meantime; the first to open it owns it
     finally:
         if os.path.exists(unfinished):
             os.unlink(unfinished)

@@ -1,4 +1,4 @@
-"""`/brokers/topics/T`: where the replicas of a topic are; `…/partitions/0/state`: who leads a partition."""
+"""`/brokers/topics/T`: where the replicas of a topic are; `…/partitions/0/state`: the leader of a partition."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Who watches what, and how events reach them in order.
+"""The watches on the tree, and how events reach them in order.
 
 Events are queued while the tree is locked, so the queue has the order of the changes. They are delivered without that
-lock, by whichever thread finds that nobody else is delivering:
+lock, by a thread that finds no other thread delivering:
 
     thread a   sets /x, queues its event, starts to deliver, is inside a callback
-    thread b   sets /y, queues its event, sees that a is delivering, goes home
+    thread b   sets /y, queues its event, sees that a is delivering, returns
     thread a   comes back from the callback, finds b's event in the queue, delivers it
 
 So no event overtakes another, no two callbacks run at once, and a callback may change the tree: its own events wait

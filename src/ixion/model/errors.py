@@ -1,8 +1,8 @@
 """Kafka's error codes, by Kafka's names, and the exception that carries one.
 
-A code says who must act. `retriable` means that the same request can succeed later; `stale_metadata` means that it
-can succeed only after the sender has asked where the partition lives now. All other codes ask the caller to change
-something first.
+A code says which side must act. `retriable` means that the same request can succeed later; `stale_metadata` means that
+it can succeed only after the sender has fetched metadata again. All other codes ask the caller to change something
+first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-# What a client does about a code. The flags add up: who must refresh must also retry.
+# What a client does about a code. The flags add up: a client that must refresh must also retry.
 NEITHER: Final = 0
 RETRY: Final = 1
 REFRESH: Final = 3

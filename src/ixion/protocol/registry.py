@@ -19,7 +19,7 @@ NEVER: Final = 1 << 15  # the first flexible version of an API that has none
 
 
 class Audience(Enum):
-    """Who sends the requests of an API."""
+    """The senders of an API's requests: clients, brokers or the controller."""
 
     CLIENTS = "clients"
     BROKERS = "brokers"
@@ -27,7 +27,7 @@ class Audience(Enum):
 
 
 class ApiKey(IntEnum):
-    """Key, Kafka's name, oldest and newest version, first flexible version, who sends it."""
+    """Key, Kafka's name, oldest and newest version, first flexible version, senders."""
 
     title: str
     oldest: int

@@ -1,19 +1,19 @@
 """An operation that waits for a condition, but not for ever.
 
-It completes exactly once: because its condition holds (`try_complete`), because somebody insists (`force_complete`),
-or because its time is up (the timer calls `run`). Whoever gets there first runs `on_complete`; the others are told
-no. `on_expiration` follows only when it was the timer.
+It completes exactly once: because its condition holds (`try_complete`), because a caller forces it (`force_complete`),
+or because its time is up (the timer calls `run`). The first of them runs `on_complete`; the others get False.
+`on_expiration` follows only when it was the timer.
 
 How no wake-up is lost. Checking the condition takes a try-lock, so that a thread which finds another one already
 checking does not queue up behind it. That alone would lose wake-ups:
 
     1. thread a holds the try-lock and finds the condition not met
     2. thread b makes it true and comes to check, but cannot get the try-lock and leaves
-    3. thread a lets go and leaves too; nobody looks again, and the operation waits for its timeout
+    3. thread a releases it and leaves too; no thread checks again, and the operation waits for its timeout
 
-So b leaves a note before it goes: `_pending`. Whoever lets go of the try-lock reads the note in the same step and,
-if there is one, checks once more. Rule for the caller: make the condition true first, then call
-`safe_try_complete`; either you check it or someone who started after your change does.
+So b sets `_pending` before it leaves. The thread that releases the try-lock reads `_pending` in the same step and, if
+it is set, checks once more. Rule for the caller: make the condition true first, then call `safe_try_complete`; either
+your call checks it or another thread's check does, which started after your change.
 
 The flags of all operations are guarded by one mutex that is held for a few instructions and never while foreign code
 runs: cheaper than a lock in each operation, in time and in memory.
@@ -44,7 +44,7 @@ class DelayedOperation(TimerTask):
         self._completed = False
         self._dropped = False  # taken off its watch lists by cancel_for_key
         self._checking = False  # the try-lock
-        self._pending = False  # somebody wanted to check while another did
+        self._pending = False  # a thread wanted to check while another one did
         self._purgatory: DelayedOperationPurgatory | None = None  # set while it counts as delayed there
 
     def try_complete(self) -> bool:
@@ -52,7 +52,7 @@ class DelayedOperation(TimerTask):
         raise NotImplementedError(f"{type(self).__qualname__} needs a try_complete() method")
 
     def on_complete(self) -> None:
-        """Do what the operation was waiting to do. Called exactly once, by whoever completes it."""
+        """Do what the operation was waiting to do. Called exactly once, by the thread that completes it."""
         raise NotImplementedError(f"{type(self).__qualname__} needs an on_complete() method")
 
     def on_expiration(self) -> None:

@@ -1,8 +1,8 @@
 """Where delayed operations wait: under the keys they watch, and in a timer.
 
 `try_complete_else_watch` tries, watches every key, tries again and only then starts the timeout. The second try is
-what makes watching safe: an event that came after the first try and before the watching would have found nobody
-there; after the watching, every event finds the operation. So the operation either completes in the second try or
+what makes watching safe: an event that came after the first try and before the watching would have found no
+operation; after the watching, every event finds the operation. So the operation either completes in the second try or
 will not miss the event that completes it.
 
 `check_and_complete(key)` is how events arrive: it tries what watches the key, and says how many it completed.
@@ -142,7 +142,7 @@ class DelayedOperationPurgatory:
         return self._delayed
 
     def advance_clock(self, timeout_ms: int) -> bool:
-        """Advance the timer, waiting at most `timeout_ms`, then purge if it is due. For those who run no reaper."""
+        """Advance the timer, waiting at most `timeout_ms`, then purge if it is due. For callers without a reaper."""
         moved = self._advance_timer(timeout_ms)
         if self._purge_is_due():
             self.purge()

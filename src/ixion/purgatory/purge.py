@@ -2,8 +2,8 @@
 
 An operation that watches three keys and completes through one of them stays in the lists of the other two until
 they are checked or purged. A purge walks every list; done in one go it would stop the world for as long as it takes
-to free hundreds of thousands of operations, so each `step` clears one chunk, and whoever drives the purge (a
-thread, an event loop) lets others run between two steps.
+to free hundreds of thousands of operations, so each `step` clears one chunk, and the driver of the purge (a
+thread, an event loop) lets other work run between two steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who waits for which key.
+"""The watch lists: which operations wait for which key.
 
 The keys are spread over shards, each with a mutex and a table from key to watch list. A watch list is created by the
 first operation that watches a key and removed when its last one has gone. Nothing is lost at that moment, because
@@ -11,7 +11,7 @@ looking a list up and appending to it is one step under the shard's mutex, and s
 Were step 2 outside the mutex, b could append to a list that a had just removed, and no check would ever find it.
 
 A list is kept in chunks, so that clearing it of completed operations can be done a little at a time: each step holds
-the mutex for one chunk, and everybody else gets a turn between two steps.
+the mutex for one chunk, and other threads get a turn between two steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ways in which the bytes of a batch can be wrong, each as the Kafka error a client is told.
+"""The ways in which the bytes of a batch can be wrong, each with the Kafka error code that the client gets.
 
 CORRUPT_MESSAGE is for damage on the way (a client may send again), INVALID_RECORD for a batch that was made wrong,
 MESSAGE_TOO_LARGE for one that is too big once inflated: clients answer that by sending it in smaller parts.

@@ -1,4 +1,4 @@
-"""The broker on a thread of its own, for whoever tests against it.
+"""The broker on a thread of its own, for tests and scripts.
 
     with Broker() as broker:                              # or start() and stop()
         broker.create_topic("orders", partitions=3)

@@ -19,7 +19,7 @@ system_clock: Final[Clock] = time.monotonic_ns
 class ManualClock:
     """A clock that moves only when told to, so that a test can live through minutes without sleeping.
 
-    Whoever waits for this clock (a timer in `advance_clock`, a loop-owned timer) is woken by `advance`.
+    `advance` wakes every timer that waits for this clock: one in `advance_clock`, one owned by a loop.
     Safe to use from several threads.
     """
 

@@ -58,7 +58,7 @@ class LoopTimer(Timer):
     ) -> None:
         super().__init__(name)
         if loop is None:
-            from asyncio import get_running_loop  # asyncio takes 40 ms to import: only those who use it pay
+            from asyncio import get_running_loop  # importing asyncio takes 40 ms: only a LoopTimer needs it
 
             loop = get_running_loop()
         self.loop = loop

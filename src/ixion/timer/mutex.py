@@ -1,9 +1,9 @@
-"""A mutex that costs next to nothing while nobody else wants it.
+"""A mutex that costs next to nothing while it is uncontended.
 
 `threading.Lock` costs 75 ns per acquire and release in compiled code, `with lock` 125 ns: twice what the wheel's own
 work costs. Taking the only element out of a list and putting it back costs 5 ns, and `list.pop` and `list.append`
-are each one indivisible step, compiled or interpreted. So the free mutex is a list with one element; whoever
-pops it holds the mutex, and whoever finds the list empty waits on an ordinary lock.
+are each one indivisible step, compiled or interpreted. So the free mutex is a list with one element. The
+thread that pops it holds the mutex; a thread that finds the list empty waits on an ordinary lock.
 
 Why no wake-up is lost. The waiter W announces itself, then looks again; the holder H gives back, then looks for
 waiters. Whichever way the four steps interleave, one of the two sees the other:
@@ -12,7 +12,7 @@ waiters. Whichever way the four steps interleave, one of the two sees the other:
     2. W: _free.pop() once more    4. H: _waiting > 0, so raise the signal
 
 If 3 comes before 2, W gets the mutex in step 2. If 2 comes before 3, then so does 1, and H sees W in step 4. The
-signal stays raised until one waiter takes it; a waiter that took it in vain (somebody quicker popped) waits again,
+signal stays raised until one waiter takes it; a waiter that took it in vain (a quicker thread popped) waits again,
 and the quicker one will raise it anew when it gives back.
 
 Rule for the caller: hold it for a few instructions, never while foreign code runs. It is not reentrant.

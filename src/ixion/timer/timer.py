@@ -1,4 +1,4 @@
-"""What every timer offers, whoever turns its wheel."""
+"""The interface of every timer, whether a thread or an event loop advances its clock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Long work on an event loop, in slices by time.
 
-Whoever is on the loop keeps everybody else waiting. Work that may be long (a list that a client sent, a log to replay,
+While one callback runs, no other client is answered. Work that may be long (a list that a client sent, a log to replay,
 ten thousand groups to expire) is written as a generator that yields after every small step; it is run for `TURN_NS` at
 a time, and the loop has its turn in between.
 

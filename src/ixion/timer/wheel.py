@@ -20,7 +20,7 @@ All levels share one delay queue of buckets, so the clock moves from one real bu
 through empty time. A bucket enters the queue when its expiration changes, which happens once per turn of the wheel.
 
 Times are whole milliseconds of one monotonic clock. `current_ms`, the hand, is always a multiple of `tick_ms`; the
-bucket it points at is the one being emptied. Not thread-safe: whoever owns the wheel serialises access.
+bucket it points at is the one being emptied. Not thread-safe: the owner of the wheel serialises access.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Exposition:
         self._family(name, meaning, "gauge", samples)
 
     def more(self, name: str, samples: Samples) -> None:
-        """Of the family that was begun last, for those who write a long one in portions."""
+        """Adds samples to the family that was begun last, for a long one that is written in portions."""
         for labels, value in samples:
             self._sample(name, labels, value)
 

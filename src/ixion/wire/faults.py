@@ -1,7 +1,7 @@
 """What can be wrong with a stream of frames, and what the bytes looked like instead.
 
-The first four bytes of other protocols, read as a size, are absurd ones: `GET ` is 1 195 725 856 bytes. Whoever reads
-the log wants to hear "an HTTP request" and not that number.
+The first four bytes of other protocols, read as a size, are absurd ones: `GET ` is 1 195 725 856 bytes. The log
+should say "an HTTP request" and not that number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class WireError(Exception):
 
 
 def bad_size(size: int, limit: int, peek: bytes, shown: bool) -> WireError:
-    """The fault of a frame that announces `size`. Only who has not shown itself yet can be another protocol."""
+    """The fault of a frame that announces `size`. Only a peer that has sent no valid request yet may
+    be speaking another protocol."""
     if not shown:
         if peek[:4] in _HTTP:
             return WireError(Looks.HTTP, f"an HTTP message, not Kafka: {peek!r}")

@@ -104,7 +104,7 @@ class Framer:
         return self._missing > 0 or self._size >= 0 or self._at < len(self._chunk)
 
     def break_off(self, fault: WireError) -> None:
-        """Whoever reads the frames found one that ends the stream."""
+        """The reader of the frames found one that ends the stream."""
         self._fault = fault
         self._size = -1
 

@@ -1,6 +1,6 @@
 """The records of __consumer_offsets: the number in front of a key says which tables key and value follow.
 
-Kafka uses 17 to 23 for Streams groups; whoever meets a number that is not here passes over the record.
+Kafka uses 17 to 23 for Streams groups; a loader skips a record whose number is not here.
 Type 0 is how old brokers wrote a commit; it reads like the first version of type 1.
 """
 
