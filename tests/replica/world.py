@@ -10,6 +10,7 @@ from typing import Any
 
 from ixion.log.append import Origin
 from ixion.log.config import LogConfig
+from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
@@ -51,7 +52,9 @@ class HeldWorkers(Executor):
 class World:
     """`settle` lets the loop run what is due; `advance` moves the time first."""
 
-    def __init__(self, path: Path, config: LogConfig | None = None, folders: int = 1) -> None:
+    def __init__(
+        self, path: Path, config: LogConfig | None = None, folders: int = 1, files: Files | None = None
+    ) -> None:
         self.loop = asyncio.new_event_loop()
         self.clock = ManualClock(1000)
         self.timer = LoopTimer("test", loop=self.loop, clock=self.clock)
@@ -64,7 +67,7 @@ class World:
             self.paths,
             clock_ms=self.now_ms,
             config_of=lambda _topic: self.config,
-            files=QuickFiles(),
+            files=files if files is not None else QuickFiles(),
             on_offline=self.failed.append,
         )
         self.logs.load()

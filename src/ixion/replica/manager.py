@@ -22,6 +22,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from ixion.log.append import Origin
+from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
+FLUSH_RETRY_MS: int = 1_000  # after a flush that failed, on a disk that has not
 LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
 
 
@@ -79,7 +81,9 @@ class ReplicaManager:
         self._clock_ms = clock_ms
         self._min_isr_of = min_isr_of
         self._max_lag_ms = max_lag_ms
-        self._flushing: dict[Key, bool] = {}  # a flush runs; True: another is due after it
+        self._flushing: dict[Log, bool] = {}  # a flush runs; True: another is due after it
+        self._to_flush_again: set[Log] = set()  # a flush failed; the timer has the next attempt
+        self._stopped = False
 
     # What others say about partitions.
 
@@ -99,10 +103,11 @@ class ReplicaManager:
             log = self.logs.create(topic, number, topic_id)
             partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
             partition.on_isr_wanted = self.on_isr_wanted
-            self.partitions[key] = partition
-            self.offline.discard(key)
         partition.topic_id = topic_id
-        if partition.make_leader(leader_epoch, isr, replicas):
+        anew = partition.make_leader(leader_epoch, isr, replicas)
+        self.partitions[key] = partition
+        self.offline.discard(key)
+        if anew:
             for told in self.on_leadership:
                 told(topic, number, leader_epoch)
         if partition.shows_flushed_only and partition.log.recovery_point < partition.log.end_offset:
@@ -232,27 +237,44 @@ class ReplicaManager:
 
     def flush_soon(self, partition: Partition) -> None:
         """Put all of the log on the disk; appends that come meanwhile share the next flush."""
-        key = partition.key
-        if key in self._flushing:
-            self._flushing[key] = True
+        log = partition.log  # not its name: a topic that is made anew has another log, which this flush does not cover
+        if self._stopped:
             return
-        self._flushing[key] = False
-        self._loop.run_in_executor(self._workers, partition.log.flush).add_done_callback(
-            lambda done: self._flushed(partition, done.exception())
+        if log in self._flushing:
+            self._flushing[log] = True
+            return
+        self._flushing[log] = False
+        self._loop.run_in_executor(self._workers, log.flush).add_done_callback(
+            lambda done: self._flushed(partition, log, None if done.cancelled() else done.exception())
         )
 
-    def _flushed(self, partition: Partition, error: BaseException | None) -> None:
-        again = self._flushing.pop(partition.key, False)
+    def _flushed(self, partition: Partition, log: Log, error: BaseException | None) -> None:
+        again = self._flushing.pop(log, False)
         if error is not None:
-            logger.error("flushing %s: %s", partition.log.name, error)
-        if again and not partition.log.closed:
+            self._flush_later(partition, log, error)
+        elif again and not log.closed:
             self.flush_soon(partition)
         partition.advance_high_watermark()
         self.high_watermark_moved(partition)
 
+    def _flush_later(self, partition: Partition, log: Log, error: BaseException) -> None:
+        """Without another attempt, what waits for this flush would wait for the next append."""
+        if log in self._to_flush_again or log.closed or log.home.offline:
+            return
+        logger.error("flushing %s: %s; trying again every %d ms", log.name, error, FLUSH_RETRY_MS)
+        self._to_flush_again.add(log)
+        self._timer.call_later(FLUSH_RETRY_MS, lambda: self._flush_again(partition, log))
+
+    def _flush_again(self, partition: Partition, log: Log) -> None:
+        self._to_flush_again.discard(log)
+        if partition.log is log:
+            self.flush_soon(partition)
+
     def flush_sealed_soon(self, partition: Partition) -> None:
         """A segment was sealed: what is in it goes to the disk, and nobody waits for that."""
         log = partition.log
+        if self._stopped:
+            return
 
         def flush() -> None:
             try:
@@ -268,7 +290,7 @@ class ReplicaManager:
         self.wake_all(partition.key)
 
     def shutdown(self) -> None:
-        """Whatever waits is answered with what there is."""
-        self.moves.shutdown()
+        """Stops the purgatories, and begins no more flushes: the threads for them are stopped next."""
+        self._stopped = True
         for purgatory in (self.produce, self.fetch, self.delete_records, self.elect_leader):
             purgatory.shutdown()

@@ -71,13 +71,10 @@ class DirectoryMoves:
             if partition is not None and directory is not None and partition.log.home is not directory.home:
                 self._start(partition, directory)
             else:
-                self._loop.run_in_executor(None, self._logs.drop_future, *key)
+                self._loop.run_in_executor(self._get_pool(), self._drop, key)
 
     def _start(self, partition: Partition, directory: LogDirectory) -> None:
         from ixion.log.mover import Mover
-
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "alter-log-dirs")
 
         def arrived(log: Log) -> None:
             partition.log = log  # appends that wait for the old log's lock look here again
@@ -86,8 +83,13 @@ class DirectoryMoves:
         mover = Mover(self._logs, *key, directory, arrived)
         self._under_way[key] = (mover, directory)
         logger.info("%s moves from %s to %s", partition.log.name, partition.log.home.path, directory.path)
-        run = self._loop.run_in_executor(self._pool, self._run, mover, key, directory)
+        run = self._loop.run_in_executor(self._get_pool(), self._run, mover, key, directory)
         run.add_done_callback(lambda done: self._ended(partition, done))
+
+    def _get_pool(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "alter-log-dirs")
+        return self._pool
 
     def _run(self, mover: Mover, key: Key, directory: LogDirectory) -> None:
         """On a thread of the pool."""
@@ -112,10 +114,20 @@ class DirectoryMoves:
         if after is not None and not self._stopping:
             self.begin(*after)
 
-    def shutdown(self) -> None:
-        """Calls all of them off, and waits until they have given up."""
+    def _drop(self, key: Key) -> None:
+        """On a thread of the pool."""
+        try:
+            self._logs.drop_future(*key)
+        except KafkaError as error:
+            logger.error("what a move of %s-%d left behind is not deleted: %s", *key, error)
+
+    def cancel_all(self) -> None:
+        """The broker stops; `wait` returns when all of them have given up."""
         self._stopping = True
         for mover, _ in self._under_way.values():
             mover.cancel()
+
+    def wait(self) -> None:
+        """Blocks, on any thread: a move may be waiting for the disk."""
         if self._pool is not None:
             self._pool.shutdown(wait=True)

@@ -54,6 +54,8 @@ class Partition:
         """True if this broker leads anew: it did not before, or the epoch is a later one."""
         anew = not self.leads or leader_epoch > self.leader_epoch
         now_ms = self._clock_ms()
+        if anew:
+            self.log.assign_epoch(leader_epoch, self.log.end_offset)  # first, because it may fail
         self.replicas = replicas
         self.isr = isr
         self._isr_wanted = None
@@ -65,7 +67,6 @@ class Partition:
             self.leader_epoch = leader_epoch
             self.leads = True
             self.epoch_start = self.log.end_offset
-            self.log.assign_epoch(leader_epoch, self.epoch_start)
             for follower in self.followers.values():
                 follower.reset(now_ms, follower.broker_id in isr)
         self.advance_high_watermark()
