@@ -106,7 +106,7 @@ def test_what_was_started_last_is_stopped_first(tmp_path: Path) -> None:
         return made, stopped
 
     made, stopped = run(work)
-    assert made[:4] == ["timer", "metadata", "scheduler", "logs"]
+    assert made[:5] == ["timer", "metadata", "logs", "scheduler", "work on logs"], "threads before what they work on"
     assert stopped == [name for name in reversed(made) if name != "socket server"]
 
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from ixion.metadata.errors import MetadataError, StoreUnusableError
+from ixion.metadata.errors import MetadataError, StoreFullError, StoreUnusableError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.timer import Timer
 
@@ -53,6 +53,9 @@ async def told(work: Awaitable[T]) -> T:
     """What `work` returns; a failure of the metadata is a KafkaError."""
     try:
         return await work
+    except StoreFullError as error:
+        logger.error("the metadata refused a change: %s", error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata could not be changed: {error}") from error
     except (MetadataError, StoreUnusableError) as error:
         logger.exception("the metadata refused a change")
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the metadata could not be changed: {error}") from error

@@ -33,7 +33,7 @@ from ixion.timer.loop_timer import LoopTimer
 logger = logging.getLogger(__name__)
 
 # What waits for disks and threads when it is stopped; timers and purgatories belong to the loop.
-BLOCKING: Final = frozenset({"logs", "scheduler", "controller", "metadata"})
+BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "controller", "metadata"})
 DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
 
 
@@ -83,8 +83,8 @@ class Broker:
         parts = self.parts
         for path in parts.paths:
             if not os.path.isdir(path):
-                os.makedirs(path, exist_ok=True)
                 self._made.append(path)
+                self._make_directory(path)
         parts.timer = LoopTimer("broker", loop=parts.loop, stalls=parts.stalls)
         parts.undo.append(("timer", parts.timer.shutdown))
         file = IN_MEMORY if parts.options.metadata_in_memory else parts.metadata_file()
@@ -97,6 +97,13 @@ class Broker:
         parts.undo.append(("metadata", parts.store.close))
         parts.session = parts.store.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
         parts.session.on_expired(self._expired)
+
+    def _make_directory(self, path: str) -> None:
+        try:
+            self.parts.options.files.make_dir(path)
+            self.parts.options.files.sync_dir(os.path.dirname(path))
+        except OSError as error:
+            raise StartupError(f"the log directory {path} cannot be made: {error}") from error
 
     def _expired(self) -> None:
         self.parts.loop.call_soon_threadsafe(self.failed.set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ixion.apis.dispatch import Dispatch
@@ -16,6 +16,7 @@ from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
+from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.embedded import EmbeddedStore
@@ -39,6 +40,7 @@ class Options:
     metadata_in_memory: bool = False  # for tests: the tree is gone when the broker is
     owns_process: bool = False  # the broker may tune what belongs to the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
+    files: Files = field(default_factory=Files)  # the way to the disk; tests put one in its place that fails
 
 
 class Parts:

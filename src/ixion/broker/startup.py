@@ -18,6 +18,7 @@ from ixion.broker import steps_storage as storage
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
 from ixion.log.lock import DirectoryLockedError
+from ixion.metadata.errors import StoreUnusableError
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ async def run_steps(parts: Parts) -> None:
             await step(parts)
         except DirectoryLockedError as error:
             raise StartupError(f"{error}; stop that one first") from error
+        except (StoreUnusableError, OSError) as error:
+            raise StartupError(f"the disk failed in step {number} ({step.__name__}): {error}") from error
         took_ms[step.__name__] = (time.perf_counter() - begun) * 1e3
         logger.debug("start-up %2d/27 %-24s %6.1f ms", number, step.__name__, took_ms[step.__name__])
     slowest = sorted(took_ms, key=took_ms.__getitem__, reverse=True)[:SHOWN]

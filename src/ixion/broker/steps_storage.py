@@ -54,10 +54,14 @@ async def log_manager(parts: Parts) -> None:
         parts.paths,
         clock_ms=parts.clock_ms,
         config_of=config_of,
+        files=parts.options.files,
         recovery_threads=parts.config.current[NUM_RECOVERY_THREADS_PER_DATA_DIR],
         on_offline=went_offline,
     )
-    parts.undo.append(("logs", logs.close))
+    # The threads of the scheduler work on the logs, so they are stopped before the logs are closed and unlocked; and
+    # before they can be stopped, what they load or compact must be given up. The list is walked from its end.
+    parts.undo.insert([name for name, _ in parts.undo].index("scheduler"), ("logs", logs.close))
+    parts.undo.append(("work on logs", logs.interrupt))
     await loop.run_in_executor(parts.scheduler.workers, logs.load)
     if len(set(broken)) == len(parts.paths):
         raise StartupError(f"every log directory has failed: {', '.join(d.home.reason for d in logs.directories)}")
@@ -140,6 +144,8 @@ async def replica_manager(parts: Parts) -> None:
         move_threads=config[NUM_REPLICA_ALTER_LOG_DIRS_THREADS] or len(parts.paths),
     )
     parts.undo.append(("replicas", parts.replicas.shutdown))
+    parts.undo.append(("moves under way", parts.replicas.moves.wait))
+    parts.undo.append(("moves", parts.replicas.moves.cancel_all))
     schedule(parts)
 
 

@@ -19,6 +19,7 @@ LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
 MEMORY_CHECK_MS: Final = 500
 DISK_CHECK_MS: Final = 2_000
 DELETE_CHECK_MS: Final = 30_000
+BRING_BACK: Final = "bring-back"
 
 
 def schedule(parts: Parts) -> None:
@@ -64,10 +65,21 @@ def schedule(parts: Parts) -> None:
             guard.check(directory.home)
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
+    scheduler.every_on_loop("offline-partitions", DISK_CHECK_MS, lambda: bring_back(parts))
     if parts.options.owns_process:
         memory = MemoryReturn(lambda: parts.server.snapshot().unsent_bytes, scheduler.workers)
         scheduler.every_on_loop("memory-return", MEMORY_CHECK_MS, memory.look)
     scheduler.every_on_loop("isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr)
+
+
+def bring_back(parts: Parts) -> None:
+    """What could not be done because a disk was full is done when it has room again."""
+    if not hasattr(parts, "controller"):
+        return  # the start has not come so far
+    if parts.controller.has_more_to_do and not any(task.get_name() == BRING_BACK for task in parts.background):
+        task = parts.loop.create_task(parts.controller.bring_back(), name=BRING_BACK)
+        parts.background.add(task)
+        task.add_done_callback(parts.background.discard)
 
 
 def keep_session(parts: Parts) -> None:

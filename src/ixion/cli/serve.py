@@ -135,6 +135,7 @@ async def start_unless(stop: asyncio.Event, start: Coroutine[object, object, Non
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     if not starting.done():
+        asyncio.get_running_loop().call_later(STOP_SECONDS, too_slow)
         starting.cancel()
         await asyncio.wait((starting,))
     if starting.cancelled():

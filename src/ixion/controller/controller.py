@@ -39,7 +39,7 @@ from ixion.log.together import for_each
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import encode_features
 from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import MetadataError
+from ixion.metadata.errors import MetadataError, StoreUnusableError
 from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ixion.metadata.node import Operation, Set
 from ixion.metadata.session import MetadataSession
@@ -77,6 +77,7 @@ class Controller:
         self._clock_ms = clock_ms
         self._thread = ThreadPoolExecutor(1, "controller")
         self._turn = asyncio.Lock()
+        self._half_deleted: set[str] = set()  # their logs are gone; the tree could not be written yet
         self.on_config_change: Callable[[str, str], Awaitable[None]] | None = None  # kind, entity
         self.on_topics_deleted: list[Callable[[list[str]], None]] = []
         replicas.on_isr_wanted = self._isr_wanted
@@ -188,6 +189,37 @@ class Controller:
             logger.error("%s-%d stays offline: %s", topic.name, partition.number, error)
             self._replicas.offline.add((topic.name, partition.number))
 
+    async def bring_back(self) -> None:
+        """Finish what had to wait for room or for file descriptors: partitions offline, topics half deleted."""
+        async with self._turn:
+            if self._half_deleted:
+                await self.in_thread(self._finish_deletions)
+            waiting: list[tuple[TopicImage, PartitionImage]] = []
+            for name, number in sorted(self._replicas.offline):
+                partition = self._image.partition(name, number)
+                if partition is not None and partition.leader == self._node_id:
+                    waiting.append((self._image.topics[name], partition))
+            if not waiting:
+                return
+            if await self.in_thread(lambda: self._open_again(waiting)):
+                for topic, partition in waiting:
+                    if self._logs.get(topic.name, partition.number) is not None:
+                        self._bring_online(topic, partition)
+                    if (topic.name, partition.number) not in self._replicas.offline:
+                        logger.warning("%s-%d is online again", topic.name, partition.number)
+
+    def _open_again(self, waiting: Sequence[tuple[TopicImage, PartitionImage]]) -> bool:
+        """Whether any of the logs is there now."""
+        self._logs.load_missing()
+        found = False
+        for topic, partition in waiting:
+            try:
+                self._logs.create(topic.name, partition.number, topic.topic_id)
+                found = True
+            except KafkaError:
+                continue  # it was logged when it went offline
+        return found
+
     # Topics.
 
     async def create_topics(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
@@ -212,7 +244,8 @@ class Controller:
             return outcomes
 
     def _plan(self, wish: NewTopic, taken: Collection[str]) -> TopicImage:
-        check_new_name(wish.name, taken)
+        check_new_name(wish.name, {*taken, *self._half_deleted})
+        self._logs.check_room()
         settings = self._config.current
         brokers = sorted(self._image.brokers)
         if wish.assignment:
@@ -288,7 +321,23 @@ class Controller:
     def _delete(self, names: list[str]) -> None:
         for name in names:
             self._delete_logs(name)
-            self._session.multi(operations_to_delete(self._session, name))
+        self._half_deleted.update(names)
+        self._finish_deletions()
+
+    def _finish_deletions(self) -> None:
+        """The tree says that these topics are to go, so the next start would delete them; better now."""
+        for name in sorted(self._half_deleted):
+            try:
+                self._session.multi(operations_to_delete(self._session, name))
+            except StoreUnusableError as error:
+                logger.error("topic %s is not deleted yet: %s", name, error)
+                return
+            self._half_deleted.discard(name)
+
+    @property
+    def has_more_to_do(self) -> bool:
+        """Whether `bring_back` may find something to do."""
+        return bool(self._replicas.offline or self._half_deleted)
 
     def _delete_logs(self, name: str) -> None:
         doomed = [key for key in list(self._logs.logs) if key[0] == name]
@@ -327,6 +376,7 @@ class Controller:
                 replicas = list(assignment)
             else:
                 replicas = assign(brokers, count - had, len(topic.partitions[0].replicas), first=had)
+            self._logs.check_room()
             if validate_only:
                 return
             added = new_partitions(replicas, brokers, had)

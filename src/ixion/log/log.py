@@ -333,13 +333,18 @@ class Log:
         self.recovery_point = max(self.recovery_point, min(offset, self.segments.first.base_offset))
 
     def assign_epoch(self, epoch: int, start: int) -> None:
-        """A leader begins: everything from `start` on is written in `epoch`."""
+        """A leader begins: everything from `start` on is written in `epoch`.
+
+        If there is no room to write that down, or too many files are open, the next flush writes it.
+        """
         with self.lock:
             try:
                 if self.epochs.assign(epoch, start):
                     self.epochs.write(False)
             except OSError as error:
-                raise self.home.fail(f"writing the leader epochs of {self.name}", error) from error
+                failure = self.home.fail(f"writing the leader epochs of {self.name}", error)
+                if self.home.offline:
+                    raise failure from error
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for a follower that asks where `epoch` ended; (-1, -1) if nothing is known."""

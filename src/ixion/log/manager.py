@@ -256,6 +256,10 @@ class LogManager:
                 f"{log.name} on disk is of topic {id_text(log.topic_id)}, not of {id_text(topic_id)}",
             )
 
+    def check_room(self) -> None:
+        """KafkaError if a new log would find no directory."""
+        self._least_used().home.check_writable()
+
     def _least_used(self) -> LogDirectory:
         online = [directory for directory in self.directories if not directory.home.offline]
         if not online:

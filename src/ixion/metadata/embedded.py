@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ixion.metadata.embedded_session import EmbeddedSession
-from ixion.metadata.errors import MetadataError, SessionExpiredError, StoreUnusableError
+from ixion.metadata.errors import MetadataError, SessionExpiredError, StoreFullError, StoreUnusableError
 from ixion.metadata.node import Operation, Result
 from ixion.metadata.path import ROOT
 from ixion.metadata.session import Event
@@ -42,6 +42,11 @@ def monotonic_ms() -> int:
 
 def unix_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def failure(file: str, error: sqlite3.Error) -> StoreUnusableError:
+    kind = StoreFullError if error.sqlite_errorname == "SQLITE_FULL" else StoreUnusableError
+    return kind(file, str(error))
 
 
 class EmbeddedStore:
@@ -116,7 +121,7 @@ class EmbeddedStore:
             try:
                 yield self._tree
             except sqlite3.Error as error:
-                raise StoreUnusableError(self._file, str(error)) from error
+                raise failure(self._file, error) from error
 
     @contextmanager
     def watches(self, session: EmbeddedSession) -> Iterator[Watches]:
@@ -177,9 +182,12 @@ class EmbeddedStore:
             run("COMMIT")
         except BaseException as error:
             if self._connection.in_transaction:
-                run("ROLLBACK")
+                try:
+                    run("ROLLBACK")
+                except sqlite3.Error as worse:
+                    raise failure(self._file, worse) from error
             if isinstance(error, sqlite3.Error):
-                raise StoreUnusableError(self._file, str(error)) from error
+                raise failure(self._file, error) from error
             raise
         self._zxid = zxid
 

@@ -56,3 +56,7 @@ class StoreUnusableError(Exception):
     def __init__(self, file: str, problem: str) -> None:
         super().__init__(f"metadata in {file}: {problem}")
         self.file: Final = file
+
+
+class StoreFullError(StoreUnusableError):
+    """There is no room for a change. Nothing has changed; reading goes on, and so does writing once there is room."""

@@ -1,0 +1,193 @@
+"""A start that is stopped, or fails, while logs are being loaded: the next one finds all that was there.
+
+The log that is being loaded is held up by a file of it that is a pipe: who opens a pipe to read waits for a writer.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.broker import steps_storage
+from ixion.log import checkpoint
+from ixion.log.clean_shutdown import FILE_NAME as MARKER
+from ixion.log.config import LogConfig
+from ixion.replica.log_settings import log_config
+from tests.broker.served import NO_PAGES, SECONDS, environment
+from tests.broker.support import broker_on, run, running
+from tests.broker.test_restart import create, produce
+from tests.log.support import stored
+
+TOPICS = [f"t{number}" for number in range(5)]
+HELD = "t2"
+
+
+def fill(path: Path) -> None:
+    """Five topics, stopped cleanly; then the marker is lost, as after a crash."""
+
+    async def work() -> None:
+        async with running(path) as broker:
+            for name in TOPICS:
+                await create(broker, name)
+                for number in range(4):
+                    await produce(broker, name, b"%d" % number)
+
+    run(work)
+    (path / MARKER).unlink()
+
+
+def check(path: Path) -> None:
+    """All is there, for a start that is left alone."""
+
+    async def work() -> None:
+        async with running(path) as broker:
+            for name in TOPICS:
+                log = broker.parts.replicas.partitions[name, 0].log
+                assert [value for _, value in stored(log)] == [b"0", b"1", b"2", b"3"]
+                assert log.segments.first.trusted, "every batch was looked at, as after a crash"
+
+    run(work)
+    assert (path / MARKER).exists()
+
+
+def offsets(path: Path) -> dict[str, dict[tuple[str, int], int]]:
+    names = (checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS)
+    return {name: checkpoint.read_offsets(str(path / name)) for name in names}
+
+
+@contextmanager
+def held(path: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[], None]]]:
+    """`ixion serve` that waits in the middle of loading: the process, and what lets it go on."""
+    file = path / f"{HELD}-0" / "leader-epoch-checkpoint"
+    content = file.read_bytes()
+    file.unlink()
+    os.mkfifo(file)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ixion", "serve", "--port", "0", "--data", str(path), *NO_PAGES],
+        cwd=path.parent,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with file.open("wb", buffering=0) as pipe:  # which waits until the loader has opened it
+
+            def feed() -> None:
+                pipe.write(content)
+                pipe.close()
+
+            yield process, feed
+    finally:
+        process.kill()
+        process.communicate()
+        file.unlink(missing_ok=True)
+        file.write_bytes(content)
+
+
+def until_stopping(process: subprocess.Popen[str], threads: int) -> None:
+    """The signal has reached the broker: it waits for the loader on a thread of its own."""
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None and len(os.listdir(f"/proc/{process.pid}/task")) <= threads:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_logs_are_loaded(tmp_path: Path, number: signal.Signals) -> None:
+    fill(tmp_path / "d")
+    before = offsets(tmp_path / "d")
+    with held(tmp_path / "d") as (process, feed):
+        threads = len(os.listdir(f"/proc/{process.pid}/task"))
+        process.send_signal(number)
+        until_stopping(process, threads)
+        feed()
+        out, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, out) == (0, ""), err
+        assert "were not loaded" in err
+    assert not (tmp_path / "d" / MARKER).exists()
+    assert offsets(tmp_path / "d") == before
+    check(tmp_path / "d")
+
+
+def test_two_signals_while_logs_are_loaded(tmp_path: Path) -> None:
+    fill(tmp_path / "d")
+    before = offsets(tmp_path / "d")
+    with held(tmp_path / "d") as (process, _):
+        threads = len(os.listdir(f"/proc/{process.pid}/task"))
+        process.send_signal(signal.SIGINT)
+        until_stopping(process, threads)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 128 + signal.SIGINT
+    assert not (tmp_path / "d" / MARKER).exists()
+    assert offsets(tmp_path / "d") == before
+    check(tmp_path / "d")
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_an_exception_while_logs_are_loaded(tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "d")
+    before = offsets(tmp_path / "d")
+    calls = 0
+
+    def fail(*given: Any) -> LogConfig:
+        nonlocal calls
+        calls += 1
+        if calls > at:
+            raise RuntimeError("out of the blue")
+        return log_config(*given)
+
+    async def work() -> None:
+        monkeypatch.setattr(steps_storage, "log_config", fail)
+        with pytest.raises(RuntimeError, match="blue"):
+            await broker_on(tmp_path / "d").start()
+        monkeypatch.undo()
+
+    run(work)
+    assert not (tmp_path / "d" / MARKER).exists()
+    assert offsets(tmp_path / "d") == before
+    check(tmp_path / "d")
+
+
+def test_no_thread_works_on_a_log_that_is_closed(tmp_path: Path) -> None:
+    """Nor on a directory whose lock was given back: retention that is under way when the broker stops ends first."""
+    order: list[str] = []
+
+    async def work() -> None:
+        broker = broker_on(tmp_path / "d")
+        await broker.start()
+        await create(broker, "t")
+        log = broker.parts.logs.logs["t", 0]
+        told = threading.Event()
+
+        def long_work() -> None:
+            assert told.wait(SECONDS)
+            assert not log.closed
+            order.append("worker")
+
+        under_way = broker.parts.loop.run_in_executor(broker.parts.scheduler.workers, long_work)
+        for place, (name, action) in enumerate(broker.parts.undo):
+            if name in ("logs", "scheduler"):
+
+                def note(name: str = name, action: Callable[[], object] = action) -> None:
+                    order.append(name)
+                    told.set()
+                    action()
+
+                broker.parts.undo[place] = (name, note)
+        await broker.stop(drain_ms=100)
+        await under_way
+
+    run(work)
+    assert order == ["scheduler", "worker", "logs"]
