@@ -11,16 +11,22 @@ from typing import TypeVar
 from ixion.broker.broker import Broker
 from ixion.broker.parts import Options
 from ixion.config.sources import load
+from ixion.log.files import Files
 
 T = TypeVar("T")
 
 
 def broker_on(*paths: Path, **settings: str) -> Broker:
     """Settings by their names with underscores for dots."""
+    return broker_with(Files(), *paths, **settings)
+
+
+def broker_with(files: Files, *paths: Path, **settings: str) -> Broker:
+    """The same on a disk of the test's own."""
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.cleaner.dedupe.buffer.size": "16777216"}
     given |= {name.replace("_", "."): value for name, value in settings.items()}
     assignments = [f"log.dirs={','.join(str(path) for path in paths)}", *(f"{k}={v}" for k, v in given.items())]
-    return Broker(load(assignments=assignments), Options())
+    return Broker(load(assignments=assignments), Options(files=files))
 
 
 @asynccontextmanager

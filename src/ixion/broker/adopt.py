@@ -1,17 +1,31 @@
 """Topics found on disk by a broker whose metadata is new: they become its own.
 
 So a directory that Apache Kafka wrote can be served, and one whose metadata was lost is not lost itself. Partitions
-that are missing in between are made, empty; settings of topics are not in the logs and are those of the broker.
-A broker that crashed after this and before it had a controller comes here again, and finds its topics known.
+that are missing in between are made, empty. A broker that crashed after this and before it had a controller comes here
+again, and finds its topics known.
+
+**Nothing is deleted.** The settings of a topic are not in its logs. With the broker's defaults a topic that was to be
+kept for ever would lose its records at the first retention check. So an adopted topic gets settings of its own, under
+which nothing goes, until somebody changes them: `KEEP_ALL`. They are in force from the moment the logs are loaded.
+
+The internal topics stay compacted, as every Kafka has them. That loses nothing: their records are states by key, the
+coordinators read only the last record of each, and compaction keeps it; retention by time or size does not apply to
+a topic that is only compacted. Not to compact them would let them, and each start, grow without bound. What the
+coordinators themselves expire is decided by settings of the broker (offsets.retention.minutes,
+transactional.id.expiration.ms), which the warning at the start names.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from ixion.controller.topics import FIRST_EPOCH, new_partitions, operations_to_create
-from ixion.log.log import Log
+from ixion.log.checkpoint import LEADER_EPOCHS, read_epochs
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.manager import LogManager
 from ixion.metadata import paths
 from ixion.metadata.image import TopicImage
@@ -22,31 +36,75 @@ from ixion.replica.internal_topic import INTERNAL
 
 logger = logging.getLogger(__name__)
 
+KEEP_ALL: Final[Mapping[str, str]] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
+MOST_SHOWN: Final = 10  # names in the warning
 
-def epoch_after(log: Log | None) -> int:
+
+def epoch_after(logs: LogManager, key: tuple[str, int]) -> int:
     """A leader must be newer than all that wrote to its log, or readers take it for an old one."""
-    return FIRST_EPOCH if log is None else max(FIRST_EPOCH, log.epochs.latest + 1)
+    log = logs.get(*key)
+    latest = log.epochs.latest if log is not None else -1
+    for directory in logs.directories:
+        for folder, parsed in directory.unloaded.items():
+            if (parsed.topic, parsed.partition) == key:
+                latest = max(latest, written_epoch(folder))
+    return max(FIRST_EPOCH, latest + 1)
+
+
+def written_epoch(folder: str) -> int:
+    """The last epoch of a log that could not be loaded, as far as its checkpoint tells."""
+    try:
+        epochs = read_epochs(os.path.join(folder, LEADER_EPOCHS))
+    except (CorruptFileError, OSError):
+        return -1
+    return epochs[-1][0] if epochs else -1
+
+
+def settings_to_adopt(topic: str) -> dict[str, str]:
+    """The settings of a topic that is found on disk and of which the metadata knows nothing."""
+    return dict(COMPACTED if topic in INTERNAL else KEEP_ALL)
 
 
 def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> None:
     counts: dict[str, int] = {}
     ids: dict[str, bytes] = {}
-    for (topic, number), log in logs.logs.items():
+    folders = [(folder.topic, folder.partition) for each in logs.directories for folder in each.unloaded.values()]
+    for topic, number in [*logs.logs, *folders]:  # a log that cannot be loaded now must find its place later
         counts[topic] = max(counts.get(topic, 0), number + 1)
+    for (topic, _), log in logs.logs.items():
         if log.topic_id is not None:
             ids.setdefault(topic, log.topic_id)
     operations: list[Operation] = []
     known = session.children(paths.TOPICS)
-    for topic, count in sorted(counts.items()):
-        if topic in known:
-            continue
+    adopted = {topic: count for topic, count in sorted(counts.items()) if topic not in known}
+    for topic, count in adopted.items():
         partitions = [
-            replace(partition, leader_epoch=epoch_after(logs.get(topic, partition.number)))
+            replace(partition, leader_epoch=epoch_after(logs, (topic, partition.number)))
             for partition in new_partitions([(broker_id,)] * count, [broker_id])
         ]
-        config = {"cleanup.policy": "compact"} if topic in INTERNAL else {}
-        image = TopicImage(name=topic, topic_id=ids.get(topic) or new_id(), partitions=partitions, config=config)
+        image = TopicImage(
+            name=topic, topic_id=ids.get(topic) or new_id(), partitions=partitions, config=settings_to_adopt(topic)
+        )
         operations += operations_to_create(image, 0)
-        logger.warning("topic %s with %d partitions was found on disk and is served from now on", topic, count)
     if operations:
         session.multi(operations)
+        report(adopted)
+
+
+def report(adopted: Mapping[str, int]) -> None:
+    names = list(adopted)
+    shown = ", ".join(names[:MOST_SHOWN]) + (f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else "")
+    kept = ", ".join(f"{name}={value}" for name, value in KEEP_ALL.items())
+    inside = " and ".join(sorted(INTERNAL & adopted.keys()))
+    logger.warning(
+        "adopted %d topics with %d partitions found on disk: %s. They keep every record (%s) until you change these"
+        " settings%s",
+        len(adopted),
+        sum(adopted.values()),
+        shown,
+        kept,
+        f"; {inside} stay compacted, and entries expire by offsets.retention.minutes and transactional.id.expiration.ms"
+        if inside
+        else "",
+    )

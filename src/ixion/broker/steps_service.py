@@ -6,6 +6,7 @@ from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
 from ixion.broker.adopt import adopt_logs
 from ixion.broker.config_changes import ConfigChanges
+from ixion.broker.errors import StartupError
 from ixion.broker.internal_topics import make_internal_topics
 from ixion.broker.late_groups import LateGroups
 from ixion.broker.pages import show_pages
@@ -23,8 +24,18 @@ async def controller(parts: Parts) -> None:
         parts.node_id, parts.session, parts.image, parts.replicas, parts.logs, parts.config, parts.clock_ms
     )
     parts.undo.append(("controller", parts.controller.stop))
-    if parts.fresh and parts.logs.logs:
+    if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
+        refuse_half(parts)
         await parts.controller.in_thread(lambda: adopt_logs(parts.session, parts.logs, parts.node_id))
+
+
+def refuse_half(parts: Parts) -> None:
+    """Topics of a directory that cannot be read would be missing from the metadata for good."""
+    for directory in parts.logs.directories:
+        if directory.home.offline:
+            raise StartupError(
+                f"topics found on disk cannot be adopted while a log directory is offline: {directory.home.reason}"
+            )
 
 
 async def admin_manager(parts: Parts) -> None:

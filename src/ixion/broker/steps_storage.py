@@ -6,9 +6,8 @@ import logging
 from collections.abc import Awaitable
 
 from ixion.apis.features import INITIAL, SUPPORTED, UNNAMED
-from ixion.broker.errors import (
-    StartupError,
-)
+from ixion.broker.adopt import settings_to_adopt
+from ixion.broker.errors import StartupError
 from ixion.broker.limits import follow_limits, limits_of, listeners_of
 from ixion.broker.parts import Parts
 from ixion.broker.upkeep import schedule
@@ -41,9 +40,16 @@ async def log_manager(parts: Parts) -> None:
     image = parts.image = ClusterImage(cluster_id=parts.cluster_id)
     broken: list[str] = []
 
+    in_tree = set(parts.session.children(paths.TOPICS))
+
     def config_of(topic: str) -> LogConfig:
         known = image.topics.get(topic)
-        given = known.config if known is not None else read_config(parts.session, "topics", topic)
+        if known is not None:
+            given = known.config
+        elif topic in in_tree:
+            given = read_config(parts.session, "topics", topic)
+        else:
+            given = settings_to_adopt(topic)  # until it is adopted or set aside, nothing of it may go
         return log_config(parts.config.current, given)
 
     def went_offline(path: str) -> None:
