@@ -52,7 +52,8 @@ HOT = (
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
-    *("coordinators/group/shard.py", "coordinators/group/shards.py"),
+    *("coordinators/group/shard.py", "coordinators/group/shards.py", "coordinators/group/replay.py"),
+    "coordinators/loader.py",
     *(f"coordinators/group/classic/{name}.py" for name in ("answers", "group", "heartbeats", "join", "member")),
     *(f"coordinators/group/classic/{name}.py" for name in ("rebalance", "rules", "subscriptions", "sync")),
     "coordinators/group/classic/delayed_*.py",

@@ -15,6 +15,7 @@ from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.first_write import TransactionalAppend, is_transactional
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
+from ixion.config.listeners import listeners
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.append import Origin
 from ixion.metadata.image import ClusterImage
@@ -35,7 +36,6 @@ from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
 from ixion.wire.answer import LATER
 
-ADMIN_CLIENT: Final = "__admin_client"  # Kafka's own tools, which may write to internal topics
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
 LEADER_SINCE: Final = 10
@@ -51,6 +51,7 @@ class Produce:
         self._image: Final[ClusterImage] = services.image
         self._replicas: Final[ReplicaManager] = services.replicas
         self._transactions: Final[TransactionCoordinator] = services.transactions
+        self._internal_writers: Final = listeners(services.config.current).internal_writers
 
     def handle(self, call: Call) -> Outcome:
         request = cast(ProduceRequest, call.body)
@@ -72,7 +73,7 @@ class Produce:
                     name = known.name
             elif name not in self._image.topics:
                 fault = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if name in INTERNAL and fault == ErrorCode.NONE and call.client_id != ADMIN_CLIENT:
+            if name in INTERNAL and fault == ErrorCode.NONE and call.listener not in self._internal_writers:
                 fault = ErrorCode.INVALID_TOPIC_EXCEPTION
             for data in topic.partition_data:
                 records = data.records

@@ -3,15 +3,17 @@ this machine sees them, unless somebody has said otherwise."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.broker.errors import StartupError
 from ixion.broker.preflight import is_loopback
-from ixion.model.errors import ErrorCode
+from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.coordinators.loader import Loader
+    from ixion.timer.turns import Steps
     from ixion.web.families import Sources
     from ixion.web.server import WebServer
 
@@ -71,15 +73,19 @@ def sources(parts: Parts) -> Sources:
             *(() if parts.groups.made is None else parts.groups.made.purgatories),
         ),
         groups=lambda: group_states(parts),
-        transactions=lambda: transaction_states(parts),
+        transactions=parts.transactions.count_states,
+        loading=loaders(parts),
     )
 
 
-def group_states(parts: Parts) -> Counter[str]:
+def group_states(parts: Parts) -> Steps[Mapping[str, int]]:
     made = parts.groups.made
-    return Counter() if made is None else Counter(group.group_state for group in made.admin.list((), ())[1])
+    if made is None:
+        return {}
+    return (yield from made.count_states())
 
 
-def transaction_states(parts: Parts) -> Counter[str]:
-    known = parts.transactions.list()
-    return Counter() if isinstance(known, ErrorCode) else Counter(found.state.name.lower() for _, found in known)
+def loaders(parts: Parts) -> dict[str, Loader]:
+    made = parts.groups.made
+    groups = {} if made is None else {GROUP_OFFSETS: made.shards.loader}
+    return {**groups, TRANSACTION_STATE: parts.transactions.loader}

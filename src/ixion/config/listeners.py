@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
@@ -19,6 +19,7 @@ from ixion.config.network_settings import (
     ADVERTISED_LISTENERS,
     CONTROL_PLANE_LISTENER_NAME,
     INTER_BROKER_LISTENER_NAME,
+    INTERNAL_TOPIC_WRITE_LISTENERS,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
     SECURITY_INTER_BROKER_PROTOCOL,
@@ -46,6 +47,7 @@ class Listeners:
     advertised: tuple[Endpoint, ...]  # an empty host stands for the name of this machine
     inter_broker: str  # name of a listener
     control_plane: str | None
+    internal_writers: frozenset[str]  # listeners over which clients may produce to internal topics
 
 
 def parse_endpoint(text: str, protocols: dict[str, str]) -> Endpoint:
@@ -80,7 +82,14 @@ def listeners(config: BrokerConfig) -> Listeners:
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"one of the listeners: {', '.join(names)}")
         if endpoint.host == "0.0.0.0":  # noqa: S104 - refused, not bound
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), "an address that clients can connect to")
-    return Listeners(bound=bound, advertised=advertised, inter_broker=between, control_plane=control)
+    chosen = [_chosen(INTERNAL_TOPIC_WRITE_LISTENERS, name, names) for name in config[INTERNAL_TOPIC_WRITE_LISTENERS]]
+    return Listeners(
+        bound=bound,
+        advertised=advertised,
+        inter_broker=between,
+        control_plane=control,
+        internal_writers=frozenset(name for name in chosen if name is not None),
+    )
 
 
 def _protocols(config: BrokerConfig) -> dict[str, str]:
@@ -108,7 +117,7 @@ def _endpoints(
     return endpoints
 
 
-def _chosen(setting: Setting[str] | Setting[str | None], name: str | None, names: list[str]) -> str | None:
+def _chosen(setting: Setting[Any], name: str | None, names: list[str]) -> str | None:
     if name is None:
         return None
     if name.upper() not in names:
@@ -116,5 +125,5 @@ def _chosen(setting: Setting[str] | Setting[str | None], name: str | None, names
     return name.upper()
 
 
-def _refused(setting: Setting[str] | Setting[str | None], value: str, allowed: str) -> InvalidSettingError:
+def _refused(setting: Setting[Any], value: str, allowed: str) -> InvalidSettingError:
     return InvalidSettingError(setting.name, value, allowed)

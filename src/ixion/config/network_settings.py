@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import INT_MAX, Scope, integer, long, optional_string, string
+from ixion.config.setting import INT_MAX, Scope, integer, long, optional_string, string, words
 
 # the loopback only: whoever opens the port to others does so on purpose
 LISTENERS: Final = string(
@@ -29,6 +29,12 @@ CONTROL_PLANE_LISTENER_NAME: Final = optional_string(
 )
 INTER_BROKER_LISTENER_NAME: Final = optional_string(
     "inter.broker.listener.name", doc="the listener by which brokers reach each other"
+)
+# Kafka lets every client write that calls itself __admin_client; a name that anybody can take is no right
+INTERNAL_TOPIC_WRITE_LISTENERS: Final = words(
+    "ixion.internal.topic.write.listeners",
+    (),
+    doc="listeners over which clients may produce to internal topics, names with commas; none unless set",
 )
 SECURITY_INTER_BROKER_PROTOCOL: Final = string(
     "security.inter.broker.protocol",

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ixion.protocol.registry import ApiKey
+from ixion.timer.turns import in_turns
 from ixion.web.exposition import Exposition, Labels
 from ixion.web.process import process
 
 if TYPE_CHECKING:
+    from ixion.coordinators.loader import Loader
     from ixion.log.log import Log
     from ixion.log.manager import LogManager
     from ixion.metadata.image import ClusterImage
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
     from ixion.timer.stall_watch import StallWatch
     from ixion.timer.timer import Timer
+    from ixion.timer.turns import Steps
 
 PORTION: Final = 200  # partitions written before the loop gets its turn; some 2 ms
 
@@ -41,8 +44,9 @@ class Sources:
     logs: LogManager
     image: ClusterImage
     purgatories: tuple[DelayedOperationPurgatory, ...]
-    groups: Callable[[], Mapping[str, int]]  # how many, by state
-    transactions: Callable[[], Mapping[str, int]]
+    groups: Callable[[], Steps[Mapping[str, int]]]  # how many, by state
+    transactions: Callable[[], Steps[Mapping[str, int]]]
+    loading: Mapping[str, Loader]  # of each coordinator, by its internal topic
 
 
 async def metrics(sources: Sources) -> str:
@@ -53,13 +57,31 @@ async def metrics(sources: Sources) -> str:
     waiting(page, sources)
     stalls(page, sources.stalls)
     replicas(page, sources.replicas, sources.image)
-    page.gauge("ixion_groups", "Groups coordinated here, by state.", of("state", sources.groups()))
-    page.gauge(
-        "ixion_transactions", "Transactional ids coordinated here, by state.", of("state", sources.transactions())
-    )
+    await coordinators(page, sources)
     await logs(page, sources.logs)
     process(page)
     return page.text()
+
+
+async def coordinators(page: Exposition, sources: Sources) -> None:
+    groups = await in_turns(sources.groups())
+    page.gauge("ixion_groups", "Groups coordinated here, by state.", of("state", groups))
+    transactions = await in_turns(sources.transactions())
+    page.gauge("ixion_transactions", "Transactional ids coordinated here, by state.", of("state", transactions))
+    page.counter(
+        "ixion_coordinator_records_skipped_total",
+        "Records of internal topics that could not be read when their partition was loaded.",
+        [({"topic": topic}, loader.skipped) for topic, loader in sources.loading.items()],
+    )
+    page.gauge(
+        "ixion_coordinator_partition_failed",
+        "1 for a partition of an internal topic that cannot be loaded; what it coordinates is not served.",
+        [
+            ({"topic": topic, "partition": str(partition)}, 1)
+            for topic, loader in sources.loading.items()
+            for partition in loader.failed
+        ],
+    )
 
 
 def requests(page: Exposition, sources: Sources) -> None:

@@ -55,6 +55,8 @@ class MemoryLog:
         self.hold = False
         self.fail: ErrorCode = ErrorCode.NONE
         self.held: list[Callable[[], None]] = []
+        self.unreadable: Exception | None = None  # what reading it raises
+        self.reads = 0
 
     def partition_for(self, key: str) -> int:
         return 0
@@ -88,7 +90,13 @@ class MemoryLog:
         self.held.clear()
 
     def read(self, partition: int) -> Iterator[BatchView]:
-        return (BatchView(batch) for batch in list(self.batches))
+        self.reads += 1
+        for batch in list(self.batches):
+            if self.unreadable is not None:
+                raise self.unreadable
+            yield BatchView(batch)
+        if self.unreadable is not None:
+            raise self.unreadable
 
     async def ensure(self) -> None:
         """It is there."""

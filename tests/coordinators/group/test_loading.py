@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from ixion.coordinators.group import shards
-from ixion.coordinators.group.commits import Committer, Wanted
+import pytest
+
+from ixion.coordinators.group.offsets import Committed
+from ixion.coordinators.group.records import GROUP_VERSION, group_key, offset_key, offset_record
+from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.stored_offsets import Reader
-from ixion.model.errors import ErrorCode
+from ixion.coordinators.loader import LOGGED, RETRY_MS
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.storage import encode
+from ixion.protocol.stored.group_metadata import GroupMetadataValue, MemberMetadata
 from ixion.records.builder import BatchBuilder
 from tests.coordinators.group.kit import GROUP, MemoryLog, World, settle, subscription
+
+BAD: list[tuple[bytes | None, bytes | None]] = [
+    (b"\x00\x63future", b"\x00\x00"),
+    (b"\x00\x01torn", b"\x00\x03"),
+    (b"\x00", b"\x00\x03"),
+    (None, b"no key"),
+    (offset_key(GROUP, ("t", 0)), b"\x00\x63 of a later version"),
+    (offset_key(GROUP, ("t", 0)), b""),
+    (group_key(GROUP), b"\x00\x03garbage"),
+    (b"\x00\x03\x00\x01g", b"\x00\x00"),
+    (b"\x00\x08\x00\x01g\x00\x01m", b"\x00\x00garbage"),
+]
+
+
+def member(name: str, instance: str | None) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=name,
+        group_instance_id=instance,
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=1_000,
+        session_timeout=10_000,
+        subscription=b"",
+        assignment=b"",
+    )
 
 
 def test_a_stable_group_goes_on_where_it_was() -> None:
@@ -48,10 +79,19 @@ def test_the_topics_of_a_loaded_group_are_known() -> None:
     assert world.restart().group.subscribed == {"t", "u"}
 
 
-def test_a_long_log_is_loaded_in_slices() -> None:
+def write_many(log: MemoryLog, count: int = 20_000) -> None:
+    """More commits than anybody can load in one turn."""
+    for first in range(0, count, 1_000):
+        builder = BatchBuilder()
+        for number in range(first, first + 1_000):
+            key, value = offset_record(GROUP, ("t", number), Committed(number, -1, "", 0, -1, -1))
+            builder.append(key, value, timestamp=0)
+        log.write(builder.build())
+
+
+def test_a_long_log_is_loaded_in_turns() -> None:
     world = World()
-    for offset in range(2 * shards.SLICE):
-        world.groups.commits.commit(Committer(GROUP), [Wanted(("t", 0), offset, -1, None)], lambda codes: None)
+    write_many(world.log)
     world.groups.on_resigned(0)
     world.groups.on_elected(0, 1)
     assert world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False) is (
@@ -61,17 +101,24 @@ def test_a_long_log_is_loaded_in_slices() -> None:
     world.run()
     found = world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False)
     assert isinstance(found, list)
-    assert found[0][1] is not None
-    assert found[0][1].offset == 2 * shards.SLICE - 1
+    assert [committed.offset for _, committed, _ in found if committed is not None] == list(range(20_000))
+
+
+def test_a_partition_that_is_resigned_while_it_is_loaded_is_not_served() -> None:
+    world = World()
+    write_many(world.log)
+    world.groups.on_resigned(0)
+    world.groups.on_elected(0, 1)
+    world.groups.on_resigned(0)
+    world.run()
+    assert world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False) is ErrorCode.NOT_COORDINATOR
+    assert world.groups.rebalance.bounds.held_bytes == 0
 
 
 def test_while_loading_members_are_kept_calm() -> None:
     world = World()
     settle(world, "a")
-    for _ in range(shards.SLICE):
-        world.groups.commits.commit(
-            Committer(GROUP, "a-1", None, 1), [Wanted(("t", 0), 1, -1, None)], lambda codes: None
-        )
+    write_many(world.log)
     world.groups.on_resigned(0)
     world.groups.on_elected(0, 1)
     assert world.groups.members.leave(GROUP, []) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -83,16 +130,124 @@ def test_while_loading_members_are_kept_calm() -> None:
     assert world.heartbeat("a-1", 1) is ErrorCode.NONE
 
 
-def test_records_that_nobody_knows_are_passed_over() -> None:
+def test_a_record_that_cannot_be_read_is_logged_counted_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
     log = MemoryLog()
+    settle(World(log), "a")
     builder = BatchBuilder()
-    builder.append(b"\x00\x63future", b"\x00\x00", timestamp=0)
-    builder.append(b"\x00\x01torn", b"\x00\x03", timestamp=0)
-    builder.append(b"\x00", b"\x00\x03", timestamp=0)
+    for key, value in BAD:
+        builder.append(key, value, timestamp=0)
+    builder.append(b"\x00\x12\x00\x01s", b"\x00\x00of a Streams group", timestamp=0)
     log.write(builder.build())
     world = World(log)
-    settle(world, "a")
-    assert world.restart().state == "Stable"
+    assert world.state == "Stable"
+    assert world.groups.shards.loader.skipped == len(BAD)
+    told = [record.getMessage() for record in caplog.records]
+    first = log.next_offset - len(BAD) - 1
+    for place in range(len(BAD)):
+        assert any(f"__consumer_offsets-0: the record at offset {first + place} is skipped" in each for each in told)
+    waiting = world.join("a-1")
+    world.advance(10)
+    assert waiting.code is ErrorCode.NONE
+
+
+def test_a_group_that_the_rules_refuse_is_skipped_and_its_offsets_are_kept() -> None:
+    """Two members of one instance, which no coordinator writes: it was an exception at every start."""
+    log = MemoryLog()
+    twins = tuple(member(name, instance="i") for name in ("a", "b"))
+    stored = GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="a", current_state_timestamp=0, members=twins
+    )
+    builder = BatchBuilder()
+    builder.append(*offset_record(GROUP, ("t", 0), Committed(5, -1, "", 0, -1, -1)), timestamp=0)
+    builder.append(group_key(GROUP), encode(stored, GROUP_VERSION), timestamp=0)
+    log.write(builder.build())
+    world = World(log)
+    assert (world.state, world.groups.shards.loader.skipped) == ("Empty", 1)
+    waiting = world.join()
+    world.advance(10)
+    assert waiting.code is ErrorCode.MEMBER_ID_REQUIRED or waiting.code is ErrorCode.NONE
+    found = world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False)
+    assert isinstance(found, list)
+    assert found[0][1] is not None
+
+
+def test_many_bad_records_are_logged_a_few_times_and_counted_all(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog()
+    builder = BatchBuilder()
+    for _ in range(500):
+        builder.append(*BAD[0], timestamp=0)
+    log.write(builder.build())
+    world = World(log)
+    assert world.groups.shards.loader.skipped == 500
+    assert len(caplog.records) == LOGGED + 1
+    assert "500 records were skipped" in caplog.messages[-1]
+
+
+def test_a_batch_that_cannot_be_opened_is_skipped() -> None:
+    log = MemoryLog()
+    settle(World(log), "a")
+    builder = BatchBuilder()
+    builder.append(b"\x00\x01", b"", timestamp=0)
+    torn = bytearray(builder.build())
+    torn[61:63] = b"\xff\xff"  # the length of the record
+    log.write(bytes(torn))
+    world = World(log)
+    assert (world.state, world.groups.shards.loader.skipped) == ("Stable", 1)
+
+
+def test_a_group_that_cannot_be_resumed_is_left_out_and_the_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    for group_id in ("bad", GROUP):
+        builder = BatchBuilder()
+        builder.append(*offset_record(group_id, ("t", 0), Committed(5, -1, "", 0, -1, -1)), timestamp=0)
+        log.write(builder.build())
+    world = World(log)
+    world.groups.on_resigned(0)
+    resume = world.groups.shards._on_loaded
+
+    def broken(group: Group) -> None:
+        if group.group_id == "bad":
+            raise RuntimeError("as a test wants it")
+        resume(group)
+
+    monkeypatch.setattr(world.groups.shards, "_on_loaded", broken)
+    world.groups.on_elected(0, 1)
+    world.run()
+    assert [each.group_id for each in world.groups.admin.list((), ())[1]] == [GROUP]
+    assert world.groups.shards.loader.skipped == 1
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.CORRUPT_MESSAGE), OSError(5, "no disk"), RuntimeError("?")])
+def test_a_log_that_cannot_be_read_fails_its_partition_until_it_can(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = MemoryLog()
+    settle(World(log), "a")
+    log.unreadable = error
+    world = World(log)
+    assert world.heartbeat("a-1", 1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.groups.admin.list((), ()) == (ErrorCode.NONE, ())
+    assert list(world.groups.shards.loader.failed) == [0]
+    assert any("__consumer_offsets-0 cannot be loaded" in message for message in caplog.messages)
+    world.advance(RETRY_MS)
+    tries = log.reads
+    world.advance(RETRY_MS)
+    assert log.reads == tries, "the second pause is longer than the first"
+    log.unreadable = None
+    world.advance(RETRY_MS)
+    assert world.heartbeat("a-1", 1) is ErrorCode.NONE
+    assert world.groups.shards.loader.failed == {}
+
+
+def test_a_failed_partition_is_not_read_again_once_it_is_led_elsewhere() -> None:
+    log = MemoryLog()
+    log.unreadable = OSError(5, "no disk")
+    world = World(log)
+    world.groups.on_resigned(0)
+    assert world.groups.shards.loader.failed == {}
+    tries = log.reads
+    world.advance(10 * RETRY_MS)
+    assert log.reads == tries
 
 
 def test_an_old_epoch_does_not_load_again() -> None:

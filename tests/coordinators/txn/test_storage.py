@@ -17,9 +17,9 @@ from ixion.coordinators.txn.storage import (
     snapshot_batch,
     tombstone_batch,
 )
+from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder
-from ixion.records.control import transaction_marker
 
 FULL = Snapshot(
     state=State.PREPARE_COMMIT,
@@ -55,22 +55,32 @@ def test_an_empty_id_has_no_list_of_partitions(version: int) -> None:
     assert data[17:].startswith(b"\xff\xff\xff\xff" if version == PLAIN else b"\0")
 
 
+def take(batch: BatchView, found: dict[str, Snapshot]) -> None:
+    for record in batch.records():
+        replay(record, found)
+
+
 def test_the_later_record_wins_and_a_tombstone_ends_it() -> None:
     found: dict[str, Snapshot] = {}
-    replay(BatchView(snapshot_batch("x", FULL, FLEXIBLE, 1)), found)
-    replay(BatchView(snapshot_batch("y", FULL, FLEXIBLE, 1)), found)
-    replay(BatchView(snapshot_batch("x", replace(FULL, epoch=18), FLEXIBLE, 2)), found)
+    take(BatchView(snapshot_batch("x", FULL, FLEXIBLE, 1)), found)
+    take(BatchView(snapshot_batch("y", FULL, FLEXIBLE, 1)), found)
+    take(BatchView(snapshot_batch("x", replace(FULL, epoch=18), FLEXIBLE, 2)), found)
     assert found["x"].epoch == 18
-    replay(BatchView(tombstone_batch(["x", "never seen"], 3)), found)
+    take(BatchView(tombstone_batch(["x", "never seen"], 3)), found)
     assert list(found) == ["y"]
 
 
-def test_what_is_not_ours_is_passed_over() -> None:
-    found: dict[str, Snapshot] = {}
-    marker = transaction_marker(commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp=1)
-    replay(BatchView(marker), found)
+def test_what_is_not_ours_is_refused_and_changes_nothing() -> None:
     builder = BatchBuilder()
     builder.append(b"\x00\x05whatever", b"from the future")
     builder.append(None, b"no key")
-    replay(BatchView(builder.build()), found)
-    assert found == {}
+    builder.append(b"\x00\x00\x00\x01x", b"\x00\x63of a later version")
+    builder.append(b"\x00\x00\x00\x01x", b"\x00")
+    builder.append(b"\x00\x00\x00\x01x", encode_snapshot(replace(FULL, state=State.DEAD), PLAIN))
+    found = {"x": FULL}
+    records = list(BatchView(builder.build()).records())
+    assert len(records) == 5
+    for record in records:
+        with pytest.raises((DecodeError, UnsupportedVersionError, ValueError)):
+            replay(record, found)
+    assert found == {"x": FULL}

@@ -35,6 +35,7 @@ class FakeLog:
         self.holding = False
         self.held: list[Callable[[], None]] = []
         self.fail_with = ErrorCode.NONE
+        self.unreadable: set[int] = set()
 
     def partition_for(self, key: str) -> int:
         return len(key) % self.partition_count
@@ -62,6 +63,8 @@ class FakeLog:
             acknowledge()
 
     def read(self, partition: int) -> Iterator[BatchView]:
+        if partition in self.unreadable:
+            raise OSError(5, "no disk")
         for batch in list(self.batches[partition]):
             yield BatchView(batch, 0)
 
@@ -71,7 +74,8 @@ class FakeLog:
     def stored(self, transactional_id: str) -> Snapshot | None:
         found: dict[str, Snapshot] = {}
         for batch in self.read(self.partition_for(transactional_id)):
-            replay(batch, found)
+            for record in batch.records():
+                replay(record, found)
         return found.get(transactional_id)
 
 
@@ -138,8 +142,23 @@ class World:
         return self.coordinator
 
     def restart(self) -> None:
+        """The broker stops and starts again, and has read its log."""
+        self.begin_restart()
+        self.load()
+        self.turn()
+
+    def begin_restart(self) -> None:
         self.coordinator.stop()
         self.start()
+
+    def load(self) -> int:
+        """How many turns of the loop it took."""
+        turns = 0
+        while self.coordinator.list() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self.turn()
+            turns += 1
+            assert turns < 10_000
+        return turns
 
     def claim(self, _lowest: int) -> ProducerIdBlock:
         first = self.next_block

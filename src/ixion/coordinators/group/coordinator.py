@@ -12,6 +12,7 @@ Everything happens on the broker's event loop. What changes a group or an offset
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ixion.config import group_settings as settings
@@ -37,6 +38,7 @@ from ixion.purgatory import DelayedOperationPurgatory
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.task import TimerTask
+from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class GroupCoordinator:
         self.shards = Shards(
             log,
             clock_ms=clock_ms,
-            call_soon=call_soon,
+            timer=timer,
             on_loaded=self._on_loaded,
             on_unloaded=self._on_unloaded,
         )
@@ -95,6 +97,15 @@ class GroupCoordinator:
     def purgatories(self) -> tuple[DelayedOperationPurgatory, ...]:
         """Where members wait, and where their next sign of life is waited for."""
         return self.rebalance.heartbeat_purgatory, self.rebalance.rebalance_purgatory
+
+    def count_states(self) -> Steps[Mapping[str, int]]:
+        """How many groups are in each state."""
+        found: Counter[str] = Counter()
+        for shard in self.shards:
+            for group in [] if shard.loading else list(shard.groups.values()):
+                found[group.state.value] += 1
+                yield
+        return found
 
     def start(self) -> None:
         """From now on old offsets are looked for."""
@@ -169,19 +180,17 @@ class GroupCoordinator:
             partition, [group_record(group, assignments)], lambda code, _: done(GROUP_CODES.get(code, code))
         )
 
-    def _on_loaded(self, shard: Shard) -> None:
-        for group in shard.groups.values():
-            if isinstance(group, ConsumerGroup):
-                self.consumers.resume(group)
-            else:
-                self.rebalance.resume(group)
+    def _on_loaded(self, group: Group) -> None:
+        if isinstance(group, ConsumerGroup):
+            self.consumers.resume(group)
+        else:
+            self.rebalance.resume(group)
 
-    def _on_unloaded(self, shard: Shard) -> None:
-        for group in shard.groups.values():
-            if isinstance(group, ConsumerGroup):
-                self.consumers.unload(group)
-            else:
-                self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
+    def _on_unloaded(self, group: Group) -> None:
+        if isinstance(group, ConsumerGroup):
+            self.consumers.unload(group)
+        else:
+            self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
 
 
 def _log_failure(code: ErrorCode) -> None:

@@ -1,13 +1,11 @@
 """Reads the records of __consumer_offsets back into a shard, in the order of the log.
 
 Later records replace earlier ones under the same key; a tombstone removes. Records of a transaction are pending until
-its marker is met. Record types that are not ours (share groups, Streams groups, the future) are passed over; a value
-that cannot be read ends the loading of its record only, and is logged.
+its marker is met. Records of share groups and Streams groups are ignored.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -19,7 +17,7 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.replay import CONSUMER_RECORDS
 from ixion.coordinators.group.offsets import Committed
 from ixion.coordinators.group.shard import Shard
-from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.protocol.flaws import UnsupportedVersionError
 from ixion.protocol.storage import decode, decode_key, record_type
 from ixion.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from ixion.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
@@ -27,46 +25,37 @@ from ixion.protocol.stored.record_types import RecordType
 from ixion.records.batch import BatchView
 from ixion.records.control import ControlType, control_type
 from ixion.records.layout import NO_PRODUCER_ID
+from ixion.records.record import Record
 
-logger = logging.getLogger(__name__)
-
-
-class Place:
-    """Where a record stands: its offset, and the producer whose transaction it belongs to (-1 for none)."""
-
-    __slots__ = ("offset", "producer_id")
-
-    def __init__(self, offset: int, producer_id: int) -> None:
-        self.offset = offset
-        self.producer_id = producer_id
+STREAMS: Final = range(17, 24)  # record types of Streams groups
+NOT_OURS: Final = frozenset({*RecordType, *STREAMS})
 
 
-Apply = Callable[[Shard, bytes, bytes | None, Place], None]
+Apply = Callable[[Shard, bytes, bytes | None, int, int], None]  # the offset of the record; a producer id, or -1
 
 
-def replay_batch(shard: Shard, batch: BatchView) -> None:
-    if batch.is_control:
-        kind = control_type(batch)
-        if kind in (ControlType.COMMIT, ControlType.ABORT):
-            shard.end_transaction(int(batch.producer_id), kind is ControlType.COMMIT)
-        return
-    producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER_ID
-    for record in batch.records():
-        key = record.key
-        if key is None:
-            continue
-        try:
-            number = record_type(key)
-            apply = APPLY.get(number)
-            if apply is not None:
-                apply(shard, key, record.value, Place(int(record.offset), producer_id))
-            elif number in CONSUMER_RECORDS:
-                CONSUMER_RECORDS[number](partial(_consumer_group, shard), key, record.value)
-        except (DecodeError, UnsupportedVersionError) as error:
-            logger.warning("record %d of partition %d is passed over: %s", record.offset, shard.partition, error)
+def replay_control(shard: Shard, batch: BatchView) -> None:
+    kind = control_type(batch)
+    if kind in (ControlType.COMMIT, ControlType.ABORT):
+        shard.end_transaction(int(batch.producer_id), kind is ControlType.COMMIT)
 
 
-def _offset(shard: Shard, key: bytes, value: bytes | None, place: Place) -> None:
+def replay_record(shard: Shard, batch: BatchView, record: Record) -> None:
+    """Raises if the record cannot be read or the rules refuse it; nothing is changed then."""
+    key = record.key
+    number = record_type(b"" if key is None else key)
+    assert key is not None
+    apply = APPLY.get(number)
+    if apply is not None:
+        producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER_ID
+        apply(shard, key, record.value, int(record.offset), producer_id)
+    elif number in CONSUMER_RECORDS:
+        CONSUMER_RECORDS[number](partial(_consumer_group, shard), key, record.value)
+    elif number not in NOT_OURS:
+        raise UnsupportedVersionError("record key", number)
+
+
+def _offset(shard: Shard, key: bytes, value: bytes | None, offset: int, producer_id: int) -> None:
     named = decode_key(OffsetCommitKey, key)
     partition = (named.topic, named.partition)
     if value is None:
@@ -79,15 +68,15 @@ def _offset(shard: Shard, key: bytes, value: bytes | None, place: Place) -> None
         stored.metadata,
         stored.commit_timestamp,
         stored.expire_timestamp,
-        place.offset,
+        offset,
     )
-    if place.producer_id == NO_PRODUCER_ID:
+    if producer_id == NO_PRODUCER_ID:
         shard.commit(named.group, partition, committed)
     else:
-        shard.commit_pending(named.group, place.producer_id, partition, committed)
+        shard.commit_pending(named.group, producer_id, partition, committed)
 
 
-def _classic_group(shard: Shard, key: bytes, value: bytes | None, _: Place) -> None:
+def _classic_group(shard: Shard, key: bytes, value: bytes | None, _offset: int, _producer_id: int) -> None:
     group_id = decode_key(GroupMetadataKey, key).group
     if value is None:
         if isinstance(shard.groups.get(group_id), ClassicGroup):

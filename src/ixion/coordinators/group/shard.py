@@ -10,15 +10,25 @@ Group = ClassicGroup | ConsumerGroup
 
 
 class Shard:
-    __slots__ = ("groups", "leader_epoch", "loading", "offsets", "open_transactions", "partition")
+    __slots__ = ("failed", "groups", "leader_epoch", "loading", "offsets", "open_transactions", "partition", "resumed")
 
     def __init__(self, partition: int, leader_epoch: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
-        self.loading = True
+        self.loading = True  # until every record has been replayed
+        self.failed = False  # the log cannot be read; loading is tried again
+        self.resumed: list[Group] = []  # while loading: the groups whose members are watched already
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
         self.open_transactions: dict[int, set[str]] = {}  # producer id -> groups with pending offsets
+
+    def clear(self) -> None:
+        """Before it is loaded, for the first time or once more."""
+        self.loading = True
+        self.failed = False
+        self.groups.clear()
+        self.offsets.clear()
+        self.open_transactions.clear()
 
     def group_offsets(self, group_id: str) -> GroupOffsets:
         found = self.offsets.get(group_id)

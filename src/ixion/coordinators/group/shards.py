@@ -1,28 +1,28 @@
 """The partitions of __consumer_offsets that this broker leads, loaded or being loaded.
 
-Loading reads the whole partition, a slice of batches at a time, so that requests of other groups go on being served. A
-small partition is there at once. Until then its groups answer COORDINATOR_LOAD_IN_PROGRESS.
+While a partition is being loaded its groups answer COORDINATOR_LOAD_IN_PROGRESS. If it cannot be loaded they answer
+COORDINATOR_NOT_AVAILABLE, on which clients try again. (Kafka says NOT_COORDINATOR, which sends clients to look for
+another coordinator.)
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Final
 
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.replay import replay_batch
-from ixion.coordinators.group.shard import Shard
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.coordinators.group.replay import replay_control, replay_record
+from ixion.coordinators.group.shard import Group, Shard
+from ixion.coordinators.loader import Loader
+from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
+from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
-
-logger = logging.getLogger(__name__)
+from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps
 
 MAX_REMEMBERED: Final = 10_000
-SLICE: Final = 200  # batches read before others get their turn
 
 
 class Shards:
@@ -31,24 +31,25 @@ class Shards:
         log: CoordinatorLog,
         *,
         clock_ms: Callable[[], int],
-        call_soon: Callable[..., object],
-        on_loaded: Callable[[Shard], None],
-        on_unloaded: Callable[[Shard], None],
+        timer: Timer,
+        on_loaded: Callable[[Group], None],
+        on_unloaded: Callable[[Group], None],
     ) -> None:
+        """`on_loaded` and `on_unloaded` are called for each group of a partition."""
         self._log = log
         self._clock_ms = clock_ms
-        self._call_soon = call_soon
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
         self._shards: dict[int, Shard] = {}
         self._places: dict[str, int] = {}  # the partitions of groups that were asked for
+        self.loader = Loader(log, timer)
 
     def __iter__(self) -> Iterator[Shard]:
         return iter(list(self._shards.values()))
 
     @property
     def is_loading(self) -> bool:
-        return any(shard.loading for shard in self._shards.values())
+        return any(shard.loading and not shard.failed for shard in self._shards.values())
 
     def partition_for(self, group_id: str) -> int:
         """Remembered, because the hash of a name is computed character by character."""
@@ -67,7 +68,9 @@ class Shards:
         shard = self._shards.get(self.partition_for(group_id))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else shard
+        if not shard.loading:
+            return shard
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def elect(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on. An epoch that is not new says nothing."""
@@ -78,12 +81,13 @@ class Shards:
                 return
             self.resign(partition)
         shard = self._shards[partition] = Shard(partition, leader_epoch)
-        self._load(shard, self._log.read(partition))
+        self.loader.load(ShardLoad(self, shard))
 
     def resign(self, partition: int) -> None:
         shard = self._shards.pop(partition, None)
-        if shard is not None and not shard.loading:
-            self._on_unloaded(shard)
+        if shard is not None:
+            self.loader.forget(partition)
+            self.unload(shard)
 
     def reload(self, shard: Shard) -> None:
         """What is in memory is not what is in the log: begin again from there."""
@@ -91,28 +95,61 @@ class Shards:
             self.resign(shard.partition)
             self.elect(shard.partition, shard.leader_epoch)
 
-    def _load(self, shard: Shard, batches: Iterator[BatchView]) -> None:
-        if self._shards.get(shard.partition) is not shard:
-            return  # resigned meanwhile
-        count = 0
-        try:
-            for batch in islice(batches, SLICE):
-                replay_batch(shard, batch)
-                count += 1
-        except KafkaError:
-            # What is known of the groups would be wrong from here on; better not to serve them.
-            logger.exception(
-                "partition %d of the group offsets cannot be read; its groups are not served", shard.partition
-            )
-            self._shards.pop(shard.partition, None)
-            return
-        if count == SLICE:
-            self._call_soon(self._load, shard, batches)
-            return
-        deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup) and each.dead]
-        for group in deleted:
-            del shard.groups[group.group_id]
+    def holds(self, shard: Shard) -> bool:
+        return self._shards.get(shard.partition) is shard
+
+    def serve(self, shard: Shard) -> Steps[None]:
+        """All records of the partition have been replayed: its groups are served."""
+        for group in list(shard.groups.values()):
+            if isinstance(group, ConsumerGroup) and group.dead:
+                del shard.groups[group.group_id]
+            yield
         for group_id in shard.offsets.keys() - shard.groups.keys():
             shard.groups[group_id] = ClassicGroup(group_id, self._clock_ms())
+            yield
+        for group in list(shard.groups.values()):
+            try:
+                self._on_loaded(group)
+                shard.resumed.append(group)
+            except Exception as error:
+                del shard.groups[group.group_id]
+                self.loader.skip(shard.partition, f"group {group.group_id!r}", error)
+            yield
+        shard.resumed.clear()
         shard.loading = False
-        self._on_loaded(shard)
+
+    def unload(self, shard: Shard) -> None:
+        for group in shard.resumed if shard.loading else shard.groups.values():
+            self._on_unloaded(group)
+        shard.resumed.clear()
+
+
+class ShardLoad:
+    """The partition of a shard, for the loader."""
+
+    def __init__(self, shards: Shards, shard: Shard) -> None:
+        self._shards = shards
+        self._shard = shard
+
+    @property
+    def partition(self) -> int:
+        return self._shard.partition
+
+    def is_wanted(self) -> bool:
+        return self._shards.holds(self._shard)
+
+    def begin(self) -> None:
+        self._shard.clear()
+
+    def control(self, batch: BatchView) -> None:
+        replay_control(self._shard, batch)
+
+    def replay(self, batch: BatchView, record: Record) -> None:
+        replay_record(self._shard, batch, record)
+
+    def finish(self) -> Steps[None]:
+        return self._shards.serve(self._shard)
+
+    def fail(self) -> None:
+        self._shards.unload(self._shard)
+        self._shard.failed = True

@@ -9,10 +9,12 @@ each method runs to its first append without a break, so two requests never see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.transaction_settings import TRANSACTION_MAX_TIMEOUT_MS, TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from ixion.coordinators.loader import Loader
 from ixion.coordinators.txn.adding import add_partitions, verify_partitions
 from ixion.coordinators.txn.ending import answered, completed, end_transaction, fence
 from ixion.coordinators.txn.markers import Marker, MarkerWriter
@@ -27,7 +29,7 @@ from ixion.coordinators.txn.snapshot import (
     created,
 )
 from ixion.coordinators.txn.starting import FENCE, start_producer
-from ixion.coordinators.txn.states import ENDING, SETTLED, State
+from ixion.coordinators.txn.states import SETTLED, State
 from ixion.coordinators.txn.store import Shard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.coordinators.txn.upkeep import Upkeep
@@ -35,6 +37,7 @@ from ixion.coordinators.txn.verification import Verification, Verified, offset_c
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps
 
 Answered = Callable[[ErrorCode], None]
 Identified = Callable[[ErrorCode, int, int], None]  # code, producer id, epoch; -1, -1 with an error
@@ -68,6 +71,10 @@ class TransactionCoordinator:
 
     # Life.
 
+    @property
+    def loader(self) -> Loader:
+        return self._store.loader
+
     def start(self) -> None:
         self.upkeep.start()
 
@@ -76,7 +83,7 @@ class TransactionCoordinator:
         self._store.shards.clear()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
-        self._store.load(partition, leader_epoch, self._loaded)
+        self._store.load(partition, leader_epoch, self._send_markers)
 
     def on_resigned(self, partition: int) -> None:
         self._store.drop(partition)
@@ -213,9 +220,17 @@ class TransactionCoordinator:
 
     def list(self) -> list[tuple[str, Snapshot]] | ErrorCode:
         """Every transactional id that is coordinated here."""
-        if not all(shard.loaded for shard in self._store.shards.values()):
+        if not all(shard.loaded or shard.failed for shard in self._store.shards.values()):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return [(transaction.transactional_id, transaction.now) for _, transaction in self._store.all()]
+
+    def count_states(self) -> Steps[Mapping[str, int]]:
+        """How many ids are in each state."""
+        found: Counter[str] = Counter()
+        for _, transaction in self._store.all():
+            found[transaction.now.state.name.lower()] += 1
+            yield
+        return found
 
     # Within.
 
@@ -310,9 +325,3 @@ class TransactionCoordinator:
                 self._timer.call_later(RETRY_MS, self._complete, shard, transaction)
 
         self._store.put(shard, transaction, completed(transaction.now, self._clock_ms()), stored)
-
-    def _loaded(self, shard: Shard) -> None:
-        """Transactions whose outcome was stored, but perhaps not all of their markers, are finished."""
-        for transaction in list(shard.transactions.values()):
-            if transaction.now.state in ENDING:
-                self._send_markers(shard, transaction)

@@ -12,14 +12,16 @@ from typing import Final
 
 from ixion.coordinators.txn.snapshot import NO_EPOCH, NO_PARTITIONS, Snapshot, TopicPartition
 from ixion.coordinators.txn.states import State
+from ixion.protocol.flaws import UnsupportedVersionError
 from ixion.protocol.storage import decode, decode_key, encode, encode_key, record_type
 from ixion.protocol.stored.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder
+from ixion.records.record import Record
 
 TRANSACTION_RECORD: Final = 0  # the only type of key there is
 PLAIN: Final = 0  # versions of the value
 FLEXIBLE: Final = 1
+UNSTORED: Final = frozenset({State.DEAD, State.PREPARE_EPOCH_FENCE})
 
 
 def encode_snapshot(snapshot: Snapshot, value_version: int) -> bytes:
@@ -44,14 +46,18 @@ def encode_snapshot(snapshot: Snapshot, value_version: int) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
+    """ValueError for a state that is never stored."""
     value = decode(TransactionLogValue, data)
+    state = State(value.transaction_status)
+    if state in UNSTORED:
+        raise ValueError(f"state {state.label} is never stored")
     partitions: frozenset[TopicPartition] = NO_PARTITIONS
     if value.transaction_partitions:
         partitions = frozenset(
             (topic.topic, number) for topic in value.transaction_partitions for number in topic.partition_ids
         )
     return Snapshot(
-        state=State(value.transaction_status),
+        state=state,
         producer_id=value.producer_id,
         epoch=value.producer_epoch,
         last_epoch=NO_EPOCH,
@@ -78,20 +84,18 @@ def tombstone_batch(transactional_ids: Iterable[str], now_ms: int) -> bytes:
     return builder.build()
 
 
-def replay(batch: BatchView, into: dict[str, Snapshot]) -> None:
-    """Takes one batch of the log, the later over the earlier. Control batches and unknown types are passed over."""
-    if batch.is_control:
-        return
-    for record in batch.records():
-        key = record.key
-        if key is None or record_type(key) != TRANSACTION_RECORD:
-            continue
-        transactional_id = decode_key(TransactionLogKey, key).transactional_id
-        value = record.value
-        if value is None:
-            into.pop(transactional_id, None)
-        else:
-            into[transactional_id] = decode_snapshot(value)
+def replay(record: Record, into: dict[str, Snapshot]) -> None:
+    """Takes one record of the log, the later over the earlier. Raises if it cannot be read, and changes nothing."""
+    key = record.key
+    number = record_type(b"" if key is None else key)
+    if number != TRANSACTION_RECORD or key is None:
+        raise UnsupportedVersionError("record key", number)
+    transactional_id = decode_key(TransactionLogKey, key).transactional_id
+    value = record.value
+    if value is None:
+        into.pop(transactional_id, None)
+    else:
+        into[transactional_id] = decode_snapshot(value)
 
 
 def _key(transactional_id: str) -> bytes:

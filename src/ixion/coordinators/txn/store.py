@@ -1,28 +1,27 @@
 """The transactional ids that this broker coordinates: in memory, and in the `__transaction_state` partitions it leads.
 
-A partition that comes to be led here is read from beginning to end, a slice per turn of the loop; until that is done
-its ids answer COORDINATOR_LOAD_IN_PROGRESS. A partition that is led elsewhere answers NOT_COORDINATOR, and whatever was
-under way for it ends there: an append that is acknowledged later changes nothing any more.
+A partition that comes to be led here is read from beginning to end (`coordinators.loader`); until that is done its ids
+answer COORDINATOR_LOAD_IN_PROGRESS, and COORDINATOR_NOT_AVAILABLE if it cannot be read. A partition that is led
+elsewhere answers NOT_COORDINATOR, and what was under way for it ends there: an append that is acknowledged later
+changes nothing any more.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
+from ixion.coordinators.loader import Loader
 from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
-from ixion.coordinators.txn.states import State
+from ixion.coordinators.txn.states import ENDING, State
 from ixion.coordinators.txn.storage import FLEXIBLE, PLAIN, replay, snapshot_batch, tombstone_batch
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
+from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
-
-logger = logging.getLogger(__name__)
-
-SLICE: Final = 500  # batches replayed before the loop gets its turn
+from ixion.timer.turns import Steps
 
 # What the log may say of an append, in the words of a coordinator.
 NOT_AVAILABLE: Final = frozenset(
@@ -36,17 +35,19 @@ NOT_AVAILABLE: Final = frozenset(
 NOT_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
 
 Stored = Callable[[ErrorCode], None]
+Finish = Callable[["Shard", Transaction], None]
 
 
 class Shard:
     """One led partition of the topic."""
 
-    __slots__ = ("epoch", "loaded", "number", "ongoing", "transactions")
+    __slots__ = ("epoch", "failed", "loaded", "number", "ongoing", "transactions")
 
     def __init__(self, number: int, epoch: int) -> None:
         self.number: Final = number
         self.epoch: Final = epoch  # its leader epoch: the coordinator epoch that markers carry
         self.loaded = False
+        self.failed = False  # the log cannot be read; loading is tried again
         self.transactions: dict[str, Transaction] = {}
         self.ongoing: dict[str, Transaction] = {}  # those with an open transaction: few, however many ids there are
 
@@ -64,16 +65,18 @@ class TransactionStore:
     ) -> None:
         """`version` is the level of transaction.version that the cluster runs at."""
         self._log = log
-        self._timer = timer
         self._clock_ms = clock_ms
         self._version = version
         self.shards: dict[int, Shard] = {}
+        self.loader = Loader(log, timer)
 
     def shard_of(self, transactional_id: str) -> Shard | ErrorCode:
         shard = self.shards.get(self._log.partition_for(transactional_id))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if shard.loaded:
+            return shard
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def find(self, transactional_id: str) -> Transaction | ErrorCode:
         """INVALID_PRODUCER_ID_MAPPING if nobody ever used the id."""
@@ -123,29 +126,63 @@ class TransactionStore:
         batch = tombstone_batch([each.transactional_id for each in transactions], self._clock_ms())
         self._log.append(shard.number, batch, appended)
 
-    def load(self, number: int, epoch: int, done: Callable[[Shard], None]) -> None:
+    def load(self, number: int, epoch: int, finish: Finish) -> None:
+        """`finish` is called, in turns of the loop, for every transaction whose outcome is stored but not complete."""
         shard = self.shards[number] = Shard(number, epoch)
-        self._load_slice(shard, self._log.read(number), {}, done)
+        self.loader.load(ShardLoad(self, shard, finish))
 
     def drop(self, number: int) -> None:
         self.shards.pop(number, None)
+        self.loader.forget(number)
 
-    def _load_slice(
-        self, shard: Shard, batches: Iterator[BatchView], found: dict[str, Snapshot], done: Callable[[Shard], None]
-    ) -> None:
-        if not self.holds(shard):
-            return
-        for _ in range(SLICE):
-            batch = next(batches, None)
-            if batch is None:
-                shard.transactions = {key: Transaction(key, snapshot) for key, snapshot in found.items()}
-                for transaction in shard.transactions.values():
-                    shard.note(transaction)
-                shard.loaded = True
-                done(shard)
-                return
-            replay(batch, found)
-        self._timer.call_later(0, self._load_slice, shard, batches, found, done)
+
+class ShardLoad:
+    """The partition of a shard, for the loader."""
+
+    def __init__(self, store: TransactionStore, shard: Shard, finish: Finish) -> None:
+        self._store = store
+        self._shard = shard
+        self._finish = finish
+        self._found: dict[str, Snapshot] = {}
+
+    @property
+    def partition(self) -> int:
+        return self._shard.number
+
+    def is_wanted(self) -> bool:
+        return self._store.holds(self._shard)
+
+    def begin(self) -> None:
+        self._shard.failed = False
+        self._found.clear()
+
+    def control(self, _batch: BatchView) -> None:
+        """Nobody writes any here."""
+
+    def replay(self, _batch: BatchView, record: Record) -> None:
+        replay(record, self._found)
+
+    def finish(self) -> Steps[None]:
+        shard, found = self._shard, self._found
+        transactions: dict[str, Transaction] = {}
+        while found:
+            key, snapshot = found.popitem()
+            transactions[key] = Transaction(key, snapshot)
+            yield
+        shard.transactions = transactions
+        for transaction in transactions.values():
+            shard.note(transaction)
+        unfinished = [each for each in transactions.values() if each.now.state in ENDING]
+        shard.loaded = True
+        for transaction in unfinished:
+            try:
+                self._finish(shard, transaction)
+            except Exception as error:
+                self._store.loader.skip(shard.number, f"the end of {transaction.transactional_id!r}", error)
+            yield
+
+    def fail(self) -> None:
+        self._shard.failed = True
 
 
 def in_words_of_a_coordinator(code: ErrorCode) -> ErrorCode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ixion.config.dynamic import DynamicConfig
@@ -20,11 +21,11 @@ from ixion.coordinators.txn.store import Shard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps, start_in_turns
 
 logger = logging.getLogger(__name__)
 
-TOMBSTONES_AT_ONCE: Final = 1000  # in one batch
-ABORTS_AT_ONCE: Final = 50  # in one turn of the loop; each writes two records and its markers, some 0.2 ms of work
+TOMBSTONES_AT_ONCE: Final = 200  # in one batch, which is one step of a turn
 
 
 class Upkeep:
@@ -43,6 +44,7 @@ class Upkeep:
         self._clock_ms = clock_ms
         self._config = config
         self._tasks: dict[str, TimerTask] = {}
+        self._running: set[str] = set()
 
     def start(self) -> None:
         self._repeat(TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS, self.abort_timed_out)
@@ -55,42 +57,52 @@ class Upkeep:
 
     def abort_timed_out(self) -> None:
         """Transactions that are open for longer than their producer allowed end here, and the producer is fenced."""
-        now_ms = self._clock_ms()
-        late = [
-            (shard, each)
-            for shard in self._store.shards.values()
-            for each in shard.ongoing.values()
-            if is_late(each, now_ms)
-        ]
-        self._abort_some(late[::-1])
-
-    def _abort_some(self, late: list[tuple[Shard, Transaction]]) -> None:
-        """The last of them; the others when the loop has had its turn."""
-        for _ in range(min(ABORTS_AT_ONCE, len(late))):
-            shard, transaction = late.pop()
-            name = transaction.transactional_id
-            if self._store.holds(shard) and name in shard.ongoing and is_late(transaction, self._clock_ms()):
-                logger.info("a transaction of %r took longer than %d ms", name, transaction.now.timeout_ms)
-                self._abort(shard, transaction)
-        if late:
-            self._timer.call_later(0, self._abort_some, late)
+        self._run("aborting transactions out of time", self._abort_late())
 
     def forget_expired(self) -> None:
-        """Ids that nobody has used for transactional.id.expiration.ms are forgotten, a shard per turn of the loop."""
-        self._forget_in(list(self._store.shards.values()))
+        """Ids that nobody has used for transactional.id.expiration.ms are forgotten."""
+        self._run("forgetting unused transactional ids", self._forget_silent())
 
-    def _forget_in(self, shards: list[Shard]) -> None:
-        if not shards:
-            return
-        shard = shards.pop()
+    def _abort_late(self) -> Steps[None]:
+        for shard in list(self._store.shards.values()):
+            for transaction in list(shard.ongoing.values()):
+                name = transaction.transactional_id
+                if self._store.holds(shard) and name in shard.ongoing and is_late(transaction, self._clock_ms()):
+                    logger.info("a transaction of %r took longer than %d ms", name, transaction.now.timeout_ms)
+                    self._abort(shard, transaction)
+                yield
+
+    def _forget_silent(self) -> Steps[None]:
         before_ms = self._clock_ms() - self._config.current[TRANSACTIONAL_ID_EXPIRATION_MS]
-        silent = [each for each in shard.transactions.values() if is_silent(each, before_ms)]
-        for first in range(0, len(silent) if self._store.holds(shard) else 0, TOMBSTONES_AT_ONCE):
-            some = silent[first : first + TOMBSTONES_AT_ONCE]
-            for each in some:
+        for shard in list(self._store.shards.values()):
+            some: list[Transaction] = []
+            for transaction in list(shard.transactions.values()):
+                if is_silent(transaction, before_ms):
+                    some.append(transaction)
+                if len(some) == TOMBSTONES_AT_ONCE:
+                    self._forget(shard, some, before_ms)
+                    some = []
+                yield
+            self._forget(shard, some, before_ms)
+
+    def _forget(self, shard: Shard, transactions: list[Transaction], before_ms: int) -> None:
+        """Those of them that are still unused: some turns of the loop may have passed."""
+        silent = [each for each in transactions if is_silent(each, before_ms)]
+        if silent and self._store.holds(shard):
+            for each in silent:
                 each.prepare(replace(each.now, state=State.DEAD, partitions=NO_PARTITIONS))
-            self._store.forget(shard, some)
-        self._timer.call_later(0, self._forget_in, shards)
+            self._store.forget(shard, silent)
+
+    def _run(self, name: str, steps: Steps[None]) -> None:
+        """In turns of the loop; what still runs from the last time is left to finish."""
+        if name not in self._running:
+            self._running.add(name)
+            start_in_turns(partial(self._timer.call_later, 0), steps, partial(self._ran, name))
+
+    def _ran(self, name: str, _: None, error: Exception | None) -> None:
+        self._running.discard(name)
+        if error is not None:
+            logger.error("%s failed", name, exc_info=error)
 
     def _repeat(self, interval: Setting[int], task: Callable[[], None]) -> None:
         def run() -> None:
