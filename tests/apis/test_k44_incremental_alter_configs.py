@@ -91,7 +91,7 @@ def test_checking_changes_nothing(asking: Asking) -> None:
         ([("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG, "soon"),
         ([("retention.ms", SET, "")], ErrorCode.INVALID_CONFIG, "''"),
         ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST, "retention.ms"),
-        ([("retentoin.ms", SET, "1")], ErrorCode.INVALID_CONFIG, "did you mean retention.ms?"),
+        ([("retentoin.ms", SET, "1")], ErrorCode.INVALID_CONFIG, "did you mean 'retention.ms'?"),
         ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG, "list"),
         ([("leader.replication.throttled.replicas", SET, "0:")], ErrorCode.INVALID_CONFIG, "partition:broker"),
         ([("remote.storage.enable", SET, "true")], ErrorCode.INVALID_CONFIG, "no remote storage"),

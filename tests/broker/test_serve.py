@@ -219,6 +219,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         ended = serve_and_wait("--port", str(port), cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"127.0.0.1:{port} is in use" in ended.stderr
+    assert "--port " in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -277,11 +278,19 @@ def test_a_directory_that_is_closed_to_us(mode: int, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--port", "0", "--set", "listeners=PLAINTEXT://127.0.0.1:0"), "--port is short for"),
-        (("--prot", "1"), "--prot"),
+        (("--prot", "1"), "there is no option --prot; did you mean '--port'?"),
+        (("--port", "many"), "--port must be a whole number, not 'many'"),
+        (("--port", "0.0.0.0:9092"), "--set listeners=PLAINTEXT://0.0.0.0:9092 --allow-remote"),
+        (("--log-level", "loud"), "--log-level must be one of"),
+        (("--metrics-port", "x:y"), "--metrics-port must be"),
+        (("now",), "'now' is one word too many"),
     ],
 )
 def test_a_wrong_call_is_told_so(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     ended = serve_and_wait(*words, cwd=tmp_path)
     assert ended.returncode == 2
     assert said in ended.stderr
+    assert ended.stderr.startswith("ixion serve: ")
+    assert ended.stderr.endswith("(see ixion serve --help)\n")
+    assert ended.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

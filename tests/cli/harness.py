@@ -43,7 +43,13 @@ class Ixion:
         return self.raw(*words, stdin=stdin.encode(), code=code).decode()
 
     def json(self, *words: str) -> Any:
-        return json.loads(self(*words, "--json"))
+        """The one object that it prints."""
+        (found,) = self.jsons(*words)
+        return found
+
+    def jsons(self, *words: str) -> list[Any]:
+        """The objects that it prints, one a line."""
+        return [json.loads(line) for line in self(*words, "--json").splitlines()]
 
     def records(self, *words: str) -> list[dict[str, Any]]:
         """What `consume` finds to the end, as JSON."""

@@ -6,7 +6,7 @@ from tests.cli.harness import Ixion
 
 
 def topic_settings(ixion: Ixion, name: str) -> dict[str, str]:
-    rows = ixion.json("config", "get", "topic", name)
+    rows = ixion.jsons("config", "get", "topic", name)
     return {row["name"]: row["value"] for row in rows if row["source"] == "topic"}
 
 
@@ -27,14 +27,14 @@ def test_settings_of_a_topic(ixion: Ixion) -> None:
     assert ixion("config", "unset", "topic", name, "segment.ms") == "segment.ms is the default again\n"
     while len(topic_settings(ixion, name)) > 1:
         pass
-    (row,) = ixion.json("config", "get", "topic", name, "segment.ms")
+    (row,) = ixion.jsons("config", "get", "topic", name, "segment.ms")
     assert (row["value"], row["source"]) == ("604800000", "default")
 
 
 def test_all_of_them(ixion: Ixion) -> None:
     name = ixion.topic()
-    few = ixion.json("config", "get", "topic", name)
-    everything = ixion.json("config", "get", "topic", name, "--all")
+    few = ixion.jsons("config", "get", "topic", name)
+    everything = ixion.jsons("config", "get", "topic", name, "--all")
     assert len(few) < 3
     assert len(everything) > 20
     assert {row["name"] for row in few} < {row["name"] for row in everything}
@@ -47,10 +47,10 @@ def test_settings_of_brokers(ixion: Ixion) -> None:
     try:
         rows: dict[str, dict[str, str]] = {}
         while "log.retention.ms" not in rows or rows.get("log.cleaner.threads", {}).get("value") != "2":
-            rows = {row["name"]: row for row in ixion.json("config", "get", "broker", broker)}
+            rows = {row["name"]: row for row in ixion.jsons("config", "get", "broker", broker)}
         assert (rows["log.cleaner.threads"]["value"], rows["log.cleaner.threads"]["source"]) == ("2", "broker")
         assert (rows["log.retention.ms"]["value"], rows["log.retention.ms"]["source"]) == ("5000000", "all brokers")
-        defaults = {row["name"]: row["value"] for row in ixion.json("config", "get", "broker", "default")}
+        defaults = {row["name"]: row["value"] for row in ixion.jsons("config", "get", "broker", "default")}
         assert defaults["log.retention.ms"] == "5000000"
         assert "log.cleaner.threads" not in defaults
     finally:
@@ -65,4 +65,4 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "did you mean 'retention.ms'" in ixion.refused("config", "get", "topic", name, "retention.m", code=2)
     assert "there is no broker '77', only" in ixion.refused("config", "get", "broker", "77")
     assert f"did you mean '{name}'" in ixion.refused("config", "get", "topic", f"{name}x")
-    assert "belong to a topic or a broker" in ixion.refused("config", "get", "user", "me", code=2)
+    assert "belong to a topic, a broker, a group or a logger" in ixion.refused("config", "get", "user", "me", code=2)

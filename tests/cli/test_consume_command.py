@@ -66,9 +66,9 @@ def test_formats(ixion: Ixion) -> None:
     time = local_time(5000)
     assert ixion("consume", name, "-e") == "v\nnull\n"
     assert ixion("consume", name, "-e", "--null-marker", "-") == "v\n-\n"
-    assert ixion("consume", name, "-e", "-o", "text") == f"0:0\t{time}\tk\tv\ta=1\n0:1\t{time}\tgone\tnull\t\n"
+    assert ixion("consume", name, "-e", "-f", "text") == f"0:0\t{time}\tk\tv\ta=1\n0:1\t{time}\tgone\tnull\t\n"
     form = r"{topic} {partition} {offset} {timestamp} {{{key}}}\0"
-    assert ixion("consume", name, "-e", "-o", form) == f"{name} 0 0 5000 {{k}}\0{name} 0 1 5000 {{gone}}\0"
+    assert ixion("consume", name, "-e", "-f", form) == f"{name} 0 0 5000 {{k}}\0{name} 0 1 5000 {{gone}}\0"
 
 
 def test_what_was_aborted_is_left_out_on_request(ixion: Ixion) -> None:
@@ -117,7 +117,9 @@ def test_a_reader_that_leaves_early_gets_no_traceback(ixion: Ixion) -> None:
 def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     name = ixion.topic()
     assert "possible are earliest" in ixion.refused("consume", name, "--from", "later", code=2)
-    assert "fields are topic, partition" in ixion.refused("consume", name, "--format", "{values}", code=2)
+    assert "has no field 'values'; did you mean 'value'? (fields: topic, partition" in ixion.refused(
+        "consume", name, "--format", "{values}", code=2
+    )
     assert "--format is value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
     assert f"did you mean '{name}'" in ixion.refused("consume", f"{name}x")
 
@@ -147,7 +149,7 @@ def test_a_format_by_itself(form: str, expected: bytes) -> None:
 
 @pytest.mark.parametrize("form", ["{", "{value", "{value!r}", "{value:>9}", "{key.x}", "{0}", "{}"])
 def test_a_template_that_cannot_be_read(form: str) -> None:
-    with pytest.raises(ValueError, match="the template"):
+    with pytest.raises(ValueError, match="--format"):
         writer(form, "~")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.cli import consume_copy
-from ixion.cli.consume_copy import Watch, add_new_partitions, copy_to_ends, follow
+from ixion.cli.consume_copy import Copy, Watch
 from ixion.cli.consume_format import writer
 from ixion.clients.cluster import Cluster
 from ixion.clients.faults import UnreachableError
@@ -24,6 +24,10 @@ def fill(fakes: FakeCluster, place: TopicPartition, *values: bytes) -> None:
     fakes.logs[place].append(builder.build())
 
 
+def copy(cluster: Cluster, most: int | None, patience_s: float = 30) -> Copy:
+    return Copy(cluster, "orders", writer("value", ""), most, read_committed=False, patience_s=patience_s)
+
+
 def test_a_topic_that_grows_is_read_whole(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,12 +36,14 @@ def test_a_topic_that_grows_is_read_whole(
         fakes.add_topic("orders", leaders=[1])
         fill(fakes, PLACES[0], b"one")
         with Reader(cluster, {PLACES[0]: 0}) as reader:
-            follow(cluster, "orders", reader, writer("value", ""), 1, growing=True)
+            copy(cluster, 1).follow(reader, growing=True)
             fakes.leaders["orders"] = [1, 1]
             fakes.logs[PLACES[1]] = FakeLog()
             fill(fakes, PLACES[1], b"two", b"three")
-            follow(cluster, "orders", reader, writer("value", ""), 2, growing=True)
-            add_new_partitions(cluster, "orders", reader)  # nothing new now
+            second = copy(cluster, 2)
+            second.follow(reader, growing=True)
+            second._add_new_partitions(reader)  # nothing new now
+            assert second.positions == {PLACES[1]: 2}
             assert reader.offsets == {PLACES[0]: 1, PLACES[1]: 2}
     assert capfdbinary.readouterr().out == b"one\ntwo\nthree\n"
 
@@ -49,7 +55,7 @@ def test_trouble_that_lasts_is_an_error_for_who_wants_to_end(monkeypatch: pytest
         cluster.topic("orders")
         fakes.nodes[2].stop()
         with Reader(cluster, {PLACES[0]: 0}) as reader, pytest.raises(UnreachableError, match="nobody listens"):
-            copy_to_ends(reader, writer("value", ""), None, {PLACES[0]: 5}, 0.05)
+            copy(cluster, None, 0.05).to_ends(reader, {PLACES[0]: 5})
 
 
 def test_each_thing_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from ixion.cli.app import build
+from ixion.cli.app import execute
 from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
@@ -38,9 +39,10 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(path: Path, *options: str, code: int = 0) -> str:
-    outcome = CliRunner().invoke(build("dump"), ["dump", str(path), *options])
-    assert outcome.exit_code == code, outcome.output
-    return outcome.output
+    printed, complained = StringIO(), StringIO()
+    with redirect_stdout(printed), redirect_stderr(complained):
+        assert execute(["dump", str(path), *options]) == code
+    return printed.getvalue() + complained.getvalue()
 
 
 def rows(path: Path, *options: str, code: int = 0) -> list[dict[str, Any]]:

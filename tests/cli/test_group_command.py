@@ -53,7 +53,7 @@ def test_a_group_at_work(ixion: Ixion, protocol: str) -> None:
     topic = filled(ixion)
     group = f"{topic}-group"
     with reading(ixion, group, topic, 4, protocol):
-        listed = [(row["group"], row["state"], row["type"]) for row in ixion.json("group", "list")]
+        listed = [(row["group"], row["state"], row["type"]) for row in ixion.jsons("group", "list")]
         assert (group, "Stable", protocol) in listed
         found = ixion.json("group", "describe", group)
         assert (found["state"], [member["client"] for member in found["members"]]) == ("Stable", ["reader"])
@@ -81,7 +81,7 @@ def test_a_reset_is_shown_before_it_is_done(ixion: Ixion) -> None:
         [topic, "0", "-", "4"],
     ]
     assert ixion.errors == "ixion: nothing was changed; --execute does it\n"
-    assert group not in [row["group"] for row in ixion.json("group", "list")]
+    assert group not in [row["group"] for row in ixion.jsons("group", "list")]
     for options, expected in (
         (["-t", topic, "--to-offset", "4"], 4),
         (["--shift", "3"], 7),

@@ -65,7 +65,7 @@ def test_json_lines_and_back(ixion: Ixion) -> None:
     (binary,) = ixion.records(name, "-p", "0")
     assert (binary["value"], binary["headers"]) == ({"base64": "/wA="}, [["raw", {"base64": "/w=="}]])
 
-    ixion.raw("produce", copy, "--json", stdin=ixion.raw("consume", name, "-e", "-o", "json"))
+    ixion.raw("produce", copy, "--json", stdin=ixion.raw("consume", name, "-e", "-f", "json"))
     again = ixion.records(copy)
     assert sorted(str({**record, "topic": name}) for record in again) == sorted(map(str, ixion.records(name)))
 

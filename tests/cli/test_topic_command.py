@@ -10,7 +10,7 @@ def test_a_topic_from_its_creation_to_its_end(ixion: Ixion) -> None:
     assert ixion("topic", "create", name, "-p", "3", "--config", "retention.ms=600000") == (
         f"created {name} with 3 partitions\n"
     )
-    (row,) = [row for row in ixion.json("topic", "list") if row["topic"] == name]
+    (row,) = [row for row in ixion.jsons("topic", "list") if row["topic"] == name]
     assert (row["partitions"], row["replicas"], row["internal"]) == (3, 1, False)
     found = ixion.json("topic", "describe", name)
     assert found["id"] == row["id"]
@@ -26,7 +26,7 @@ def test_a_topic_from_its_creation_to_its_end(ixion: Ixion) -> None:
     assert (len(found["partitions"]), found["configs"]) == (5, {})
 
     assert ixion("topic", "delete", name) == f"deleted {name}\n"
-    assert name not in [row["topic"] for row in ixion.json("topic", "list")]
+    assert name not in [row["topic"] for row in ixion.jsons("topic", "list")]
     assert ixion.refused("topic", "delete", name).startswith(f"ixion: there is no topic '{name}'")
     assert ixion("topic", "delete", name, "--if-exists") == f"{name} does not exist\n"
 
@@ -46,13 +46,13 @@ def test_what_exists_is_not_created_again(ixion: Ixion) -> None:
     name = ixion.topic()
     assert ixion.refused("topic", "create", name) == f"ixion: topic '{name}' exists; --if-not-exists accepts that"
     assert ixion("topic", "create", name, "--if-not-exists") == f"{name} exists\n"
-    assert ixion.json("topic", "create", name, "--if-not-exists") == [{"topic": name, "created": False}]
+    assert ixion.jsons("topic", "create", name, "--if-not-exists") == [{"topic": name, "created": False}]
 
 
 def test_internal_topics_are_shown_on_request(ixion: Ixion) -> None:
     ixion("group", "reset", "any-group", "-t", ixion.topic(), "--to-latest", "--execute")
-    assert "__consumer_offsets" not in [row["topic"] for row in ixion.json("topic", "list")]
-    shown = {row["topic"]: row["internal"] for row in ixion.json("topic", "list", "--internal")}
+    assert "__consumer_offsets" not in [row["topic"] for row in ixion.jsons("topic", "list")]
+    shown = {row["topic"]: row["internal"] for row in ixion.jsons("topic", "list", "--internal")}
     assert shown["__consumer_offsets"] is True
 
 

@@ -85,8 +85,9 @@ def test_topic_values() -> None:
     for refused, message in (
         ({"segment.bytes": "13"}, "segment.bytes is '13'; allowed is a whole number of 32 bits, at least 14"),
         ({"segment.ms": "0"}, "segment.ms is '0'; allowed is a whole number of 64 bits, at least 1"),
-        ({"segment.byte": "14"}, "not; did you mean segment.bytes"),
-        ({"num.io.threads": "14"}, "a topic setting, which this is not$"),
+        ({"segment.byte": "14"}, "unknown topic setting 'segment.byte'; did you mean 'segment.bytes'"),
+        ({"num.io.threads": "14"}, "unknown topic setting 'num.io.threads'$"),
+        ({"retention.m": "3"}, r"^unknown topic setting 'retention.m'; did you mean 'retention.ms'\?$"),
         (
             {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"},
             r"allowed is max.compaction.lag.ms \(1\) or less",
@@ -183,5 +184,5 @@ def test_unknown_names_are_kept_and_logged(caplog: pytest.LogCaptureFixture) -> 
         config.change(ALL, {"num.io.thread": "7"})
         config.change(ALL, {"num.io.thread": "7", "num.io.threads": "9"})
     assert config.overlay(ALL) == {"num.io.thread": "7", "num.io.threads": "9"}
-    expected = ["num.io.thread was set, but ixion has no such setting; did you mean num.io.threads?"]
+    expected = ["num.io.thread was set, but ixion has no such setting; did you mean 'num.io.threads'?"]
     assert [record.getMessage() for record in caplog.records] == expected

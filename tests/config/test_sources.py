@@ -59,10 +59,10 @@ def test_unknown_names_warn_with_the_nearest(tmp_path: Path) -> None:
     loaded = load(file=file, environment=environment, assignments=["num.partition=3"])
     assert loaded.given == {}
     assert loaded.warnings == (
-        f"log.dir.s in {file} is no setting of ixion; did you mean log.dirs?",
+        f"log.dir.s in {file} is no setting of ixion; did you mean 'log.dirs'?",
         f"my.own.thing in {file} is no setting of ixion",
-        "IXION_LOG_DIR_S in the environment is no setting; did you mean IXION_LOG_DIRS?",
-        "num.partition in --set is no setting of ixion; did you mean num.partitions?",
+        "IXION_LOG_DIR_S in the environment is no setting; did you mean 'IXION_LOG_DIRS'?",
+        "num.partition in --set is no setting of ixion; did you mean 'num.partitions'?",
     )
 
 

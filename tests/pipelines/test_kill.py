@@ -8,14 +8,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import CliRunner
 
 from devtools.parts import need_module
-from ixion.cli.app import build
+from ixion.cli.app import execute
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.session import close_session
 from tests.pipelines.ledger import Ledger, record
@@ -191,9 +191,10 @@ def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatc
     file = lab.folder / "shop.toml"
 
     def ixion(name: str, *options: str) -> str:
-        done = CliRunner().invoke(build("pipeline"), ["pipeline", name, str(file), *options])
-        assert done.exit_code == 0, done.output
-        return done.stdout
+        printed = StringIO()
+        with redirect_stdout(printed):
+            assert execute(["pipeline", name, str(file), *options]) == 0, printed.getvalue()
+        return printed.getvalue()
 
     ixion("init")
     file.write_text(file.read_text().replace("localhost:9092", lab.bootstrap))

@@ -116,7 +116,7 @@ def test_confluent_settings(broker: Broker, confluent: AdminClient) -> None:
     with pytest.raises(KafkaException) as wrong:
         change(ConfigEntry("retentoin.ms", "1", incremental_operation=AlterConfigOpType.SET))
     assert code_of(wrong) == KafkaError.INVALID_CONFIG
-    assert "did you mean retention.ms?" in str(wrong.value)
+    assert "did you mean 'retention.ms'?" in str(wrong.value)
     identity = setting(ResourceType.BROKER, "5", "broker.id")
     assert (identity.value, identity.is_read_only) == ("5", True)
 

@@ -125,7 +125,7 @@ def test_settings(tools: Tools) -> None:
     assert "max.message.bytes=2000 " in described
     assert tools(CONFIG, "--alter", "--topic", "t", "--delete-config", "max.message.bytes") == done
     assert "max.message.bytes" not in tools(CONFIG, "--describe", "--topic", "t")
-    assert "did you mean max.message.bytes?" in tools(CONFIG, *add, "max.message.bites=3", code=1)
+    assert "did you mean 'max.message.bytes'?" in tools(CONFIG, *add, "max.message.bites=3", code=1)
 
     tools(CONFIG, "--alter", "--broker", "5", "--add-config", "log.retention.ms=5000")
     tools(CONFIG, "--alter", "--broker-defaults", "--add-config", "log.retention.ms=6000")

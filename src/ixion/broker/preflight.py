@@ -90,8 +90,8 @@ def check_port(endpoint: Endpoint) -> None:
                     continue
                 what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
                 raise StartupError(
-                    f"{endpoint.host or '*'}:{endpoint.port} {what}; stop what uses it, or choose another with"
-                    f" --set listeners=PLAINTEXT://127.0.0.1:{endpoint.port + 1}"
+                    f"{endpoint.host or '*'}:{endpoint.port} {what}; stop what uses it, or choose another port, for"
+                    f" example with --port {endpoint.port + 1 if endpoint.port < 65535 else 0}"
                 ) from error
 
 

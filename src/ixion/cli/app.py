@@ -1,8 +1,8 @@
 """The commands, by name, and what becomes of their errors.
 
 A command prints its result on standard output and nothing else; what went wrong goes to standard error in one line that
-says what to do. Exit codes: 0 done, 1 failed, 2 wrongly called, 130 interrupted. Who closes the pipe has had enough: no
-error.
+says what to do. Exit codes: 0 done, 1 failed, 2 wrongly called, 130 interrupted. A reader that closes the pipe has had
+enough: no error.
 """
 
 from __future__ import annotations
@@ -10,37 +10,62 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
-import typer
-
-from ixion.cli.main import version_line
+from ixion.cli.command import Command, Exit, Group, UsageError, nearest
+from ixion.cli.options import BOOTSTRAP, TIMEOUT
+from ixion.cli.parse import HELP, parse, read_options
 from ixion.model.errors import KafkaError
 
-# name -> module and the command or group of commands in it; imported when it is called, or for the help of all
-COMMANDS: Final = {
-    "serve": "ixion.cli.app:serve",
-    "topic": "ixion.cli.topic:topic",
-    "produce": "ixion.cli.produce:produce",
-    "consume": "ixion.cli.consume:consume",
-    "config": "ixion.cli.config:config",
-    "group": "ixion.cli.group:group",
-    "perf": "ixion.cli.perf:perf",
-    "pipeline": "ixion.cli.pipeline:app",
-    "dump": "ixion.cli.dump:dump",
-    "wheel": "ixion.cli.wheel:wheel",
-}
+SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work with one."
+COMMON: Final = (BOOTSTRAP, TIMEOUT)  # may stand before the command as well
+
+# In the order in which people come to need them. name -> the table, imported when it is called, and its summary
+SECTIONS: Final = (
+    ("Run a broker", (("serve", "ixion.cli.serve_options:SERVE", "Serve Kafka clients until SIGTERM or Ctrl-C."),)),
+    (
+        "Work with a cluster",
+        (
+            ("topic", "ixion.cli.topic:TOPIC", "Create, list, describe, alter and delete topics."),
+            ("produce", "ixion.cli.produce:PRODUCE", "Send a record per line of standard input or files."),
+            ("consume", "ixion.cli.consume:CONSUME", "Print the records of a topic."),
+            ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
+            ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
+        ),
+    ),
+    (
+        "Move and measure",
+        (
+            ("pipeline", "ixion.cli.pipeline:PIPELINE", "From a topic to a table, exactly once, on Spark."),
+            ("perf", "ixion.cli.perf:PERF", "Measure a cluster under load."),
+        ),
+    ),
+    (
+        "Look inside",
+        (
+            ("dump", "ixion.cli.dump:DUMP", "Show what is in the files of a log directory."),
+            ("wheel", "ixion.cli.wheel:WHEEL", "Watch a live timing wheel."),
+        ),
+    ),
+    (
+        "Help",
+        (
+            ("help", "ixion.cli.help_command:HELP_COMMAND", "Explain a command or a topic."),
+            ("completion", "ixion.cli.completion:COMPLETION", "Print the completion script of a shell."),
+        ),
+    ),
+)
+COMMANDS: Final = {name: place for _, entries in SECTIONS for name, place, _ in entries}
 
 
 def execute(words: list[str]) -> int:
     """Run one command line; the exit code."""
-    command = typer.main.get_command(build(words[0] if words else None))
+    path = ["ixion"]
     try:
-        with command.make_context("ixion", words) as context:
-            command.invoke(context)
+        run(words, path)
         sys.stdout.flush()
-    except typer.Exit as ended:
-        return ended.exit_code
+    except Exit as ended:
+        return flushed(ended.code)
     except BrokenPipeError:
         drop_output()
         return 0
@@ -49,69 +74,86 @@ def execute(words: list[str]) -> int:
     except KafkaError as error:
         print(f"ixion: {error.message}", file=sys.stderr)
         return 1
-    except Exception as error:
-        explain = getattr(
-            error, "format_message", None
-        )  # how typer's own errors are told from bugs, in all its versions
-        if explain is None:
-            raise
-        return refuse(error, explain())
+    except UsageError as error:
+        where = " ".join(path)
+        print(f"{where}: {error} (see {where} --help)", file=sys.stderr)
+        return 2
     return 0
 
 
-def refuse(error: Exception, message: str) -> int:
-    """Wrongly called: one line, and where to read more. Called with nothing at all, the message is the help itself."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "ixion"
-    if type(error).__name__ == "NoArgsIsHelpError":
-        print(message)
+def run(words: list[str], path: list[str]) -> None:
+    """`path` grows by the words that name the command, for error messages."""
+    if words[:1] == ["__complete"]:
+        from ixion.cli.completion import complete
+
+        return complete(words[1:])
+    if words[:1] == ["--version"]:
+        from ixion.cli.main import version_line
+
+        print(version_line())
+        return None
+    given, words = read_options((*COMMON, HELP), words, stop_at_word=True)
+    wants_help = given.pop("help", False)
+    if not words or wants_help:
+        print_root()
+        raise Exit(0 if wants_help else 2)
+    found = find(words[0])
+    path.append(found.name)
+    words = words[1:]
+    if isinstance(found, Group):
+        more, words = read_options((*COMMON, HELP), words, stop_at_word=True)
+        wants_help = more.pop("help", False)
+        given.update(more)
+        if not words or wants_help:
+            from ixion.cli.help import group_page
+
+            print(group_page(" ".join(path), found, COMMON))
+            raise Exit(0 if wants_help else 2)
+        command = found.find(words[0])
+        if command is None:
+            raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], [c.name for c in found.commands])}")
+        path.append(command.name)
+        words = words[1:]
     else:
-        said = " ".join(message.split()).removeprefix("Invalid value: ")
-        print(f"{path}: {said} (see {path} --help)", file=sys.stderr)
-    return int(getattr(error, "exit_code", 2))
+        command = found
+    call(command, words, given, path)
+    return None
+
+
+def call(command: Command, words: list[str], given: dict[str, Any], path: list[str]) -> None:
+    values = parse(command, words, given)
+    if values.get("help") is True and "help" not in {option.name for option in command.options}:
+        from ixion.cli.help import command_page
+
+        print(command_page(" ".join(path), command))
+        return
+    command.run(**values)
+
+
+def find(name: str) -> Command | Group:
+    place = COMMANDS.get(name)
+    if place is None:
+        raise UsageError(f"there is no command {name!r}{nearest(name, list(COMMANDS))}")
+    module, _, attribute = place.partition(":")
+    found: Command | Group = getattr(import_module(module), attribute)
+    return found
+
+
+def print_root() -> None:
+    from ixion.cli.help import root_page
+
+    pages = [(title, [(name, summary) for name, _, summary in entries]) for title, entries in SECTIONS]
+    print(root_page(SUMMARY, pages, COMMON))
+
+
+def flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
+    return code
 
 
 def drop_output() -> None:
     """Nobody reads any more. What is still in the buffer must not fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def build(only: str | None = None) -> typer.Typer:
-    """The whole command line, or, if `only` names a command, that part of it."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-    app.callback()(options)
-    for name, place in COMMANDS.items():
-        if only not in COMMANDS or name == only:
-            module, _, attribute = place.partition(":")
-            found = getattr(import_module(module), attribute)
-            if isinstance(found, typer.Typer):
-                app.add_typer(found, name=name)
-            else:
-                app.command(name)(found)
-    return app
-
-
-def print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(version_line())
-        raise typer.Exit
-
-
-def options(
-    version: bool = typer.Option(
-        False,
-        "--version",
-        callback=print_version,
-        is_eager=True,
-        help="Print the version and the kind of build.",
-    ),
-) -> None:
-    """A Kafka-compatible broker in Python."""
-
-
-def serve() -> None:
-    """Serve Kafka clients until told to stop."""
-    # Listed here, run by `main.run`: importing typer would take longer than the broker needs to start.
-    from ixion.cli.serve import main
-
-    raise typer.Exit(main([]))

@@ -1,57 +1,33 @@
-"""`ixion config`: get, set and unset the settings of topics and brokers."""
+"""`ixion config`: get, set and unset the settings of topics, brokers, groups and loggers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, AsJson, Bootstrap, Timeout, connect, parse_pairs
+from ixion.cli.command import Argument, Command, Group, Option, UsageError, nearest
+from ixion.cli.options import AS_JSON, CLUSTER, connect, parse_pairs
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
     from ixion.clients.configs import ConfigEntry, Resource
 
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Get, set and unset settings.")
 
-Kind = Annotated[str, typer.Argument(metavar="topic|broker")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A topic; or a broker's id, or default for all brokers.")]
-
-
-@config.command()
-def get(
-    kind: Kind,
-    name: Name,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="Only these.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those at their defaults too.")] = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Show the settings that somebody chose, or the named ones, with where each comes from."""
+def get(kind: str, name: str, keys: list[str], everything: bool, as_json: bool, bootstrap: str, timeout: float) -> None:
     from ixion.clients.configs import describe_configs
 
     resource = choose_resource(kind, name)
     with connect(bootstrap, timeout) as cluster:
         found = describe_configs(cluster, resource)
-    chosen = select(found, keys or [], everything)
+    chosen = select(found, keys, everything)
     if as_json:
-        show_json([{"name": e.name, "value": e.value, "source": e.source, "read_only": e.read_only} for e in chosen])
+        show_json({"name": e.name, "value": e.value, "source": e.source, "read_only": e.read_only} for e in chosen)
     elif not chosen:
         note(f"{resource} has only defaults; --all shows them")
     else:
         show_table(("name", "value", "source"), [(e.name, shown(e), e.source) for e in chosen])
 
 
-@config.command("set")
-def set_(
-    kind: Kind,
-    name: Name,
-    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...")],
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Change settings while the cluster runs."""
+def set_(kind: str, name: str, pairs: list[str], bootstrap: str, timeout: float) -> None:
     from ixion.clients.configs import alter_configs
 
     changes: dict[str, str | None] = {**parse_pairs(pairs, "set")}
@@ -61,15 +37,7 @@ def set_(
         print(f"{key} is {value}")
 
 
-@config.command()
-def unset(
-    kind: Kind,
-    name: Name,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...")],
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Take settings away, so that the default holds again."""
+def unset(kind: str, name: str, keys: list[str], bootstrap: str, timeout: float) -> None:
     from ixion.clients.configs import alter_configs
 
     with connect(bootstrap, timeout) as cluster:
@@ -81,9 +49,14 @@ def unset(
 def choose_resource(kind: str, name: str) -> Resource:
     from ixion.clients.configs import Resource, ResourceType
 
-    kinds = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+    kinds = {
+        "topic": ResourceType.TOPIC,
+        "broker": ResourceType.BROKER,
+        "group": ResourceType.GROUP,
+        "logger": ResourceType.BROKER_LOGGER,
+    }
     if kind not in kinds:
-        raise typer.BadParameter(f"settings belong to a topic or a broker, not to a {kind!r}")
+        raise UsageError(f"settings belong to a topic, a broker, a group or a logger, not to a {kind!r}")
     if kind == "broker" and name == "default":
         return Resource(ResourceType.BROKER, "")
     return Resource(kinds[kind], name)
@@ -95,13 +68,45 @@ def select(found: list[ConfigEntry], keys: list[str], everything: bool) -> list[
     known = {entry.name: entry for entry in found}
     for key in keys:
         if key not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, known, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise typer.BadParameter(f"there is no setting {key!r}{meant}")
+            raise UsageError(f"there is no setting {key!r}{nearest(key, list(known))}")
     return [known[key] for key in keys]
 
 
 def shown(entry: ConfigEntry) -> str:
     return "(secret)" if entry.secret else entry.value or ""
+
+
+KIND: Final = Argument("kind", "topic|broker|group|logger", complete="topic|broker|group|logger")
+NAME: Final = Argument(
+    "name", "NAME", "A topic, a group, a broker's id (for a logger, too), or default for all brokers.", complete="topic"
+)
+
+CONFIG: Final = Group(
+    "config",
+    "Get, set and unset the settings of topics, brokers, groups and loggers.",
+    Command(
+        "get",
+        "Show the settings that somebody chose, or the named ones, with where each comes from.",
+        get,
+        arguments=(KIND, NAME, Argument("keys", "KEY...", "Only these.", required=False, many=True)),
+        options=(Option("everything", "--all", "Show settings at their defaults, too."), AS_JSON, *CLUSTER),
+        examples=("ixion config get topic orders", "ixion config get broker default --all"),
+        aliases=("list", "ls", "describe"),
+    ),
+    Command(
+        "set",
+        "Change settings while the cluster runs.",
+        set_,
+        arguments=(KIND, NAME, Argument("pairs", "KEY=VALUE...", many=True)),
+        options=CLUSTER,
+        examples=("ixion config set topic orders retention.ms=3600000", "ixion config set logger 1 ixion.log=DEBUG"),
+    ),
+    Command(
+        "unset",
+        "Return settings to their defaults.",
+        unset,
+        arguments=(KIND, NAME, Argument("keys", "KEY...", many=True)),
+        options=CLUSTER,
+        aliases=("rm", "delete"),
+    ),
+)

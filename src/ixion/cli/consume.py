@@ -3,94 +3,147 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, Bootstrap, Timeout, connect
+from ixion.cli.command import Argument, Command, Option, UsageError, whole
+from ixion.cli.options import CLUSTER, connect
 from ixion.cli.output import note
 
 if TYPE_CHECKING:
+    from ixion.cli.consume_copy import Copy
     from ixion.clients.cluster import Cluster
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.starts import Start
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    start: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            "-f",
-            metavar="WHERE",
-            help="earliest, latest, an offset, -N (before the end), a time such as 2026-05-01T12:00, or @MILLISECONDS.",
-        ),
-    ] = "earliest",
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", metavar="N", help="Only this one; may be repeated.")
-    ] = None,
-    most: Annotated[int | None, typer.Option("--max", "-n", metavar="N", min=1, help="End after so many.")] = None,
-    exit_at_end: Annotated[bool, typer.Option("--exit-at-end", "-e", help="Do not wait for more.")] = False,
-    form: Annotated[
-        str,
-        typer.Option("--format", "-o", metavar="FORMAT", help="value, text, json, or a template: '{offset} {value}'."),
-    ] = "value",
-    null_marker: Annotated[
-        str, typer.Option("--null-marker", metavar="TEXT", help="How a null key or value is written.")
-    ] = "null",
-    read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="Leave out what is not committed, or aborted.")
-    ] = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    topic: str,
+    start: str | None,
+    until: str | None,
+    partition: list[int],
+    most: int | None,
+    exit_at_end: bool,
+    follow: bool,
+    group: str | None,
+    form: str,
+    as_json: bool,
+    null_marker: str,
+    read_committed: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
-    """Print the records of a topic, and go on with what comes until Ctrl-C."""
-    from ixion.cli.consume_copy import copy_to_ends, follow
+    from ixion.cli.consume_copy import Copy
     from ixion.cli.consume_format import writer
-    from ixion.clients.reader import Reader
-    from ixion.clients.starts import parse_start, resolve_start
+    from ixion.cli.consume_group import consume_in_group
+    from ixion.cli.places import place
 
+    if follow and (exit_at_end or until is not None):
+        raise UsageError("--follow goes on for ever; leave out --exit-at-end and --until")
+    begin = place(start or ("earliest" if group is None else "stored"))
+    end = None if until is None else place(until)
+    if end is not None and end.stored:
+        raise UsageError("--until takes no 'stored'")
     try:
-        begin, write = parse_start(start), writer(form, null_marker)
+        write = writer("json" if as_json else form, null_marker)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise UsageError(str(error)) from None
     with connect(bootstrap, timeout) as cluster:
-        places = choose_partitions(cluster, topic, partition)
-        offsets = resolve_start(cluster, places, begin, read_committed=read_committed)
-        ends = find_ends(cluster, offsets, read_committed) if exit_at_end else None
-        say_if_moved(begin, offsets)
-        with Reader(cluster, offsets, read_committed=read_committed, request_timeout_s=timeout) as reader:
-            try:
-                if ends is None:
-                    follow(cluster, topic, reader, write, most, growing=not partition)
-                else:
-                    copy_to_ends(reader, write, most, ends, timeout)
-            except KeyboardInterrupt:
-                pass  # the way to end it
-            finally:
-                sys.stdout.flush()
+        copy = Copy(cluster, topic, write, most, read_committed, timeout)
+        try:
+            if group is not None:
+                if partition:
+                    raise UsageError("--group shares out the partitions by itself; leave out --partition")
+                if end is not None:
+                    raise UsageError("--group reads on from its commits; leave out --until")
+                consume_in_group(cluster, group, copy, begin, exit_at_end)
+            elif begin.stored:
+                raise UsageError("'stored' is where a group has committed; say which with --group")
+            else:
+                consume_alone(cluster, copy, begin, end, partition, exit_at_end)
+        except KeyboardInterrupt:
+            pass  # the way to end it
+        finally:
+            sys.stdout.flush()
 
 
-def choose_partitions(cluster: Cluster, topic: str, wanted: list[int] | None) -> list[TopicPartition]:
-    from ixion.clients.leaders import leader_of
-    from ixion.clients.metadata import TopicPartition
+def consume_alone(
+    cluster: Cluster, copy: Copy, begin: Start, end: Start | None, partition: list[int], exit_at_end: bool
+) -> None:
+    from ixion.cli.places import choose_partitions, find_ends
+    from ixion.clients.reader import Reader
+    from ixion.clients.starts import resolve_start
 
-    if wanted:
-        places = [TopicPartition(topic, number) for number in wanted]
-        for place in places:
-            leader_of(cluster, place, cluster.deadline())
-        return places
-    return [TopicPartition(topic, each.number) for each in cluster.topic(topic).partitions]
-
-
-def find_ends(cluster: Cluster, offsets: dict[TopicPartition, int], read_committed: bool) -> dict[TopicPartition, int]:
-    from ixion.clients.offsets import LATEST, list_offsets
-
-    return list_offsets(cluster, offsets, LATEST, read_committed=read_committed)
+    places = choose_partitions(cluster, copy.topic, partition)
+    offsets = resolve_start(cluster, places, begin, read_committed=copy.read_committed)
+    ends: dict[TopicPartition, int] | None = None
+    if end is not None:
+        ends = resolve_start(cluster, places, end, read_committed=copy.read_committed)
+    elif exit_at_end:
+        ends = find_ends(cluster, offsets, copy.read_committed)
+    say_if_moved(begin, offsets)
+    with Reader(cluster, offsets, read_committed=copy.read_committed, request_timeout_s=copy.patience_s) as reader:
+        if ends is None:
+            copy.follow(reader, growing=not partition)
+        else:
+            copy.to_ends(reader, ends)
 
 
 def say_if_moved(start: Start, offsets: dict[TopicPartition, int]) -> None:
     for place, offset in offsets.items():
         if start.offset is not None and offset != start.offset:
             note(f"{place} has no offset {start.offset}; beginning at {offset}")
+
+
+CONSUME: Final = Command(
+    "consume",
+    "Print the records of a topic, and go on with what comes until Ctrl-C.",
+    consume,
+    arguments=(Argument("topic", "TOPIC", complete="topic"),),
+    options=(
+        Option(
+            "start",
+            "--offset -o",
+            "Where to begin: earliest, latest, stored, an offset, -N (before the end), or a time such as"
+            " @2026-11-01T00:00. See 'ixion help offsets'. (default: earliest; with --group: stored)",
+            metavar="WHERE",
+            complete="earliest|latest|stored",
+            hidden="--from",
+        ),
+        Option("until", "--until", "Where to end, in the same words; that record is left out.", metavar="WHERE"),
+        Option("most", "--max -n", "Stop after N records.", metavar="N", kind=whole(1), hidden="--count --num"),
+        Option("exit_at_end", "--exit-at-end -e", "Stop at what is the end now."),
+        Option("follow", "--follow", "Wait for more at the end; this is the default."),
+        Option(
+            "partition",
+            "--partition -p",
+            "Only this partition; may be repeated.",
+            metavar="N",
+            kind=whole(0),
+            many=True,
+        ),
+        Option(
+            "group",
+            "--group -g",
+            "Read as a member of this group, and commit what was printed.",
+            metavar="GROUP",
+            complete="group",
+        ),
+        Option(
+            "form",
+            "--format -f",
+            "value, text, json, or a template: '{offset} {value}' or '%o %v'. See 'ixion help formats'.",
+            metavar="FORMAT",
+            default="value",
+            complete="value|text|json",
+        ),
+        Option("as_json", "--json", "Short for --format json: one JSON object a line."),
+        Option("null_marker", "--null-marker", "How a null key or value is written.", metavar="TEXT", default="null"),
+        Option("read_committed", "--read-committed", "Leave out records of aborted and open transactions."),
+        *CLUSTER,
+    ),
+    examples=(
+        "ixion consume orders -o -10 -e",
+        "ixion consume orders -o @2026-11-01T00:00 --until @2026-11-02T00:00 --json",
+        "ixion consume orders --group billing -f '%p:%o %k=%v'",
+    ),
+)

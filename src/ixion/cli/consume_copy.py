@@ -1,6 +1,6 @@
-"""The loop of `ixion consume`: from the reader to standard output, as long as it is wanted.
+"""The loops of `ixion consume`: from the reader to standard output, as long as it is wanted.
 
-Beside copying it watches three things that a person would otherwise only wonder about: brokers that cannot be reached,
+Beside copying they watch three things that a person would otherwise only wonder about: brokers that cannot be reached,
 records that retention took first, and partitions that the topic got while it was being read.
 """
 
@@ -40,56 +40,71 @@ class Watch:
             self._said_of_s = since_s
 
 
-def follow(cluster: Cluster, topic: str, reader: Reader, write: Write, most: int | None, *, growing: bool) -> None:
-    """Copy until there are `most`, or for ever; `growing`: with the partitions that the topic gets meanwhile."""
-    left = most
-    watch = Watch(reader)
-    look_s = time.monotonic() + LOOK_S
-    while left is None or left > 0:
-        written = copy_once(reader, write, left, None)
-        left = None if left is None else left - written
-        watch.look()
-        if growing and reader.trouble is None and time.monotonic() > look_s:
-            add_new_partitions(cluster, topic, reader)
-            look_s = time.monotonic() + LOOK_S
+class Copy:
+    """What is copied, how, and how far it has come."""
 
+    def __init__(
+        self, cluster: Cluster, topic: str, write: Write, most: int | None, read_committed: bool, patience_s: float
+    ) -> None:
+        self.topic = topic
+        self.read_committed = read_committed
+        self.patience_s = patience_s
+        self.left = most  # None: no limit
+        self.positions: dict[TopicPartition, int] = {}  # of each partition, behind the last record written
+        self._cluster = cluster
+        self._write = write
 
-def copy_to_ends(
-    reader: Reader, write: Write, most: int | None, ends: Mapping[TopicPartition, int], patience_s: float
-) -> None:
-    """Copy until there are `most` or every partition has reached its end. Trouble that lasts so long is raised."""
-    left = most
-    watch = Watch(reader)
-    while any(reader.offsets[place] < end for place, end in ends.items()):
-        written = copy_once(reader, write, left, ends)
-        left = None if left is None else left - written
-        if left == 0:
-            return
-        watch.look()
-        if reader.trouble is not None and time.monotonic() - reader.trouble_since_s > patience_s:
+    @property
+    def is_done(self) -> bool:
+        return self.left == 0
+
+    def follow(self, reader: Reader, *, growing: bool) -> None:
+        """Copy until there are enough, or for ever; `growing`: with the partitions that the topic gets meanwhile."""
+        watch = Watch(reader)
+        look_s = time.monotonic() + LOOK_S
+        while not self.is_done:
+            self.once(reader, None)
+            watch.look()
+            if growing and reader.trouble is None and time.monotonic() > look_s:
+                self._add_new_partitions(reader)
+                look_s = time.monotonic() + LOOK_S
+
+    def to_ends(self, reader: Reader, ends: Mapping[TopicPartition, int]) -> None:
+        """Copy until there are enough or every partition has reached its end. Trouble that lasts is raised."""
+        watch = Watch(reader)
+        while not self.is_done and any(reader.offsets[place] < end for place, end in ends.items()):
+            self.once(reader, ends)
+            watch.look()
+            self.raise_trouble(reader)
+
+    def raise_trouble(self, reader: Reader) -> None:
+        if reader.trouble is not None and time.monotonic() - reader.trouble_since_s > self.patience_s:
             raise reader.trouble
 
+    def once(self, reader: Reader, ends: Mapping[TopicPartition, int] | None) -> None:
+        """Write what has come, as many as are left and nothing from the ends on."""
+        out = sys.stdout.buffer
+        for fetched in reader.poll(POLL_S):
+            end = None if ends is None else ends[fetched.partition]
+            for record in fetched.records():
+                if self.left == 0:
+                    break
+                if end is not None and record.offset >= end:
+                    self.positions[fetched.partition] = end
+                    break
+                out.write(self._write(fetched.partition, record))
+                self.positions[fetched.partition] = record.offset + 1
+                if self.left is not None:
+                    self.left -= 1
+            else:
+                self.positions[fetched.partition] = fetched.next_offset
+        out.flush()
 
-def copy_once(reader: Reader, write: Write, most: int | None, ends: Mapping[TopicPartition, int] | None) -> int:
-    """Write what has come, `most` at the most and nothing from the ends on; how many that were."""
-    out = sys.stdout.buffer
-    written = 0
-    for fetched in reader.poll(POLL_S):
-        end = None if ends is None else ends[fetched.partition]
-        for record in fetched.records():
-            if written == most or (end is not None and record.offset >= end):
-                break
-            out.write(write(fetched.partition, record))
-            written += 1
-    out.flush()
-    return written
-
-
-def add_new_partitions(cluster: Cluster, topic: str, reader: Reader) -> None:
-    """What the topic got since is read from its beginning: it is all new."""
-    cluster.forget()
-    known = reader.offsets
-    for partition in cluster.topic(topic).partitions:
-        place = TopicPartition(topic, partition.number)
-        if place not in known and partition.leader >= 0:
-            reader.add(place, 0)
+    def _add_new_partitions(self, reader: Reader) -> None:
+        """A partition that the topic got since is read from its beginning: all of it is new."""
+        self._cluster.forget()
+        known = reader.offsets
+        for partition in self._cluster.topic(self.topic).partitions:
+            place = TopicPartition(self.topic, partition.number)
+            if place not in known and partition.leader >= 0:
+                reader.add(place, 0)

@@ -4,10 +4,13 @@ r"""How `ixion consume` writes a record.
     text       partition:offset  time  key  value  headers, divided by tabs, in local time
     json       a line of JSON, as in `record_json`
     template   any text with fields in braces: '{partition} {offset} {key}={value}\n'
+    kcat       any text with kcat's letters: '%p %o %k=%s\n'
 
 Fields of a template: topic, partition, offset, timestamp (milliseconds), time (local), key, value, headers (a=1,b=2).
-`{{` is a brace; \t, \n and \0 mean what they usually do; a line end is added unless the template ends in one. Null keys
-and values, so tombstones too, are written as the null marker.
+`{{` is a brace. kcat's letters: %t topic, %p partition, %o offset, %k key, %K its length (-1 for null), %s or %v value,
+%S its length, %T timestamp, %h headers, %% a percent sign; a text with one of them is read that way, braces and all.
+In both, \t, \n, \r and \0 mean what they usually do, and a line end is added unless the text ends in one or in \0. Null
+keys and values, so tombstones too, are written as the null marker.
 """
 
 from __future__ import annotations
@@ -16,12 +19,28 @@ from collections.abc import Callable
 from datetime import datetime
 from string import Formatter
 
+from ixion.cli.command import nearest
+from ixion.cli.options import unescape
 from ixion.cli.record_json import record_line
 from ixion.clients.metadata import TopicPartition
 from ixion.records.record import Record
 
 Write = Callable[[TopicPartition, Record], bytes]
 FIELDS = ("topic", "partition", "offset", "timestamp", "time", "key", "value", "headers")
+
+
+LETTERS = {
+    "t": "topic",
+    "p": "partition",
+    "o": "offset",
+    "k": "key",
+    "K": "key_size",
+    "s": "value",
+    "v": "value",
+    "S": "value_size",
+    "T": "timestamp",
+    "h": "headers",
+}
 
 
 def writer(name: str, null_marker: str) -> Write:
@@ -32,28 +51,61 @@ def writer(name: str, null_marker: str) -> Write:
     if name == "json":
         return lambda place, record: record_line(place, record).encode() + b"\n"
     if name == "text":
-        return template(r"{partition}:{offset}\t{time}\t{key}\t{value}\t{headers}", null)
-    if "{" not in name:
-        raise ValueError(f"--format is value, text, json or a template such as '{{key}}: {{value}}', not {name!r}")
-    return template(name, null)
+        return joined(template_pieces(r"{partition}:{offset}\t{time}\t{key}\t{value}\t{headers}", null))
+    if any(f"%{letter}" in name for letter in LETTERS):
+        return joined(kcat_pieces(name, null))
+    if "{" in name:
+        return joined(template_pieces(name, null))
+    raise ValueError(
+        f"--format is value, text, json, a template such as '{{key}}: {{value}}' or '%k: %v', not {name!r}"
+    )
 
 
-def template(text: str, null: bytes) -> Write:
-    from ixion.cli.options import unescape
-
-    pieces: list[bytes | Callable[[TopicPartition, Record], bytes]] = []
+def template_pieces(text: str, null: bytes) -> list[bytes | Write]:
+    pieces: list[bytes | Write] = []
     try:
         parsed = list(Formatter().parse(unescape(text)))
     except ValueError as error:
-        raise ValueError(f"the template {text!r} cannot be read: {error}") from None
+        raise ValueError(f"--format {text!r} cannot be read: {error}") from None
     for literal, field, spec, conversion in parsed:
         pieces.append(literal.encode())
-        if field is not None:
-            if field not in FIELDS or spec or conversion:
-                raise ValueError(f"the template {text!r} has {{{field}}}; fields are {', '.join(FIELDS)}")
-            pieces.append(field_writer(field, null))
-    if not unescape(text).endswith(("\n", "\0")):
-        pieces.append(b"\n")
+        if field is None:
+            continue
+        if field not in FIELDS:
+            fields = ", ".join(FIELDS)
+            raise ValueError(
+                f"--format {text!r} has no field {field!r}{nearest(field, list(FIELDS))} (fields: {fields})"
+            )
+        if spec or conversion:
+            raise ValueError(f"--format {text!r}: the field {field!r} takes no ':' or '!'")
+        pieces.append(field_writer(field, null))
+    return pieces
+
+
+def kcat_pieces(text: str, null: bytes) -> list[bytes | Write]:
+    pieces: list[bytes | Write] = []
+    literal, *marked = text.split("%")
+    pieces.append(unescape(literal).encode())
+    at = 0
+    while at < len(marked):
+        part = marked[at]
+        at += 1
+        if not part and at < len(marked):  # %%
+            pieces.append(b"%" + unescape(marked[at]).encode())
+            at += 1
+        elif part[:1] in LETTERS and part:
+            pieces.append(field_writer(LETTERS[part[0]], null))
+            pieces.append(unescape(part[1:]).encode())
+        else:
+            letters = " ".join(f"%{letter}" for letter in LETTERS)
+            raise ValueError(f"--format {text!r} has no field '%{part[:1]}' (fields: {letters}; %% is a percent sign)")
+    return pieces
+
+
+def joined(pieces: list[bytes | Write]) -> Write:
+    last = next((piece for piece in reversed(pieces) if piece), b"")
+    if not (isinstance(last, bytes) and last.endswith((b"\n", b"\0"))):
+        pieces = [*pieces, b"\n"]
 
     def write(place: TopicPartition, record: Record) -> bytes:
         return b"".join([piece if isinstance(piece, bytes) else piece(place, record) for piece in pieces])
@@ -70,6 +122,8 @@ def field_writer(name: str, null: bytes) -> Write:
         "time": lambda _, record: local_time(record.timestamp).encode(),
         "key": lambda _, record: null if record.key is None else record.key,
         "value": lambda _, record: null if record.value is None else record.value,
+        "key_size": lambda _, record: b"%d" % (-1 if record.key is None else len(record.key)),
+        "value_size": lambda _, record: b"%d" % (-1 if record.value is None else len(record.value)),
         "headers": lambda _, record: b",".join(
             name.encode() + b"=" + (null if value is None else value) for name, value in record.headers
         ),

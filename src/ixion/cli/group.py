@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, AsJson, Bootstrap, Timeout, connect
+from ixion.cli.command import Argument, Command, Group, Option, UsageError, number, whole
+from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
     from ixion.clients.cluster import Cluster
     from ixion.clients.groups import GroupDescription
 
-group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups.")
 
-Name = Annotated[str, typer.Argument(metavar="GROUP")]
-
-
-@group.command("list")
-def list_(as_json: AsJson = False, bootstrap: Bootstrap = HERE, timeout: Timeout = PATIENCE_S) -> None:
-    """List groups with their state."""
+def list_(as_json: bool, bootstrap: str, timeout: float) -> None:
     from ixion.clients.groups import list_groups
 
     with connect(bootstrap, timeout) as cluster:
         found = list_groups(cluster)
     if as_json:
-        show_json([{"group": each.group, "state": each.state, "type": each.kind} for each in found])
+        show_json({"group": each.group, "state": each.state, "type": each.kind} for each in found)
     elif not found:
         note("there are no groups")
     else:
         show_table(("group", "state", "type"), [(each.group, each.state, each.kind) for each in found])
 
 
-@group.command()
-def describe(name: Name, as_json: AsJson = False, bootstrap: Bootstrap = HERE, timeout: Timeout = PATIENCE_S) -> None:
-    """Show how far a group has read, how much is left, and who reads what."""
+def describe(name: str, watch: float | None, as_json: bool, bootstrap: str, timeout: float) -> None:
     from ixion.clients.groups import describe_group
 
+    if watch is not None:
+        from ixion.cli.group_watch import watch_group
+
+        if not watch > 0:
+            raise UsageError(f"--watch must be more than 0 seconds, not {watch:g}")
+        with connect(bootstrap, timeout) as cluster:
+            watch_group(cluster, name, watch, as_json)
+        return
     with connect(bootstrap, timeout) as cluster:
         found = describe_group(cluster, name)
         rows = progress_rows(cluster, found)
@@ -47,7 +46,7 @@ def describe(name: Name, as_json: AsJson = False, bootstrap: Bootstrap = HERE, t
             for each in found.members
         ]
         show_json(
-            {"group": name, "state": found.state, "assignor": found.assignor, "members": members, "partitions": rows}
+            [{"group": name, "state": found.state, "assignor": found.assignor, "members": members, "partitions": rows}]
         )
         return
     count = len(found.members)
@@ -58,24 +57,19 @@ def describe(name: Name, as_json: AsJson = False, bootstrap: Bootstrap = HERE, t
         show_table(columns, table, right=("partition", "committed", "end", "lag"))
 
 
-@group.command()
 def reset(
-    name: Name,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC[:N,N]", help="Only this one; all that it has read without."),
-    ] = None,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0)] = None,
-    to_datetime: Annotated[str | None, typer.Option("--to-datetime", metavar="TIME")] = None,
-    shift: Annotated[int | None, typer.Option("--shift", metavar="N", help="Forward, or back if negative.")] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without, only show what would be done.")] = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    name: str,
+    topic: list[str],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_datetime: str | None,
+    shift: int | None,
+    execute: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
-    """Set where a group without members reads on. Shows the plan; --execute carries it out."""
     from ixion.cli.group_reset import choose_target, plan_reset
     from ixion.clients.group_offsets import commit_offsets
     from ixion.clients.groups import check_empty
@@ -83,26 +77,20 @@ def reset(
     target = choose_target(to_earliest, to_latest, to_offset, to_datetime, shift)
     with connect(bootstrap, timeout) as cluster:
         check_empty(cluster, name)
-        plan = plan_reset(cluster, name, topic or [], target)
+        plan = plan_reset(cluster, name, topic, target)
         if execute:
             commit_offsets(cluster, name, {step.place: step.after for step in plan})
     rows = [(step.place.topic, step.place.partition, step.before, step.after) for step in plan]
     if as_json:
         columns = ("topic", "partition", "before", "after")
-        show_json({"executed": execute, "partitions": [dict(zip(columns, row, strict=True)) for row in rows]})
+        show_json({"group": name, "executed": execute, **dict(zip(columns, row, strict=True))} for row in rows)
         return
     show_table(("topic", "partition", "before", "after"), rows, right=("partition", "before", "after"))
     if not execute:
         note("nothing was changed; --execute does it")
 
 
-@group.command()
-def delete(
-    names: Annotated[list[str], typer.Argument(metavar="GROUP...")],
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Delete groups without members, and their offsets."""
+def delete(names: list[str], bootstrap: str, timeout: float) -> None:
     from ixion.clients.groups import delete_group
 
     with connect(bootstrap, timeout) as cluster:
@@ -149,3 +137,56 @@ def exists(cluster: Cluster, topic: str) -> bool:
     except UnknownTopicError:
         return False
     return True
+
+
+NAME: Final = Argument("name", "GROUP", complete="group")
+
+GROUP: Final = Group(
+    "group",
+    "List, describe, reset and delete groups.",
+    Command("list", "List groups with their state.", list_, options=(AS_JSON, *CLUSTER), aliases=("ls",)),
+    Command(
+        "describe",
+        "Show how far a group has read, how much is left, and which member reads what.",
+        describe,
+        arguments=(NAME,),
+        options=(
+            Option("watch", "--watch -w", "Show the lag every so often, until Ctrl-C.", metavar="SECONDS", kind=number),
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion group describe billing --watch 2",),
+    ),
+    Command(
+        "reset",
+        "Set where a group without members reads on. Shows the plan; --execute carries it out.",
+        reset,
+        arguments=(NAME,),
+        options=(
+            Option(
+                "topic",
+                "--topic -t",
+                "Reset only this topic, or some partitions of it; may be repeated (default: every topic with commits).",
+                metavar="TOPIC[:N,N]",
+                many=True,
+                complete="topic",
+            ),
+            Option("to_earliest", "--to-earliest", "To the first record there is."),
+            Option("to_latest", "--to-latest", "To the end."),
+            Option("to_offset", "--to-offset", "To this offset, or the nearest there is.", metavar="N", kind=whole(0)),
+            Option("to_datetime", "--to-datetime", "To the first record of that time or later.", metavar="TIME"),
+            Option("shift", "--shift", "Forward by N records, or back if negative.", metavar="N", kind=whole()),
+            Option("execute", "--execute", "Commit the plan (default: only show it)."),
+            AS_JSON,
+            *CLUSTER,
+        ),
+    ),
+    Command(
+        "delete",
+        "Delete groups without members, and their offsets.",
+        delete,
+        arguments=(Argument("names", "GROUP...", many=True, complete="group"),),
+        options=CLUSTER,
+        aliases=("rm",),
+    ),
+)

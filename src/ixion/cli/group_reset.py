@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import typer
-
+from ixion.cli.command import UsageError
 from ixion.clients.cluster import Cluster
 from ixion.clients.group_offsets import fetch_offsets
 from ixion.clients.metadata import TopicPartition
@@ -42,11 +41,11 @@ def choose_target(
         try:
             chosen.append(Target(Start(parse_time_ms(to_datetime))))
         except ValueError:
-            raise typer.BadParameter(f"--to-datetime wants 2026-05-01T12:00 or the like, not {to_datetime!r}") from None
+            raise UsageError(f"--to-datetime wants 2026-05-01T12:00 or the like, not {to_datetime!r}") from None
     if shift is not None:
         chosen.append(Target(shift=shift))
     if len(chosen) != 1:
-        raise typer.BadParameter("give one of --to-earliest, --to-latest, --to-offset, --to-datetime and --shift")
+        raise UsageError("give one of --to-earliest, --to-latest, --to-offset, --to-datetime and --shift")
     return chosen[0]
 
 
@@ -71,7 +70,7 @@ def choose_places(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartitio
         topic, colon, listed = text.partition(":")
         count = len(cluster.topic(topic).partitions)
         if colon and not all(part.isascii() and part.isdigit() for part in listed.split(",")):
-            raise typer.BadParameter(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}")
+            raise UsageError(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}")
         numbers = [int(part) for part in listed.split(",")] if colon else list(range(count))
         if max(numbers, default=0) >= count:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"topic {topic!r} has partitions 0 to {count - 1} only")

@@ -1,7 +1,7 @@
 """`ixion`: the command line's entry point.
 
-Only what is asked for is imported: `ixion --version` needs neither typer nor any package of ours, `ixion serve` no
-typer, a command only its own module.
+Only what is asked for is imported: `ixion --version` needs no package of ours, help and completion only the tables of
+the commands, a command what it works with.
 """
 
 from __future__ import annotations

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
+from ixion.cli.command import Option, UsageError, number
 
 if TYPE_CHECKING:
     from ixion.clients.cluster import Cluster
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        envvar="IXION_BOOTSTRAP",
-        metavar="HOST:PORT",
-        help="A broker of the cluster, or several with commas.",
-    ),
-]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long to try.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
-
 HERE: Final = "127.0.0.1:9092"
 PATIENCE_S: Final = 30.0
+
+BOOTSTRAP: Final = Option(
+    "bootstrap",
+    "--bootstrap -b",
+    "A broker of the cluster, or several with commas.",
+    metavar="HOST:PORT",
+    default=HERE,
+    environment="IXION_BOOTSTRAP",
+    hidden="--bootstrap-server --brokers",
+)
+TIMEOUT: Final = Option("timeout", "--timeout", "How long to try.", metavar="SECONDS", kind=number, default=PATIENCE_S)
+CLUSTER: Final = (BOOTSTRAP, TIMEOUT)
+AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
 
 
 def connect(bootstrap: str, timeout_s: float = PATIENCE_S) -> Cluster:
     from ixion.clients.cluster import Cluster
 
     if not timeout_s > 0:
-        raise typer.BadParameter(f"--timeout must be more than 0 seconds, not {timeout_s:g}")
+        raise UsageError(f"--timeout must be more than 0 seconds, not {timeout_s:g}")
     try:
         return Cluster(bootstrap, client_id="ixion-cli", timeout_s=timeout_s)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -44,13 +44,25 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise typer.BadParameter(f"{option} wants name=value, not {text!r}")
+            raise UsageError(f"{option} wants name=value, not {text!r}")
         pairs[name.strip()] = value
     return pairs
 
 
 def unescape(text: str) -> str:
-    r"""A separator as a shell makes it easy to write: \t, \n, \0 and \\ are one character."""
-    for written, meant in (("\\\\", "\ue000"), ("\\t", "\t"), ("\\n", "\n"), ("\\0", "\0"), ("\ue000", "\\")):
-        text = text.replace(written, meant)
-    return text
+    r"""A separator as a shell makes it easy to write: \t, \n, \r, \0 and \\ are one character."""
+    plain = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+    pieces = text.split("\\")
+    made = pieces[0]
+    at = 1
+    while at < len(pieces):
+        piece = pieces[at]
+        if piece:
+            made += plain.get(piece[0], "\\" + piece[0]) + piece[1:]
+        elif at + 1 < len(pieces):  # two backslashes
+            at += 1
+            made += "\\" + pieces[at]
+        else:
+            made += "\\"
+        at += 1
+    return made

@@ -1,10 +1,9 @@
-"""How results are shown: a table with rules in a terminal, plain columns in a pipe, JSON for programs."""
+"""How results are shown: tables with rules in a terminal, plain columns in a pipe, JSON lines for programs."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 Rows = Sequence[Sequence[object]]
 
@@ -15,22 +14,41 @@ def show_table(columns: Sequence[str], rows: Rows, *, right: Collection[str] = (
     if sys.stdout.isatty():
         draw_table(columns, texts, right)
     else:
-        print_columns(columns, texts, right)
+        print_columns([column.upper().replace(" ", "-") for column in columns], columns, texts, right)
 
 
-def print_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str]) -> None:
+def print_columns(
+    heads: Sequence[str],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[str],
+    *,
+    rule: str = "",
+) -> None:
     """Columns two spaces apart, under a line of names; a cell has no spaces at its ends, so programs can cut."""
-    heads = [column.upper().replace(" ", "-") for column in columns]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in [heads, *rows]:
+    widths = widths_of(heads, rows)
+    for place, row in enumerate([heads, *rows]):
         cells = [
             cell.rjust(width) if name in right else cell.ljust(width)
             for cell, width, name in zip(row, widths, columns, strict=True)
         ]
         print("  ".join(cells).rstrip())
+        if rule and place == 0:
+            print(rule * (sum(widths) + 2 * (len(widths) - 1)))
+
+
+def widths_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
 
 
 def draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str]) -> None:
+    """Ourselves if it fits. Folding what is too wide is rich's art, and takes as long to import as all the rest."""
+    from ixion.cli.help import terminal_columns
+
+    widths = widths_of(columns, rows)
+    if sum(widths) + 2 * (len(widths) - 1) <= terminal_columns():
+        print_columns(columns, columns, rows, right, rule="─")
+        return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -44,8 +62,12 @@ def draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Col
     Console().print(table)
 
 
-def show_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+def show_json(values: Iterable[object]) -> None:
+    """One object a line, as everywhere in ixion."""
+    import json
+
+    for value in values:
+        print(json.dumps(value, ensure_ascii=False))
 
 
 def note(text: str) -> None:

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, AsJson, Bootstrap, Timeout, connect
+from ixion.cli.command import Argument, Command, Group, Option, UsageError, number, whole
+from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import show_json
-from ixion.cli.produce import choose_acks, choose_codec
-
-perf = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a cluster under load.")
-
-Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
+from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, choose_acks, choose_codec
 
 
-@perf.command()
 def produce(
-    topic: Topic,
-    records: Annotated[int, typer.Option("--records", "-n", metavar="N", min=1)] = 100_000,
-    size: Annotated[int, typer.Option("--size", "-s", metavar="BYTES", min=0, help="Of each value.")] = 100,
-    rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="Records per second; as fast as it goes without.")
-    ] = None,
-    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0")] = "all",
-    compression: Annotated[str, typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd")] = "none",
-    batch: Annotated[int, typer.Option("--batch", metavar="BYTES", min=1, help="Of one batch.")] = 16_384,
-    linger: Annotated[float, typer.Option("--linger", metavar="MS", min=0, help="How long a batch may fill.")] = 5.0,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    topic: str,
+    records: int,
+    size: int,
+    rate: float | None,
+    acks: str,
+    compression: str,
+    batch: int,
+    linger: float,
+    as_json: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
-    """Send random values; latency is from the call to the acknowledgement."""
     from ixion.cli.perf_load import produce_load
     from ixion.clients.producer import Producer
 
+    if linger < 0:
+        raise UsageError(f"--linger must be at least 0 ms, not {linger:g}")
     if rate is not None and not rate > 0:
-        raise typer.BadParameter(f"--rate must be more than 0 records per second, not {rate:g}")
+        raise UsageError(f"--rate must be more than 0 records per second, not {rate:g}")
     needed, codec = choose_acks(acks), choose_codec(compression)
     with connect(bootstrap, timeout) as cluster:
         producer = Producer(
@@ -52,38 +45,70 @@ def produce(
             load = produce_load(producer, topic, records, size, rate)
     if as_json:
         options = {"topic": topic, "size": size, "acks": acks, "compression": compression, "batch": batch}
-        show_json({**options, "linger_ms": linger, **load.as_json()})
+        show_json([{**options, "linger_ms": linger, **load.as_json()}])
     else:
         print("\n".join(load.lines()))
 
 
-@perf.command()
-def consume(
-    topic: Topic,
-    records: Annotated[
-        int | None, typer.Option("--records", "-n", metavar="N", min=1, help="As many as there are without.")
-    ] = None,
-    start: Annotated[str, typer.Option("--from", "-f", metavar="WHERE", help="As for ixion consume.")] = "earliest",
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Read a topic to its end, or so many records, and look at every key and value; latency is of a fetch."""
-    from ixion.cli.consume import choose_partitions, find_ends
+def consume(topic: str, records: int | None, start: str, as_json: bool, bootstrap: str, timeout: float) -> None:
     from ixion.cli.perf_load import consume_load
+    from ixion.cli.places import choose_partitions, find_ends, place
     from ixion.clients.reader import Reader
-    from ixion.clients.starts import parse_start, resolve_start
+    from ixion.clients.starts import resolve_start
 
-    try:
-        begin = parse_start(start)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    begin = place(start)
     with connect(bootstrap, timeout) as cluster:
-        offsets = resolve_start(cluster, choose_partitions(cluster, topic, None), begin)
+        offsets = resolve_start(cluster, choose_partitions(cluster, topic, []), begin)
         ends = None if records is not None else find_ends(cluster, offsets, read_committed=False)
         with Reader(cluster, offsets, request_timeout_s=timeout) as reader:
             load = consume_load(reader, records, ends)
     if as_json:
-        show_json({"topic": topic, **load.as_json()})
+        show_json([{"topic": topic, **load.as_json()}])
     else:
         print("\n".join(load.lines()))
+
+
+TOPIC: Final = Argument("topic", "TOPIC", complete="topic")
+
+PERF: Final = Group(
+    "perf",
+    "Measure a cluster under load.",
+    Command(
+        "produce",
+        "Send random values; latency is from the call to the acknowledgement.",
+        produce,
+        arguments=(TOPIC,),
+        options=(
+            Option("records", "--records -n", "How many.", metavar="N", kind=whole(1), default=100_000),
+            Option("size", "--size -s", "Bytes of each value.", metavar="BYTES", kind=whole(0), default=100),
+            Option("rate", "--rate", "Records per second (default: as fast as possible).", metavar="N", kind=number),
+            ACKS_OPTION,
+            COMPRESSION_OPTION,
+            Option("batch", "--batch", "Bytes of one batch.", metavar="BYTES", kind=whole(1), default=16_384),
+            Option("linger", "--linger", "How long a batch may fill.", metavar="MS", kind=number, default=5.0),
+            AS_JSON,
+            *CLUSTER,
+        ),
+    ),
+    Command(
+        "consume",
+        "Read a topic to its end, or so many records, and look at every key and value; latency is of a fetch.",
+        consume,
+        arguments=(TOPIC,),
+        options=(
+            Option(
+                "records", "--records -n", "Stop after N records (default: at the end).", metavar="N", kind=whole(1)
+            ),
+            Option(
+                "start",
+                "--offset -o",
+                "Where to begin: see 'ixion help offsets'.",
+                metavar="WHERE",
+                default="earliest",
+                hidden="--from",
+            ),
+            AS_JSON,
+            *CLUSTER,
+        ),
+    ),
+)

@@ -3,62 +3,43 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
-
-app = typer.Typer(no_args_is_help=True, help="From a topic to a table, exactly once, on Spark.")
-
-File = Annotated[Path, typer.Argument(help="The pipeline file.", show_default=False)]
-Master = Annotated[str | None, typer.Option(help="A Spark cluster, such as spark://host:7077; else this machine.")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, name=value; may be repeated.")]
-Jars = Annotated[str, typer.Option(help="Jars to use, separated by commas, instead of looking for them.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show what Spark says, and whole stack traces.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+from ixion.cli.command import Argument, Command, Exit, Group, Option, whole
 
 
-@app.command()
-def init(
-    file: File,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-) -> None:
-    """Write a commented example that runs as it is."""
+def init(file: Path, force: bool) -> None:
     from ixion.pipelines.spec.template import template
 
     if file.exists() and not force:
-        typer.echo(f"{file} exists; --force writes over it", err=True)
-        raise typer.Exit(1)
+        print(f"ixion: {file} exists; --force writes over it", file=sys.stderr)
+        raise Exit(1)
     file.write_text(template(file.stem), "utf-8")
-    typer.echo(f"wrote {file}; now: ixion pipeline check {file}")
+    print(f"wrote {file}; now: ixion pipeline check {file}")
 
 
-@app.command()
-def check(file: File, master: Master = None, conf: Conf = None, jars: Jars = "", verbose: Verbose = False) -> None:
-    """Look at settings, topics, schema and SQL, and print what a run would do. Nothing is run."""
+def check(file: Path, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline_run import Job, guarded, plan_lines
 
     with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
         for line in plan_lines(job.pipeline.spec, job.pipeline.check(job.spark)):
-            typer.echo(line)
+            print(line)
 
 
-@app.command()
 def run(
-    file: File,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep going instead of stopping at the end.")] = False,
-    every: Annotated[str | None, typer.Option(help='Keep going, with this time between two batches: "30s".')] = None,
-    again: Annotated[bool, typer.Option("--again", help="Add to tables that an older checkpoint has filled.")] = False,
-    master: Master = None,
-    conf: Conf = None,
-    jars: Jars = "",
-    as_json: AsJson = False,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve figures for Prometheus on this port.")
-    ] = None,
-    verbose: Verbose = False,
+    file: Path,
+    follow: bool,
+    every: str | None,
+    again: bool,
+    master: str | None,
+    conf: list[str],
+    jars: str,
+    as_json: bool,
+    metrics_port: int | None,
+    verbose: bool,
 ) -> None:
-    """Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once."""
     from ixion.cli.pipeline_run import Job, guarded, pause_ms, run_job
 
     with guarded(verbose):
@@ -73,34 +54,18 @@ def run(
                 metrics_port=metrics_port,
             )
     if stopped:
-        raise typer.Exit(130)
+        raise Exit(130)
 
 
-@app.command()
-def sample(
-    file: File,
-    count: Annotated[int, typer.Option(min=1, help="How many events.")] = 1000,
-    master: Master = None,
-    conf: Conf = None,
-    jars: Jars = "",
-    verbose: Verbose = False,
-) -> None:
-    """Send example orders to the pipeline's topic: some late, some twice, some broken."""
+def sample(file: Path, count: int, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline_run import Job, guarded
 
     with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
         topic = job.pipeline.send_sample(job.spark, count)
-        typer.echo(f"sent {count:,} events to {topic}")
+        print(f"sent {count:,} events to {topic}")
 
 
-@app.command()
-def status(
-    file: File,
-    conf: Conf = None,
-    as_json: AsJson = False,
-    prometheus: Annotated[bool, typer.Option("--prometheus", help="In Prometheus' text format.")] = False,
-) -> None:
-    """How far the pipeline has come: rows in, out and quarantined, lag, rates."""
+def status(file: Path, conf: list[str], as_json: bool, prometheus: bool) -> None:
     from ixion.cli.pipeline_run import guarded, history_of, status_lines
     from ixion.pipelines.figures import prometheus as prometheus_text
     from ixion.pipelines.figures import total
@@ -108,27 +73,97 @@ def status(
     with guarded(False):
         spec, batches = history_of(file, conf)
         if prometheus:
-            typer.echo(prometheus_text(spec.name, total(batches)), nl=False)
+            print(prometheus_text(spec.name, total(batches)), end="")
         elif as_json:
-            typer.echo(json.dumps({"pipeline": spec.name, **total(batches).to_json()}))
+            print(json.dumps({"pipeline": spec.name, **total(batches).to_json()}))
         else:
             for line in status_lines(spec, batches):
-                typer.echo(line)
+                print(line)
 
 
-@app.command()
-def history(
-    file: File,
-    last: Annotated[int, typer.Option(min=1, help="How many batches.")] = 20,
-    conf: Conf = None,
-    as_json: AsJson = False,
-) -> None:
-    """The last batches, one a line."""
+def history(file: Path, last: int, conf: list[str], as_json: bool) -> None:
     from ixion.cli.pipeline_run import guarded, history_of
 
     with guarded(False):
         _, batches = history_of(file, conf)
         for batch in batches[-last:]:
-            typer.echo(json.dumps(batch.to_json()) if as_json else f"{batch.ended}  {batch.line()}")
+            print(json.dumps(batch.to_json()) if as_json else f"{batch.ended}  {batch.line()}")
         if not batches and not as_json:
-            typer.echo("no batch yet")
+            print("no batch yet")
+
+
+FILE: Final = Argument("file", "FILE", "The pipeline file.", kind=Path, complete="file")
+MASTER: Final = Option(
+    "master", "--master", "A Spark cluster, such as spark://host:7077 (default: this machine).", metavar="URL"
+)
+CONF: Final = Option("conf", "--conf", "A Spark setting; may be repeated.", metavar="NAME=VALUE", many=True)
+JARS: Final = Option(
+    "jars", "--jars", "Jars to use, divided by commas (default: find them).", metavar="FILES", default=""
+)
+VERBOSE: Final = Option("verbose", "--verbose", "Show what Spark says, and whole stack traces.")
+AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
+SPARK: Final = (MASTER, CONF, JARS, VERBOSE)
+
+PIPELINE: Final = Group(
+    "pipeline",
+    "From a topic to a table, exactly once, on Spark.",
+    Command(
+        "init",
+        "Write a commented example that runs as it is.",
+        init,
+        arguments=(FILE,),
+        options=(Option("force", "--force", "Overwrite a file that exists."),),
+    ),
+    Command(
+        "check",
+        "Look at settings, topics, schema and SQL, and print what a run would do. Nothing is run.",
+        check,
+        arguments=(FILE,),
+        options=SPARK,
+    ),
+    Command(
+        "run",
+        "Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once.",
+        run,
+        arguments=(FILE,),
+        options=(
+            Option("follow", "--follow", "Keep going instead of stopping at the end."),
+            Option("every", "--every", 'Keep going, with this time between two batches: "30s".', metavar="TIME"),
+            Option("again", "--again", "Add to tables that an older checkpoint has filled."),
+            AS_JSON,
+            Option(
+                "metrics_port",
+                "--metrics-port",
+                "Serve figures for Prometheus on this port.",
+                metavar="N",
+                kind=whole(0, 65535),
+            ),
+            *SPARK,
+        ),
+    ),
+    Command(
+        "sample",
+        "Send example orders to the pipeline's topic: some late, some twice, some broken.",
+        sample,
+        arguments=(FILE,),
+        options=(Option("count", "--count", "How many events.", metavar="N", kind=whole(1), default=1000), *SPARK),
+    ),
+    Command(
+        "status",
+        "Show how far the pipeline has come: rows in, out and quarantined, lag, rates.",
+        status,
+        arguments=(FILE,),
+        options=(CONF, AS_JSON, Option("prometheus", "--prometheus", "Print in Prometheus' text format.")),
+    ),
+    Command(
+        "history",
+        "Show the last batches, one a line.",
+        history,
+        arguments=(FILE,),
+        options=(
+            Option("last", "--last", "How many batches.", metavar="N", kind=whole(1), default=20),
+            CONF,
+            AS_JSON,
+        ),
+    ),
+)

@@ -10,7 +10,6 @@ import sys
 from types import TracebackType
 from typing import Final
 
-import typer
 from rich.console import Console
 from rich.status import Status
 
@@ -36,7 +35,7 @@ class Lines:
         if self._on_terminal:
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
-            typer.echo(line)
+            print(line, flush=True)
 
     def redraw(self, line: str) -> None:
         """Stays until the next."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-import typer
 from rich.console import Console
 
+from ixion.cli.command import Exit
 from ixion.cli.pipeline_lines import Lines
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.checkpoint import is_here, open_checkpoint
@@ -42,15 +42,15 @@ def guarded(verbose: bool) -> Iterator[None]:
     except PipelineError as error:
         if verbose:
             raise
-        typer.echo(f"ixion: {error}", err=True)
+        print(f"ixion: {error}", file=sys.stderr)
         if error.hint:
-            typer.echo(error.hint, err=True)
+            print(error.hint, file=sys.stderr)
         if error.retry:
-            typer.echo("running it again can help", err=True)
-        raise typer.Exit(AGAIN if error.retry else 1) from None
+            print("running it again can help", file=sys.stderr)
+        raise Exit(AGAIN if error.retry else 1) from None
     except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        raise typer.Exit(130) from None
+        print("stopped", file=sys.stderr)
+        raise Exit(130) from None
 
 
 class Job:
@@ -132,10 +132,10 @@ def run_job(
             job.spark, follow=follow, every_ms=every_ms, again=again, report=report, started=interrupts.watch
         )
     if as_json:
-        typer.echo(json.dumps({"summary": figures.to_json()}))
+        print(json.dumps({"summary": figures.to_json()}), flush=True)
     else:
         for line in summary_lines(job.pipeline.spec, figures):
-            typer.echo(line)
+            print(line)
     return interrupts.count > 1
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, Bootstrap, Timeout, connect, parse_pairs, unescape
+from ixion.cli.command import Argument, Command, Option, UsageError, whole
+from ixion.cli.options import CLUSTER, connect, parse_pairs, unescape
 from ixion.cli.output import note
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -23,38 +22,28 @@ ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Instead of standard input.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Lines are JSON, as consume --format json writes.")] = False,
-    key_separator: Annotated[
-        str | None,
-        typer.Option("--key-separator", "-k", metavar="TEXT", help=r"Lines are KEY TEXT VALUE; \t is a tab."),
-    ] = None,
-    headers_separator: Annotated[
-        str | None, typer.Option("--headers-separator", metavar="TEXT", help="Lines begin with a=1,b=2 and TEXT.")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="On every record; may be repeated.")
-    ] = None,
-    null_marker: Annotated[
-        str | None, typer.Option("--null-marker", metavar="TEXT", help="What stands for null in a line.")
-    ] = None,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", metavar="N", min=0)] = None,
-    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have it.")] = "all",
-    compression: Annotated[str, typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd")] = "none",
-    create: Annotated[bool, typer.Option(help="Let the broker make the topic if it is missing.")] = True,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    topic: str,
+    files: list[str],
+    as_json: bool,
+    key_separator: str | None,
+    headers_separator: str | None,
+    header: list[str],
+    null_marker: str | None,
+    partition: int | None,
+    acks: str,
+    compression: str,
+    create: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
-    """Send a record per line of standard input or files, until their end. Records are written once and in order."""
     from ixion.cli.produce_lines import LineFormat
     from ixion.cli.record_json import parse_line
     from ixion.clients.producer import Producer
 
     if as_json and (key_separator or headers_separator or null_marker is not None):
-        raise typer.BadParameter("--json lines say all by themselves; leave out separators and --null-marker")
+        raise UsageError("--json lines say all by themselves; leave out separators and --null-marker")
     parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
-    always = tuple((name, value.encode()) for name, value in parse_pairs(header or (), "--header").items())
+    always = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
     needed, codec = choose_acks(acks), choose_codec(compression)
     with connect(bootstrap, timeout) as cluster:
         find_topic(cluster, topic, create)
@@ -71,13 +60,13 @@ def produce(
 
 def separator(text: str | None) -> str | None:
     if text == "":
-        raise typer.BadParameter("a separator has at least one character")
+        raise UsageError("a separator has at least one character")
     return None if text is None else unescape(text)
 
 
 def choose_acks(text: str) -> int:
     if text not in ACKS:
-        raise typer.BadParameter(f"--acks is all, 1 or 0, not {text!r}")
+        raise UsageError(f"--acks is all, 1 or 0, not {text!r}")
     return ACKS[text]
 
 
@@ -87,7 +76,7 @@ def choose_codec(text: str) -> Codec:
     for codec in CODECS:
         if codec.name.lower() == text:
             return codec
-    raise typer.BadParameter(f"--compression is none, gzip, snappy, lz4 or zstd, not {text!r}")
+    raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {text!r}")
 
 
 def find_topic(cluster: Cluster, topic: str, create: bool) -> None:
@@ -146,3 +135,52 @@ def lines_of(name: str, when_quiet: Callable[[], None]) -> Iterator[bytes]:
         yield from read_lines(file, when_quiet)
     finally:
         os.close(file)
+
+
+ACKS_OPTION: Final = Option(
+    "acks",
+    "--acks",
+    "Replicas that must acknowledge.",
+    metavar="all|1|0",
+    default="all",
+    complete="all|1|0",
+)
+COMPRESSION_OPTION: Final = Option(
+    "compression",
+    "--compression -z",
+    "Of the batches.",
+    metavar="none|gzip|snappy|lz4|zstd",
+    default="none",
+    complete="none|gzip|snappy|lz4|zstd",
+)
+
+PRODUCE: Final = Command(
+    "produce",
+    "Send a record per line of standard input or files, until their end. Records are written once and in order.",
+    produce,
+    arguments=(
+        Argument("topic", "TOPIC", complete="topic"),
+        Argument(
+            "files", "FILE...", "Read these instead of standard input.", required=False, many=True, complete="file"
+        ),
+    ),
+    options=(
+        Option("key_separator", "--key-separator -k", r"Lines are KEY TEXT VALUE; \t is a tab.", metavar="TEXT"),
+        Option("headers_separator", "--headers-separator", "Lines begin with a=1,b=2 and TEXT.", metavar="TEXT"),
+        Option("header", "--header -H", "Put on every record; may be repeated.", metavar="NAME=VALUE", many=True),
+        Option("null_marker", "--null-marker", "TEXT in place of a key or value means null.", metavar="TEXT"),
+        Option("as_json", "--json", "Lines are JSON, as 'consume --format json' writes them."),
+        Option("partition", "--partition -p", "Send all records to this partition.", metavar="N", kind=whole(0)),
+        ACKS_OPTION,
+        COMPRESSION_OPTION,
+        Option(
+            "create",
+            "--create",
+            "Let the broker create a missing topic (default), or not.",
+            default=True,
+            negative="--no-create",
+        ),
+        *CLUSTER,
+    ),
+    examples=("echo hello | ixion produce greetings", "ixion produce orders --key-separator , orders.csv"),
+)

@@ -1,7 +1,6 @@
 """`ixion serve`: a broker in this process, until it is told to stop.
 
-It starts in a fraction of a second, so its command line is read by argparse: typer and rich alone would take longer
-to import than the broker needs to start. One line on standard output says that it is ready; the log goes to standard
+One line on standard output says that it is ready; the log goes to standard
 error. What keeps it from starting is one line there, exit code 1, and nothing on the disk has changed.
 
 SIGTERM and SIGINT stop it as a broker should be stopped: leaders step down, requests in flight are answered, logs are
@@ -11,7 +10,6 @@ takes longer than `STOP_SECONDS`.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import logging
@@ -22,9 +20,13 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ixion import __version__
-from ixion.broker.logs import FORMATS, LEVELS, configure_logs
+from ixion.broker.logs import configure_logs
 from ixion.broker.pages import PagesAt
 from ixion.broker.process import age_seconds, loop_factory, raise_file_limit
+from ixion.cli.command import UsageError
+from ixion.cli.help import command_page
+from ixion.cli.parse import parse
+from ixion.cli.serve_options import SERVE, Chosen
 from ixion.config.errors import InvalidSettingError
 from ixion.config.sources import Loaded, load
 
@@ -39,8 +41,22 @@ logger = logging.getLogger(__name__)
 
 def main(words: list[str]) -> int:
     """Serve until told to stop; the exit code."""
+    try:
+        values = parse(SERVE, words, {})
+        if values.get("help") is True:
+            print(command_page("ixion serve", SERVE))
+            return 0
+        return start(Chosen(**values))
+    except UsageError as error:
+        print(f"ixion serve: {error} (see ixion serve --help)", file=sys.stderr)
+        return 2
+
+
+def start(chosen: Chosen) -> int:
+    for option, name, _ in SHORTHANDS:
+        if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
+            raise UsageError(f"--{option} is short for --set {name}=…; give one of the two")
     gc.disable()  # until all is imported and made: 25 ms of looking for garbage that there is not
-    chosen = parse(words)
     configure_logs(sys.stderr, chosen.log_level, chosen.log_format)
     raise_file_limit()
     try:
@@ -54,56 +70,21 @@ def main(words: list[str]) -> int:
         return 130
 
 
-def parse(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="ixion serve",
-        description="Serve Kafka clients, on the loopback unless told otherwise, until SIGTERM or Ctrl-C.",
-        epilog="Settings have Kafka's names; IXION_LOG_DIRS=… in the environment works, too. --set wins.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", metavar="FILE", help="settings, as in Kafka's server.properties")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="assignments", help="a setting"
-    )
-    parser.add_argument("--data", metavar="DIR", help="short for --set log.dirs=DIR (default: ixion-data)")
-    parser.add_argument(
-        "--port",
-        type=int,
-        metavar="N",
-        help="short for --set listeners=PLAINTEXT://127.0.0.1:N (default: 9092; 0: any)",
-    )
-    parser.add_argument("--allow-remote", action="store_true", help="listeners may be open to other machines")
-    parser.add_argument(
-        "--metrics-port",
-        type=pages_at,
-        default=PagesAt(),
-        metavar="[HOST:]N|off",
-        help="/metrics and /healthz over HTTP (default: 127.0.0.1:9644, and none if that is taken; 0: any)",
-    )
-    parser.add_argument("--log-format", choices=FORMATS, default="text", help="default: text")
-    parser.add_argument("--log-level", choices=LEVELS, default="warning", help="default: warning")
-    parser.add_argument("--quiet", action="store_true", help="do not say when it is ready")
-    chosen = parser.parse_args(words)
-    for option, name, _ in SHORTHANDS:
-        if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
-            parser.error(f"--{option} is short for --set {name}=…; give one of the two")
-    return chosen
-
-
-def pages_at(text: str) -> PagesAt | None:
-    """ValueError, which argparse reports, if it is not an address."""
-    if text == "off":
-        return None
-    host, _, port = text.rpartition(":")
-    return PagesAt(host.strip("[]") or "127.0.0.1", int(port), required=True)
-
-
-def assignments(chosen: argparse.Namespace) -> list[str]:
+def assignments(chosen: Chosen) -> list[str]:
     given = [(name, form, getattr(chosen, option)) for option, name, form in SHORTHANDS]
     return [*(f"{name}={form.format(value)}" for name, form, value in given if value is not None), *chosen.assignments]
 
 
-async def serve(loaded: Loaded, chosen: argparse.Namespace) -> int:
+def pages_at(chosen: Chosen) -> PagesAt | None:
+    if chosen.metrics_port is None:
+        return PagesAt()
+    if chosen.metrics_port == "off":
+        return None
+    host, port = chosen.metrics_port
+    return PagesAt(host, port, required=True)
+
+
+async def serve(loaded: Loaded, chosen: Chosen) -> int:
     from ixion.broker.broker import Broker
     from ixion.broker.errors import StartupError
     from ixion.broker.parts import Options
@@ -112,7 +93,7 @@ async def serve(loaded: Loaded, chosen: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number, stop)
-    broker = Broker(loaded, Options(allow_remote=chosen.allow_remote, owns_process=True, pages=chosen.metrics_port))
+    broker = Broker(loaded, Options(allow_remote=chosen.allow_remote, owns_process=True, pages=pages_at(chosen)))
     try:
         if not await start_unless(stop, broker.start()):
             return 0

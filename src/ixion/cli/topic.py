@@ -1,45 +1,32 @@
-"""`ixion topic`: create, list, describe, alter, delete."""
+"""`ixion topic`: create, list, describe, alter, offsets, delete-records, delete."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from ixion.cli.options import HERE, PATIENCE_S, AsJson, Bootstrap, Timeout, connect, parse_pairs
+from ixion.cli.command import Argument, Command, Group, Option, UsageError, whole
+from ixion.cli.options import AS_JSON, CLUSTER, connect, parse_pairs
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
     from ixion.clients.cluster import Cluster
     from ixion.clients.metadata import Topic
 
-topic = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Create, list, describe, alter and delete topics."
-)
 
-Name = Annotated[str, typer.Argument(metavar="TOPIC")]
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC...")]
-Configs = Annotated[
-    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting; may be repeated.")
-]
-
-
-@topic.command()
 def create(
-    names: Names,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N")] = None,
-    replication: Annotated[int | None, typer.Option("--replication", "-r", metavar="N")] = None,
-    config: Configs = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="It may exist already.")] = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    names: list[str],
+    partitions: int | None,
+    replication: int | None,
+    config: list[str],
+    if_not_exists: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
-    """Create topics. Without numbers the broker's num.partitions and default.replication.factor hold."""
     from ixion.clients.topics import BROKER_DECIDES, create_topic
     from ixion.model.errors import ErrorCode, KafkaError
 
-    configs = parse_pairs(config or (), "--config")
+    configs = parse_pairs(config, "--config")
     made = []
     with connect(bootstrap, timeout) as cluster:
         for name in names:
@@ -68,19 +55,17 @@ def create(
             print(f"created {name} with {count} partition{'' if count == 1 else 's'}")
 
 
-@topic.command("list")
-def list_(
-    internal: Annotated[bool, typer.Option("--internal", help="Those of the cluster itself too.")] = False,
-    as_json: AsJson = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """List topics, with partitions and replicas; internal ones on request."""
+def list_(pattern: str | None, internal: bool, as_json: bool, bootstrap: str, timeout: float) -> None:
     from ixion.clients.topics import list_topics
     from ixion.model.ids import id_text
 
     with connect(bootstrap, timeout) as cluster:
-        found = [topic for topic in list_topics(cluster) if internal or not topic.internal]
+        known = list_topics(cluster)
+    found = [topic for topic in known if internal or not topic.internal]
+    if pattern is not None:
+        from fnmatch import fnmatchcase
+
+        found = [topic for topic in found if fnmatchcase(topic.name, pattern)]
     if as_json:
         show_json(
             [
@@ -95,19 +80,18 @@ def list_(
             ]
         )
     elif not found:
-        note("there are no topics; make one with: ixion topic create NAME")
+        what = f"topic matches {pattern!r}" if pattern is not None else "topics; make one with: ixion topic create NAME"
+        note(f"no {what}" if pattern is not None else f"there are no {what}")
     else:
         rows = [(topic.name, len(topic.partitions), replicas(topic)) for topic in found]
         show_table(("topic", "partitions", "replicas"), rows, right=("partitions", "replicas"))
 
 
-@topic.command()
-def describe(name: Name, as_json: AsJson = False, bootstrap: Bootstrap = HERE, timeout: Timeout = PATIENCE_S) -> None:
-    """Show the partitions of a topic, with leaders, replicas and offsets, and the settings it does not share."""
+def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
     with connect(bootstrap, timeout) as cluster:
         shown = description(cluster, name)
     if as_json:
-        show_json(shown)
+        show_json([shown])
         return
     settings = "".join(f", {key}={value}" for key, value in shown["configs"].items())
     print(f"{name}, id {shown['id']}{', internal' if shown['internal'] else ''}{settings}")
@@ -119,22 +103,15 @@ def describe(name: Name, as_json: AsJson = False, bootstrap: Bootstrap = HERE, t
     show_table(columns, rows, right=("partition", "leader", "first", "end"))
 
 
-@topic.command()
 def alter(
-    name: Name,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", help="More than now.")] = None,
-    config: Configs = None,
-    unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default.")] = None,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
+    name: str, partitions: int | None, config: list[str], unset: list[str], bootstrap: str, timeout: float
 ) -> None:
-    """Add partitions to a topic, change its settings, or both. Keys move to other partitions when there are more."""
     from ixion.clients.configs import Resource, ResourceType, alter_configs
     from ixion.clients.topics import add_partitions
 
-    changes: dict[str, str | None] = {**parse_pairs(config or (), "--config"), **dict.fromkeys(unset or ())}
+    changes: dict[str, str | None] = {**parse_pairs(config, "--config"), **dict.fromkeys(unset)}
     if partitions is None and not changes:
-        raise typer.BadParameter("nothing to alter: give --partitions, --config or --unset")
+        raise UsageError("nothing to alter: give --partitions, --config or --unset")
     with connect(bootstrap, timeout) as cluster:
         if changes:
             alter_configs(cluster, Resource(ResourceType.TOPIC, name), changes)
@@ -143,14 +120,7 @@ def alter(
     print(f"altered {name}")
 
 
-@topic.command()
-def delete(
-    names: Names,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="It may be gone already.")] = False,
-    bootstrap: Bootstrap = HERE,
-    timeout: Timeout = PATIENCE_S,
-) -> None:
-    """Delete topics and all records in them."""
+def delete(names: list[str], if_exists: bool, bootstrap: str, timeout: float) -> None:
     from ixion.clients.faults import UnknownTopicError
     from ixion.clients.topics import delete_topic
 
@@ -164,6 +134,52 @@ def delete(
                 print(f"{name} does not exist")
             else:
                 print(f"deleted {name}")
+
+
+def offsets(name: str, at: str | None, partition: list[int], as_json: bool, bootstrap: str, timeout: float) -> None:
+    from ixion.cli.places import choose_partitions, place
+    from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+    from ixion.clients.starts import resolve_start
+
+    start = None if at is None else place(at)
+    with connect(bootstrap, timeout) as cluster:
+        places = choose_partitions(cluster, name, partition)
+        first = list_offsets(cluster, places, EARLIEST)
+        end = list_offsets(cluster, places, LATEST)
+        found = None if start is None else resolve_start(cluster, places, start)
+    columns = ("partition", "first", "end", "at") if found is not None else ("partition", "first", "end")
+    rows = [
+        (each.partition, first[each], end[each], *(() if found is None else (found[each],))) for each in sorted(places)
+    ]
+    if as_json:
+        show_json({"topic": name, **dict(zip(columns, row, strict=True))} for row in rows)
+    else:
+        show_table(columns, rows, right=columns)
+
+
+def delete_records(
+    name: str, where: str, partition: list[int], execute: bool, as_json: bool, bootstrap: str, timeout: float
+) -> None:
+    from ixion.cli.places import choose_partitions, place
+    from ixion.clients import offsets as places_of
+    from ixion.clients.starts import resolve_start
+
+    start = place(where)
+    with connect(bootstrap, timeout) as cluster:
+        places = choose_partitions(cluster, name, partition)
+        first = places_of.list_offsets(cluster, places, places_of.EARLIEST)
+        keep = resolve_start(cluster, places, start)
+        if execute:
+            places_of.delete_records(cluster, keep)
+    columns = ("partition", "first", "keep from", "deleted")
+    rows = [(each.partition, first[each], keep[each], keep[each] - first[each]) for each in sorted(places)]
+    if as_json:
+        keys = ("partition", "first", "keep_from", "deleted")
+        show_json({"topic": name, "executed": execute, **dict(zip(keys, row, strict=True))} for row in rows)
+        return
+    show_table(columns, rows, right=columns)
+    if not execute:
+        note("nothing was deleted; --execute does it")
 
 
 def description(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -204,3 +220,104 @@ def replicas(topic: Topic) -> int:
 
 def ids(nodes: tuple[int, ...]) -> str:
     return ",".join(map(str, nodes))
+
+
+NAME: Final = Argument("name", "TOPIC", complete="topic")
+PARTITION: Final = Option(
+    "partition", "--partition -p", "Only this partition; may be repeated.", metavar="N", kind=whole(0), many=True
+)
+CONFIGS: Final = Option("config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True)
+PARTITIONS: Final = Option(
+    "partitions", "--partitions -p", "How many (default: num.partitions).", metavar="N", kind=whole()
+)
+
+TOPIC: Final = Group(
+    "topic",
+    "Create, list, describe, alter and delete topics.",
+    Command(
+        "create",
+        "Create topics.",
+        create,
+        arguments=(Argument("names", "TOPIC...", many=True),),
+        options=(
+            PARTITIONS,
+            Option(
+                "replication",
+                "--replication -r",
+                "Copies of each partition (default: default.replication.factor).",
+                metavar="N",
+                kind=whole(),
+            ),
+            CONFIGS,
+            Option("if_not_exists", "--if-not-exists", "Do nothing for a topic that exists."),
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion topic create orders -p 6 --config retention.ms=86400000",),
+    ),
+    Command(
+        "list",
+        "List topics, with partitions and replicas.",
+        list_,
+        arguments=(
+            Argument("pattern", "PATTERN", "Only these, such as 'orders-*'.", required=False, complete="topic"),
+        ),
+        options=(Option("internal", "--internal", "Show internal topics, too."), AS_JSON, *CLUSTER),
+        aliases=("ls",),
+    ),
+    Command(
+        "describe",
+        "Show a topic: leaders, replicas and offsets of its partitions, and its own settings.",
+        describe,
+        arguments=(NAME,),
+        options=(AS_JSON, *CLUSTER),
+    ),
+    Command(
+        "offsets",
+        "Show the first and last offset of each partition, and that of a time.",
+        offsets,
+        arguments=(NAME,),
+        options=(
+            Option("at", "--at", "A place: see 'ixion help offsets'.", metavar="WHERE"),
+            PARTITION,
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion topic offsets orders --at 2026-11-01T00:00",),
+    ),
+    Command(
+        "alter",
+        "Add partitions, change settings, or both.",
+        alter,
+        arguments=(NAME,),
+        options=(
+            Option("partitions", "--partitions -p", "How many in all; more than now.", metavar="N", kind=whole()),
+            CONFIGS,
+            Option("unset", "--unset", "Return a setting to its default.", metavar="NAME", many=True),
+            *CLUSTER,
+        ),
+        details="With more partitions, keys are spread differently from then on.",
+    ),
+    Command(
+        "delete-records",
+        "Delete the records before an offset or a time. Shows the plan; --execute carries it out.",
+        delete_records,
+        arguments=(NAME, Argument("where", "WHERE", "The first record to keep: see 'ixion help offsets'.")),
+        options=(
+            PARTITION,
+            Option("execute", "--execute", "Delete them (default: only show what would be deleted)."),
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion topic delete-records orders 2026-11-01T00:00 --execute",),
+        aliases=("trim",),
+    ),
+    Command(
+        "delete",
+        "Delete topics and all records in them.",
+        delete,
+        arguments=(Argument("names", "TOPIC...", many=True, complete="topic"),),
+        options=(Option("if_exists", "--if-exists", "Do nothing for a topic that is gone."), *CLUSTER),
+        aliases=("rm",),
+    ),
+)

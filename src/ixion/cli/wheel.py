@@ -13,9 +13,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-import typer
+from ixion.cli.command import Command, Option, UsageError, number, whole
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -28,21 +28,15 @@ MAX_FPS = 60
 SWITCH_SECONDS = 0.0005  # drawing may hold up a due task by this much, not by the interpreter's usual 5 ms
 
 
-def wheel(
-    rate: int = typer.Option(500, metavar="N", help="Tasks thrown in per second."),
-    cancel: float = typer.Option(0.25, metavar="FRACTION", help="How many of them are cancelled, from 0 to 1."),
-    seconds: float | None = typer.Option(None, metavar="N", help="End after so long; otherwise Ctrl-C ends it."),
-    fps: int = typer.Option(10, metavar="N", help="Pictures per second."),
-) -> None:
-    """Watch a live timing wheel: tasks of 5 ms to 5 minutes wait, fall from level to level, and run."""
+def wheel(rate: int, cancel: float, seconds: float | None, fps: int) -> None:
     if not 1 <= rate <= MAX_RATE:
-        refuse(f"--rate must be from 1 to {MAX_RATE} tasks per second, not {rate}")
+        raise UsageError(f"--rate must be from 1 to {MAX_RATE} tasks per second, not {rate}")
     if not 0 <= cancel <= 1:
-        refuse(f"--cancel must be a fraction from 0 to 1, not {cancel:g}")
+        raise UsageError(f"--cancel must be a fraction from 0 to 1, not {cancel:g}")
     if seconds is not None and not seconds > 0:
-        refuse(f"--seconds must be more than 0, not {seconds:g}")
+        raise UsageError(f"--seconds must be more than 0, not {seconds:g}")
     if not 1 <= fps <= MAX_FPS:
-        refuse(f"--fps must be from 1 to {MAX_FPS}, not {fps}")
+        raise UsageError(f"--fps must be from 1 to {MAX_FPS}, not {fps}")
 
     from ixion.cli.wheel_lines import summary
     from ixion.cli.wheel_load import Load
@@ -54,12 +48,7 @@ def wheel(
             draw(observer, stop, seconds, fps, title=f"{rate:,} tasks/s of 5 ms to 5 min, {cancel:.0%} cancelled")
         else:
             print_lines(observer, stop, seconds)
-        typer.echo(summary(observer.summary()))
-
-
-def refuse(message: str) -> None:
-    typer.echo(f"ixion wheel: {message}", err=True)
-    raise typer.Exit(2)
+        print(summary(observer.summary()))
 
 
 class Stop:
@@ -127,3 +116,23 @@ def print_lines(observer: Observer, stop: Stop, seconds: float | None) -> None:
 
     for _ in pauses(observer, stop, seconds, 1.0):
         print(line(observer.reading()), flush=True)
+
+
+WHEEL: Final = Command(
+    "wheel",
+    "Watch a live timing wheel: tasks of 5 ms to 5 minutes wait, fall from level to level, and run.",
+    wheel,
+    options=(
+        Option("rate", "--rate", "Tasks added per second.", metavar="N", kind=whole(), default=500),
+        Option(
+            "cancel",
+            "--cancel",
+            "The share of them that is cancelled, 0 to 1.",
+            metavar="SHARE",
+            kind=number,
+            default=0.25,
+        ),
+        Option("seconds", "--seconds", "Stop after so long (default: at Ctrl-C).", metavar="N", kind=number),
+        Option("fps", "--fps", "Pictures per second.", metavar="N", kind=whole(), default=10),
+    ),
+)

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: what they are, where each comes from, and changes of single ones."""
+"""Settings of topics, brokers, groups and loggers: what they are, where each comes from, and changes of single ones."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ DELETE: Final = 1
 class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    GROUP = 32
 
 
 class Resource(NamedTuple):
@@ -41,7 +43,8 @@ class Resource(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind.name.lower()} {self.name!r}" if self.name else "the default of all brokers"
+        kind = self.kind.name.lower().replace("_", " ")
+        return f"{kind} {self.name!r}" if self.name else "the default of all brokers"
 
 
 SOURCES: Final = {
@@ -66,7 +69,7 @@ class ConfigEntry(NamedTuple):
     @property
     def is_set(self) -> bool:
         """Whether somebody chose it for this resource, or for all brokers, while the cluster ran."""
-        return self.source in ("topic", "broker", "all brokers")
+        return self.source in ("topic", "broker", "all brokers", "group", "broker logger")
 
 
 def describe_configs(cluster: Cluster, resource: Resource) -> list[ConfigEntry]:
@@ -115,10 +118,11 @@ def alter_configs(
 
 
 def who_knows(cluster: Cluster, resource: Resource, deadline: Deadline) -> Connection:
-    """The settings of one broker are asked of that broker, all others of anyone."""
+    """The settings of one broker, and its loggers, are asked of that broker, all others of any."""
     if resource.kind == ResourceType.TOPIC:
         cluster.topic(resource.name, deadline)  # an unknown one is said with the nearest name
-    if resource.kind != ResourceType.BROKER or not resource.name:
+    of_one = resource.kind == ResourceType.BROKER_LOGGER or (resource.kind == ResourceType.BROKER and resource.name)
+    if not of_one:
         return cluster.any(deadline)
     known = {node.node_id for node in cluster.nodes(deadline)}
     if not resource.name.isdigit() or int(resource.name) not in known:

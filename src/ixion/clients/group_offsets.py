@@ -49,30 +49,37 @@ def fetch_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     return cluster.attempt(f"reading the offsets of group {group!r}", ask)
 
 
+def commit_request(
+    group: str, offsets: Mapping[TopicPartition, int], generation: int = -1, member_id: str = ""
+) -> tuple[OffsetCommitRequest, int]:
+    """The request, and the newest version that it can be sent in. Without a member it is for a group that has none."""
+    topics = tuple(
+        OffsetCommitRequestTopic(
+            name=topic,
+            partitions=tuple(
+                OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=offsets[TopicPartition(topic, number)],
+                    committed_metadata="",
+                )
+                for number in numbers
+            ),
+        )
+        for topic, numbers in by_topic(offsets).items()
+    )
+    request = OffsetCommitRequest(
+        group_id=group, generation_id_or_member_epoch=generation, member_id=member_id, topics=topics
+    )
+    return request, LAST_BY_NAME
+
+
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Set the offsets of a group that has no members; makes the group if there is none."""
 
     def ask(within: Deadline) -> None:
         broker = group_coordinator(cluster, group, within)
-        version = broker.version(ApiKey.OFFSET_COMMIT, newest=LAST_BY_NAME)
-        request = OffsetCommitRequest(
-            group_id=group,
-            member_id="",
-            topics=tuple(
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=tuple(
-                        OffsetCommitRequestPartition(
-                            partition_index=number,
-                            committed_offset=offsets[TopicPartition(topic, number)],
-                            committed_metadata="",
-                        )
-                        for number in numbers
-                    ),
-                )
-                for topic, numbers in by_topic(offsets).items()
-            ),
-        )
+        request, newest = commit_request(group, offsets)
+        version = broker.version(ApiKey.OFFSET_COMMIT, newest=newest)
         answer = broker.call(ApiKey.OFFSET_COMMIT, request, OffsetCommitResponse, within, version)
         for topic in answer.topics:
             for result in topic.partitions:

@@ -1,17 +1,18 @@
-"""Where to begin reading, in words: earliest, latest, an offset, so many before the end, or a time.
+"""Where to begin reading, in words: an end, an offset, so many before the end, or a time.
 
-earliest          the first record there is
-latest            only what comes from now on
-120               offset 120 of every partition (the nearest there is, if that one is gone or not there yet)
--10               ten before the end of every partition
-2026-05-01T12:00  the first record of that time or later; local time unless it ends in Z or +02:00
-@1767225600000    the same, in milliseconds since 1970
+earliest, beginning, start  the first record there is
+latest, end                 only what comes from now on
+stored                      where the group has committed (with a group only)
+120                         offset 120 of every partition (the nearest there is, if that one is gone or not there yet)
+-10                         ten before the end of every partition
+@2026-05-01T12:00           the first record of that time or later; local time unless it ends in Z or +02:00; without
+                            the @, too
+@1767225600000              the same, in milliseconds since 1970
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import NamedTuple
 
 from ixion.clients.cluster import Cluster
@@ -20,32 +21,40 @@ from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
 
 
 class Start(NamedTuple):
-    """One of three: a time (or one of the two ends), an offset, or a distance from the end."""
+    """One of four: a time (or one of the two ends), an offset, a distance from the end, or what the group committed."""
 
     time_ms: int = EARLIEST
     offset: int | None = None
     before_end: int | None = None
+    stored: bool = False
 
 
 def parse_start(text: str) -> Start:
     """ValueError, saying what is possible, if it is none of these."""
     word = text.strip().lower()
-    if word in ("earliest", "beginning"):
+    if word in ("earliest", "beginning", "start"):
         return Start(EARLIEST)
     if word in ("latest", "end"):
         return Start(LATEST)
-    if word.removeprefix("-").isascii() and word.removeprefix("-").isdigit():
+    if word == "stored":
+        return Start(stored=True)
+    if is_number(word.removeprefix("-")):
         return Start(before_end=int(word[1:])) if word.startswith("-") else Start(offset=int(word))
-    if word.startswith("@") and word[1:].isascii() and word[1:].isdigit():
-        return Start(int(word[1:]))
-    return Start(parse_time_ms(text))
+    time = text.strip().removeprefix("@")
+    return Start(int(time) if is_number(time) else parse_time_ms(time))
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def parse_time_ms(text: str) -> int:
+    from datetime import datetime  # 2 ms that most starts do without
+
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
-    except ValueError:
-        choices = "earliest, latest, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
+    except (ValueError, OverflowError):
+        choices = "earliest, latest, stored, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
         raise ValueError(f"{text!r} is no place to begin; possible are {choices}") from None
 
 

@@ -18,3 +18,11 @@ class InvalidSettingError(Exception):
 
     def found_in(self, where: str) -> InvalidSettingError:
         return InvalidSettingError(self.name, self.value, self.allowed, where)
+
+
+class UnknownSettingError(InvalidSettingError):
+    """There is no such setting of a topic or a group; `hint` names the one that may have been meant."""
+
+    def __init__(self, name: str, value: str, kind: str, hint: str) -> None:
+        super().__init__(name, value, f"a {kind} setting")
+        self.args = (f"unknown {kind} setting {name!r}{hint}",)

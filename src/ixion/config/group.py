@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ixion.config import group_settings as settings
 from ixion.config.broker import BrokerConfig
-from ixion.config.errors import InvalidSettingError
+from ixion.config.errors import InvalidSettingError, UnknownSettingError
 from ixion.config.setting import Setting
 from ixion.config.table import meant
 
@@ -56,7 +56,7 @@ def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
     values = {name: broker[behind.default] for name, behind in BEHIND_GROUP.items()}
     for name, value in given.items():
         if name not in GROUP_SETTINGS:
-            raise InvalidSettingError(name, value, f"a group setting, which this is not{meant(name, GROUP_SETTINGS)}")
+            raise UnknownSettingError(name, value, "group", meant(name, GROUP_SETTINGS))
         _, least, most = BEHIND_GROUP[name]
         values[name] = GROUP_SETTINGS[name].parse(value)
         if not broker[least] <= values[name] <= broker[most]:

@@ -43,7 +43,7 @@ def meant(name: str, known: Iterable[str] = BROKER_SETTINGS, likeness: float = 0
     from difflib import get_close_matches  # only those who mistype wait for it
 
     close = get_close_matches(name, known, n=1, cutoff=likeness)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def synonyms(name: str) -> tuple[str, ...]:

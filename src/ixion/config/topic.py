@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
-from ixion.config.errors import InvalidSettingError
+from ixion.config.errors import InvalidSettingError, UnknownSettingError
 from ixion.config.setting import Setting, flag, words
 from ixion.config.table import BROKER_SETTINGS, meant
 
@@ -50,7 +50,7 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
     """Typed values by topic name. Unlike a broker, a topic has no unknown settings."""
     for name, value in given.items():
         if name not in TOPIC_SETTINGS:
-            raise InvalidSettingError(name, value, f"a topic setting, which this is not{meant(name, TOPIC_SETTINGS)}")
+            raise UnknownSettingError(name, value, "topic", meant(name, TOPIC_SETTINGS))
     values = {name: TOPIC_SETTINGS[name].parse(value) for name, value in given.items()}
     for setting in (THROTTLED_LEADERS, THROTTLED_FOLLOWERS):
         listed = values.get(setting.name, ())

@@ -1,0 +1,156 @@
+"""What a command is, as a table: its arguments, its options, and the function that carries it out.
+
+The tables are all that parsing, help and completion look at (`parse`, `help`, `completion`), so that they cannot
+disagree, and cost next to nothing to import: a command imports what it works with when it runs. There is no library
+behind it, because the ones for this take longer to import than a whole command takes to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+
+class UsageError(Exception):
+    """The command line is wrong; the message says what to write instead. Exit code 2."""
+
+
+class Exit(Exception):  # noqa: N818 (the end of a command, not an error)
+    """The command ends here, with this exit code."""
+
+    def __init__(self, code: int = 0) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+Kind = Callable[[str], Any]  # from a word to a value; ValueError says what is expected
+
+
+def text(word: str) -> str:
+    return word
+
+
+def whole(least: int | None = None, most: int | None = None) -> Kind:
+    """A whole number."""
+
+    def read(word: str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            raise ValueError(f"must be a whole number, not {word!r}") from None
+        if least is not None and number < least:
+            raise ValueError(f"must be at least {least}, not {number}")
+        if most is not None and number > most:
+            raise ValueError(f"must be at most {most}, not {number}")
+        return number
+
+    return read
+
+
+def number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"must be a number, not {word!r}") from None
+
+
+class Option:
+    """`name` is the keyword of the function. Without a metavar it is a switch; `negative` turns a switch off."""
+
+    def __init__(
+        self,
+        name: str,
+        flags: str,
+        help: str,  # noqa: A002 (what it is called everywhere)
+        *,
+        metavar: str = "",
+        kind: Kind = text,
+        default: Any = None,
+        many: bool = False,
+        environment: str = "",
+        negative: str = "",
+        complete: str = "",
+        hidden: str = "",
+    ) -> None:
+        """`flags` and `hidden` (other spellings that help does not show) are divided by spaces; `complete` is the kind
+        of words to offer: topic, group, file, or the words themselves with | between them."""
+        self.name: Final = name
+        self.flags: Final = tuple(flags.split())
+        self.hidden: Final = tuple(hidden.split())
+        self.help: Final = help
+        self.metavar: Final = metavar
+        self.kind: Final = kind
+        self.default: Any = [] if many else default if metavar else bool(default)
+        self.many: Final = many
+        self.environment: Final = environment
+        self.negative: Final = negative
+        self.complete: Final = complete
+
+
+class Argument:
+    """A word by its place; `many` takes all that are left."""
+
+    def __init__(
+        self,
+        name: str,
+        metavar: str,
+        help: str = "",  # noqa: A002
+        *,
+        kind: Kind = text,
+        required: bool = True,
+        many: bool = False,
+        complete: str = "",
+    ) -> None:
+        self.name: Final = name
+        self.metavar: Final = metavar
+        self.help: Final = help
+        self.kind: Final = kind
+        self.required: Final = required
+        self.many: Final = many
+        self.complete: Final = complete
+
+
+class Command:
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        run: Callable[..., None],
+        *,
+        arguments: tuple[Argument, ...] = (),
+        options: tuple[Option, ...] = (),
+        details: str = "",
+        examples: tuple[str, ...] = (),
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        self.name: Final = name
+        self.summary: Final = summary
+        self.run: Final = run
+        self.arguments: Final = arguments
+        self.options: Final = options
+        self.details: Final = details
+        self.examples: Final = examples
+        self.aliases: Final = aliases
+
+
+class Group:
+    """Commands under one word, in the order in which people come to need them."""
+
+    def __init__(self, name: str, summary: str, *commands: Command) -> None:
+        self.name: Final = name
+        self.summary: Final = summary
+        self.commands: Final = commands
+
+    def find(self, word: str) -> Command | None:
+        for command in self.commands:
+            if word == command.name or word in command.aliases:
+                return command
+        return None
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """`; did you mean …?`, if there is something like it."""
+    from difflib import get_close_matches  # only for those who mistype
+
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,43 @@
+"""`ixion help`: the page of a command, or a short page about something that many commands share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.cli.command import Argument, Command, Group, UsageError, nearest
+
+
+def show(words: list[str]) -> None:
+    from ixion.cli.app import COMMANDS, COMMON, find, print_root
+    from ixion.cli.help import command_page, group_page
+    from ixion.cli.help_topics import TOPICS
+
+    if not words:
+        print_root()
+        print("\n".join(f"  ixion help {name:<12} {page.title}" for name, page in TOPICS.items()))
+        return
+    if words[0] in TOPICS:
+        page = TOPICS[words[0]]
+        print(f"{page.title}\n\n{page.text}")
+        return
+    if words[0] not in COMMANDS:
+        raise UsageError(f"there is no help about {words[0]!r}{nearest(words[0], [*COMMANDS, *TOPICS])}")
+    found = find(words[0])
+    if isinstance(found, Group) and len(words) > 1:
+        command = found.find(words[1])
+        if command is None:
+            names = [each.name for each in found.commands]
+            raise UsageError(f"there is no command {words[1]!r}{nearest(words[1], names)}")
+        print(command_page(f"ixion {found.name} {command.name}", command))
+    elif isinstance(found, Group):
+        print(group_page(f"ixion {found.name}", found, COMMON))
+    else:
+        print(command_page(f"ixion {found.name}", found))
+
+
+HELP_COMMAND: Final = Command(
+    "help",
+    "Explain a command, or one of: formats, offsets, settings, environment, exit-codes.",
+    show,
+    arguments=(Argument("words", "TOPIC", required=False, many=True, complete="help"),),
+)
