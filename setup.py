@@ -22,7 +22,7 @@ HOT = (
     # Of the network, what every request goes through.
     *("wire", "network/connection.py", "network/counters.py", "network/memory_pool.py", "network/plane.py"),
     *("network/processor.py", "network/request.py", "network/request_channel.py", "network/request_times.py"),
-    "network/slow_readers.py",
+    *("network/slow_readers.py", "network/slow_senders.py", "network/intake.py"),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
     *("log/append.py", "log/config.py", "log/epochs.py", "log/files.py", "log/handle.py", "log/home.py"),
     *("log/index_file.py", "log/log.py", "log/offset_index.py", "log/time_index.py", "log/txn_index.py"),

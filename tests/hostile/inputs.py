@@ -82,7 +82,6 @@ def framing() -> Iterator[Input]:
     yield Input("size -2147483648", Take.CLOSE, lambda: struct.pack(">i", -(2**31)), True)
     yield Input("size 2147483647", Take.CLOSE, lambda: struct.pack(">i", 2**31 - 1))
     yield Input("one more than allowed", Take.CLOSE, lambda: struct.pack(">i", 100 * MIB + 1))
-    yield Input("one more than a stranger may", Take.CLOSE, lambda: struct.pack(">i", MIB // 2 + 1), True)
     yield Input("seven bytes of a header", Take.CLOSE, lambda: frame(bytes(7)), True)
     yield Input("HTTP", Take.CLOSE, lambda: b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", True)
     yield Input("HTTP/2", Take.CLOSE, lambda: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", True)

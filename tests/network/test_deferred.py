@@ -126,7 +126,9 @@ async def test_a_client_that_takes_everything_at_once_leaves_others_their_turn()
         connection = Connection(processor, 7, "PLAINTEXT", "127.0.0.9")
         transport = Swallowing()
         connection.connection_made(transport)
-        connection.data_received(request_bytes(1))
+        request = request_bytes(1)
+        connection.get_buffer(-1)[: len(request)] = request
+        connection.buffer_updated(len(request))
         await run.until(lambda: transport.taken > 0)
         seen = [transport.taken]
         while connection.busy:

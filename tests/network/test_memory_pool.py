@@ -1,84 +1,151 @@
-"""Who gets memory when there is little: the ordinary requests always, the large ones in their turn."""
+"""Who may read on when there is little memory: ordinary requests first, large ones in their turn, one always."""
 
 from __future__ import annotations
 
+from ixion.network.intake import NARROW, WIDE
 from ixion.network.memory_pool import LARGE, MemoryPool
 
 POOL = 256 * LARGE
 HUGE = 100 * LARGE
 
 
-class Waiting:
-    """A connection that wants `size` bytes."""
+class Sender:
+    """A connection on which a frame of `size` bytes comes, one read at a time, as far as the pool lets it."""
 
     def __init__(self, pool: MemoryPool, size: int) -> None:
         self.pool = pool
         self.size = size
-        self.has = False
-        self.go_on()
+        self.large = size > LARGE
+        self.sent = 0
+        self.waits = False
+
+    @property
+    def whole(self) -> bool:
+        return self.sent == self.size
+
+    def send(self, size: int = 1 << 40) -> None:
+        """Up to `size` bytes; stops when the pool says so."""
+        size = min(size, self.size - self.sent)
+        while size and not self.waits:
+            read = min(WIDE if self.pool.may_read(self, self.large) else NARROW, size)
+            self.pool.take(read, self.large)
+            self.sent += read
+            size -= read
+            if not self.whole and not self.pool.may_read(self, self.large):
+                self.waits = self.pool.wait(self, self.large)
 
     def go_on(self) -> None:
-        self.has = self.pool.reserve(self.size)
-        if not self.has:
-            self.pool.wait(self, self.size)
+        self.waits = False
 
     def leave(self) -> None:
-        self.pool.forget(self)
-        if self.has:
-            self.has = False
-            self.pool.release(self.size)
+        """The request has been handled, or the connection has ended."""
+        sent, self.sent = self.sent, 0
+        self.pool.release(sent, self.large)
+        self.pool.leave(self)
 
 
-def test_announcing_huge_requests_holds_up_no_small_one() -> None:
+def test_announcing_is_free() -> None:
     pool = MemoryPool(POOL)
-    silent = [Waiting(pool, HUGE) for _ in range(5)]
-    assert [each.has for each in silent] == [True, False, False, False, False]
-    small = [Waiting(pool, LARGE) for _ in range(64)]
-    assert all(each.has for each in small)
+    silent = [Sender(pool, HUGE if number % 2 else LARGE // 2) for number in range(10_000)]
+    for each in silent:
+        each.send(4)
+    assert pool.used == 40_000
+    honest = Sender(pool, 50 * LARGE)
+    honest.send()
+    assert honest.whole
 
 
-def test_a_quarter_is_there_for_small_ones_even_if_one_is_larger_than_the_pool() -> None:
+def test_large_ones_leave_a_quarter_to_the_others() -> None:
     pool = MemoryPool(POOL)
-    assert Waiting(pool, 2 * POOL).has
-    small = [Waiting(pool, LARGE) for _ in range(65)]
-    assert [each.has for each in small] == [True] * 64 + [False]
+    huge = [Sender(pool, HUGE) for _ in range(5)]
+    for each in huge:
+        each.send(HUGE - 1)
+    assert pool.used <= POOL * 3 // 4 + HUGE + WIDE + 5 * NARROW  # one of them has the pass
+    small = [Sender(pool, LARGE) for _ in range(60)]
+    for each in small:
+        each.send()
+    assert all(each.whole for each in small)
 
 
-def test_large_ones_come_in_their_turn() -> None:
+def test_however_many_send_half_a_frame_the_pool_is_bounded_and_one_gets_through() -> None:
     pool = MemoryPool(POOL)
-    first, second, third = (Waiting(pool, HUGE) for _ in range(3))
-    first.leave()
-    assert (second.has, third.has) == (True, False)
-    second.leave()
-    assert third.has
-    third.leave()
+    halves = [Sender(pool, 2 * LARGE) for _ in range(300)] + [Sender(pool, LARGE // 2) for _ in range(1500)]
+    for _ in range(8):
+        for each in halves:
+            each.send(LARGE // 8)
+    most = 0
+    rounds = 0
+    while any(not each.whole for each in halves):
+        most = max(most, pool.used)
+        finished = [each for each in halves if each.whole and each.sent]
+        if not finished:
+            for each in halves:
+                each.send()
+            finished = [each for each in halves if each.whole and each.sent]
+        assert finished, "nobody gets on"
+        for each in finished:
+            halves.remove(each)
+            each.leave()
+        rounds += 1
+    assert most <= POOL + 3 * LARGE + 2 * WIDE + 1800 * NARROW  # a frame with the pass in each line
+    for each in halves:
+        each.leave()
     assert (pool.used, pool.waiting) == (0, 0)
 
 
-def test_one_that_cannot_go_yet_does_not_hold_up_a_smaller_one() -> None:
-    pool = MemoryPool(POOL)
-    holder, other = Waiting(pool, HUGE), Waiting(pool, 80 * LARGE)
-    big, lesser = Waiting(pool, 150 * LARGE), Waiting(pool, 60 * LARGE)
-    assert (big.has, lesser.has) == (False, False)
-    other.leave()
-    assert (big.has, lesser.has) == (False, True)
-    lesser.leave()
-    holder.leave()
-    assert big.has
+def test_the_pass_goes_down_the_line() -> None:
+    pool = MemoryPool(1000)
+    holder = Sender(pool, 1500)
+    holder.send()  # one read
+    line = [Sender(pool, 20_000) for _ in range(3)]
+    for each in line:
+        each.send()
+    assert [each.whole for each in line] == [True, False, False]
+    assert pool.waiting == 2
+    line[0].leave()
+    line[1].send()
+    line[2].send()
+    assert [each.whole for each in line] == [False, True, False]
+    line[1].leave()
+    line[2].send()
+    assert line[2].whole
 
 
-def test_who_leaves_the_line_is_not_let_in() -> None:
-    pool = MemoryPool(POOL)
-    holder, quitter = Waiting(pool, HUGE), Waiting(pool, HUGE)
+def test_room_lets_in_as_many_as_may_read_their_share() -> None:
+    pool = MemoryPool(8 * WIDE)
+    first = [Sender(pool, WIDE) for _ in range(8)]
+    for each in first:
+        each.send()
+    passing = Sender(pool, LARGE)
+    passing.send(LARGE - 1)
+    line = [Sender(pool, WIDE) for _ in range(20)]
+    for each in line:
+        each.send()
+    assert pool.waiting == 20
+    for each in first[:6]:
+        each.leave()
+    assert 0 < 20 - pool.waiting <= 3
+
+
+def test_one_that_leaves_the_line_is_not_let_in() -> None:
+    pool = MemoryPool(1000)
+    first, passing, quitter = Sender(pool, 2000), Sender(pool, 8000), Sender(pool, 8000)
+    for each in (first, passing, quitter):
+        each.send()
+    assert (passing.whole, quitter.waits) == (True, True)
     quitter.leave()
-    holder.leave()
-    assert (quitter.has, pool.used, pool.waiting) == (False, 0, 0)
+    first.leave()
+    passing.leave()
+    assert (quitter.waits, pool.used, pool.waiting) == (True, 0, 0)
 
 
 def test_without_a_limit_all_come_in() -> None:
     pool = MemoryPool(-1)
-    assert all(Waiting(pool, HUGE).has for _ in range(10))
+    assert pool.may_read(Sender(pool, HUGE), True)
     pool = MemoryPool(10)
-    waiting = [Waiting(pool, 10) for _ in range(3)]
+    waiting = [Sender(pool, 10_000) for _ in range(5)]
+    for each in waiting:
+        each.send()
+    assert pool.waiting == 3
     pool.resize(-1)
-    assert all(each.has for each in waiting)
+    assert pool.waiting == 0

@@ -14,6 +14,7 @@ from ixion.protocol.messages.k03_metadata import MetadataRequest
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
 from ixion.protocol.notation import Struct
 from ixion.wire import Looks, ServerConnection, WireError
+from ixion.wire.framing import CHUNK_COST
 from tests.wire.test_framing import cut, places
 
 
@@ -67,20 +68,41 @@ def test_an_answer_to_nothing_is_refused_and_changes_nothing() -> None:
     assert wire.next_request() is not None
 
 
-def test_a_stranger_gets_512_kib_until_it_has_shown_itself() -> None:
+def test_a_first_request_may_be_as_large_as_any() -> None:
     wire = ServerConnection()
-    wire.receive(struct.pack(">i", 512 * 1024 + 1))
+    wire.receive(struct.pack(">i", 100 * 1024 * 1024))
+    assert wire.announced() == 100 * 1024 * 1024
+    wire = ServerConnection()
+    wire.receive(struct.pack(">i", 100 * 1024 * 1024 + 1))
     with pytest.raises(WireError) as caught:
         wire.announced()
     assert caught.value.looks is Looks.OVERSIZE
     assert wire.state == "broken"
 
+
+def test_what_is_kept_is_known() -> None:
     wire = ServerConnection()
-    wire.receive(framed(1) + struct.pack(">i", 100 * 1024 * 1024))
-    assert wire.next_request() is not None
+    assert wire.held == 0
+    two = framed(1) + framed(2)
+    wire.receive(two)
+    first = wire.next_request()
+    assert first is not None
+    assert wire.held == len(two)  # the chunk has another request in it
+    assert wire.keeps(first)
+    wire.receive(b"x")
+    assert wire.held == len(two) + 1 + CHUNK_COST
     wire.answered()
-    assert wire.shown
-    assert wire.announced() == 100 * 1024 * 1024
+    second = wire.next_request()
+    assert second is not None
+    assert not wire.keeps(second)
+    assert wire.held == 1
+    wire.answered()
+    wire.drop()
+    assert wire.held == 0
+    wire.receive(struct.pack(">i", 1000) + bytes(100))
+    assert wire.next_request() is None
+    wire.receive(bytes(200))
+    assert wire.held == 300
 
 
 @pytest.mark.parametrize(
@@ -114,9 +136,9 @@ def test_later_frames_too_short_for_a_request_are_garbage() -> None:
 
 
 def test_the_limit_changes_at_run_time() -> None:
-    wire = ServerConnection(limit=1000, first_limit=100)
+    wire = ServerConnection(limit=1000)
     wire.set_limit(50)
-    wire.set_limit(2000)  # still a stranger
+    wire.set_limit(2000)
     wire.receive(framed(1))
     assert wire.next_request() is not None
     wire.answered()
@@ -128,7 +150,7 @@ def test_the_limit_changes_at_run_time() -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.booleans())
 def test_whatever_comes_ends_in_requests_or_in_a_wire_error(chunks: list[bytes], known: bool) -> None:
-    wire = ServerConnection(limit=64, first_limit=64)
+    wire = ServerConnection(limit=64)
     if known:
         wire.receive(framed(1))
         assert wire.next_request() is not None

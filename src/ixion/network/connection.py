@@ -1,10 +1,12 @@
 """One client's connection: the protocol that the event loop calls, around the sans-IO state in `wire.server`.
 
-The way of a request: bytes come (`data_received`), its size is known, memory is reserved, it is whole, it goes to the
-request channel. From then on the connection is muted until the answer has left, so that one request is in flight.
+The way of a request: the loop asks where to put bytes (`get_buffer`), they come (`buffer_updated`) and count in the
+memory pool, the request is whole, it goes to the request channel. From then on the connection is muted until the answer
+has left, so that one request is in flight. If there is no memory, the connection stops reading and waits for some.
 
-Muting costs nothing for a client that waits for its answers: reading is paused only when bytes do come while muted, so
-what a client sends ahead is buffered up to one read of the socket (256 KiB) and then stays with the client.
+Muting costs nothing for a client that waits for its answers: reading is paused only when more than a few KiB do come
+while muted (`network.intake`). They count in the memory pool; what a client sends beyond stays in its socket. While a
+muted connection is read from we notice that its client has gone, and then whatever waits for it is cancelled.
 
 An answer has left when the transport holds nothing of it. With a write buffer limit of zero the transport tells: it
 writes at once, calls `pause_writing` within `write` if anything is left over, and `resume_writing` when that is out.
@@ -25,7 +27,10 @@ from typing import TYPE_CHECKING, Final, cast
 from ixion._native import i64
 from ixion.model.errors import KafkaError
 from ixion.network.attention import SMALL
+from ixion.network.intake import AHEAD
+from ixion.network.memory_pool import LARGE
 from ixion.network.request import Request
+from ixion.network.slow_senders import GRACE_NS
 from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from ixion.timer.clock import NS_PER_MS
 from ixion.timer.task import TimerTask
@@ -74,10 +79,13 @@ class Connection:
         self._counters = shared.counters
         self._times = shared.times
         self._stalls = shared.stalls
-        self._wire = ServerConnection(shared.limits.request_max_bytes, shared.limits.first_request_max_bytes)
+        self._intake = shared.intake
+        self._wire = ServerConnection(shared.limits.request_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
-        self._reserved: i64 = 0  # bytes of a request that is not whole yet
+        self._counted: i64 = 0  # bytes in the pool that are in `_wire`
+        self._large = False  # whether they count as those of a large request
+        self._begun_ns: i64 = 0  # when half a request was here and we began to read the rest
         self._written: i64 = 0  # by the last write, in bytes
         self._small = False  # both the last request and its answer
         self._parts: list[Part] | None = None  # what is left to write of an answer that has something in a file
@@ -116,24 +124,36 @@ class Connection:
         self.arm()
         self.processor.register(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _size_hint: int) -> memoryview:
+        if self._in_flight is None and self._pool.may_read(self, self._large):
+            return self._intake.wide
+        return self._intake.narrow
+
+    def buffer_updated(self, size: int) -> None:
         if self.closing:
             return
         begun_ns = self._stalls.begin()
         self._attention.heard()
         self.last_active_ns = self._clock()
-        self._counters.bytes_in += len(data)
-        self._wire.receive(data)
+        self._counters.bytes_in += size
+        self._wire.receive(bytes(self._intake.wide[:size]))
         if self._in_flight is None and not self._held:
             self._read_next()
         else:
-            self._pause_reading()
+            self._count(self._large)
+            if self._counted > AHEAD or not self._pool.has_room(self._large):
+                self._pause_reading()
         self._stalls.end(begun_ns, self)
 
     def eof_received(self) -> bool:
-        """What was asked before is still answered; then the connection is closed."""
+        """What was asked before is still answered; then the connection is closed.
+
+        It is closed at once if the answer depends on others and may be long in coming: a client that ends its half of
+        the connection looks like one that has gone.
+        """
         self._ended = True
-        return self._in_flight is not None or self._held
+        request = self._in_flight
+        return self._held or (request is not None and not request.waits)
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -162,14 +182,13 @@ class Connection:
         self._transport = None
         self._parts = None
         self._deadline.cancel()
-        self._wire.drop()  # it may hold half a request, and this object goes only with the next collection
         self._shared.slow_readers.remove(self)
         self._channel.forget(self)
-        self._pool.forget(self)
-        if self._reserved:
-            self._pool.release(self._reserved)
-            self._reserved = 0
+        self._let_go()
         self.processor.unregister(self, self._reason)
+        request = self._in_flight
+        if request is not None:
+            request.lost()
 
     # What the stages call
 
@@ -213,6 +232,7 @@ class Connection:
         """There is memory again, or room in the queue."""
         self._held = False
         if self._in_flight is None and not self.closing:
+            self.last_active_ns = self._clock()
             self._resume_reading()
             self._read_next()
 
@@ -238,7 +258,7 @@ class Connection:
         self.closing = True
         self._reason = reason
         self._channel.forget(self)
-        self._pool.forget(self)
+        self._let_go()
         if self._writing_paused:
             transport.abort()  # nobody reads what is left
         else:
@@ -253,6 +273,11 @@ class Connection:
     def limits_changed(self) -> None:
         self._wire.set_limit(self._shared.limits.request_max_bytes)
         self.arm()
+
+    def is_slow(self, now_ns: i64) -> bool:
+        """Whether half a request should go, because others wait for memory."""
+        due_ns = self._counted * 1_000_000_000 // self._shared.limits.slowest_bytes_per_second
+        return now_ns - self.last_active_ns >= GRACE_NS or now_ns - self._begun_ns >= GRACE_NS + due_ns
 
     def arm(self) -> None:
         """See to it that the deadline fires in time, given the limits of now."""
@@ -290,15 +315,11 @@ class Connection:
         try:
             size = wire.announced()
             if size < 0:
+                self._count(False)
                 self._stop_if_ended()
                 return
-            if self._reserved == 0:
-                if not self._pool.reserve(size):
-                    self._hold()
-                    self._pool.wait(self, size)
-                    return
-                self._reserved = size
             if self._channel.full:
+                self._count(size > LARGE)
                 self._hold()
                 self._channel.wait(self)
                 return
@@ -307,16 +328,49 @@ class Connection:
             self.refuse(error.looks.value, str(error))
             return
         if frame is None:
-            if self._stalled_ns == NEVER:
-                self._expect(size)
-            self._stop_if_ended()
+            self._count(size > LARGE)
+            self._read_rest(size)
             return
-        self._stalled_ns = NEVER
-        self._reserved = 0  # it is the request's now
-        request = Request(self, frame, self.last_active_ns, self._pool)
+        if self._stalled_ns != NEVER:
+            self._stalled_ns = NEVER
+            self._shared.slow_senders.remove(self)
+        request = Request(self, frame, self.last_active_ns, self._pool, self._wire.keeps(frame))
         self._in_flight = request
+        self._count(False)
         self._counters.requests += 1
         self._channel.send_request(request)
+
+    def _read_rest(self, size: i64) -> None:
+        """Half a request is here: read on if there is memory, else wait for it."""
+        if self._ended:
+            self.close("peer")
+        elif not self._pool.may_read(self, self._large) and self._pool.wait(self, self._large):
+            self._hold()
+            self._shared.slow_senders.press()
+        elif self._stalled_ns == NEVER:
+            self._begun_ns = self.last_active_ns
+            self._shared.slow_senders.add(self)
+            self._expect(size)
+
+    def _count(self, large: bool) -> None:
+        """Tell the pool what is here now of the next requests, of which the first is large or not."""
+        held = self._wire.held
+        counted = self._counted
+        if held != counted or large != self._large:
+            was_large = self._large
+            self._counted = held
+            self._large = large
+            self._pool.take(held, large)
+            if counted:
+                self._pool.release(counted, was_large)
+
+    def _let_go(self) -> None:
+        """Nobody wants what has come of the next requests; this object itself goes only with the next collection."""
+        self._wire.drop()
+        self._count(False)
+        self._shared.slow_senders.remove(self)
+        if self._in_flight is None:
+            self._pool.leave(self)  # otherwise the request does, when it is released
 
     def _write_on(self) -> None:
         """Write, piece by piece, until the client takes no more or others should have their turn."""
@@ -388,6 +442,7 @@ class Connection:
     def _hold(self) -> None:
         self._held = True
         self._stalled_ns = NEVER  # it is we who let it wait
+        self._shared.slow_senders.remove(self)
         self._pause_reading()
 
     def _stop_if_ended(self) -> None:

@@ -21,7 +21,6 @@ class NetworkLimits:
     max_connection_creation_rate: int = NO_LIMIT  # max.connection.creation.rate; over it accepting waits
     max_idle_ms: int = 600_000  # connections.max.idle.ms; negative: never
     request_max_bytes: int = 100 * MIB  # socket.request.max.bytes
-    first_request_max_bytes: int = MIB // 2  # until the first valid request
     queued_max_requests: int = 500  # queued.max.requests
     queued_max_request_bytes: int = 256 * MIB  # queued.max.request.bytes; negative: no pool
     # The rest has no name in Kafka, which lets a peer that neither sends on nor reads on hold its memory for as long as

@@ -1,14 +1,29 @@
 """The memory that requests may take between being read and being answered (queued.max.request.bytes).
 
-A request takes its size when it is announced, before its bytes are read. As in Kafka, whoever finds anything left gets
-all it asks for, so the pool can be overdrawn by one request; a strict pool would never read one larger than itself.
-When nothing is left, connections wait in line with reading paused, and the line moves when memory comes back.
+Bytes count from the moment they are read until nobody needs them any more. What a client has only announced counts
+nothing. So a frame of 100 MiB of which four bytes have come keeps nobody out, and the pool knows what is really held:
+half a request, bytes sent ahead of an answer, a request in flight.
 
-A pool of 1000 bytes: A takes 600, B takes 600 (-200 left), C waits. A gives back: 400 left, C is let in.
+The rule. Before each read a connection asks how much it may take:
 
-Announcing is free, so three connections that announce 100 MiB each and fall silent would hold up everybody. Therefore
-requests of more than 1 MiB share three quarters of the pool and have a line of their own; what others send, hardly ever
-that large, always finds a quarter. (Kafka does not make this difference.)
+- *Room*: while less than the pool is in use, as much as one read brings. Requests of more than 1 MiB, the *large* ones,
+  share three quarters of the pool. What others send, hardly ever that large, always finds a quarter.
+- *No room*: a few KiB at most (`network.intake`), and if its frame is not whole then, it stops reading and waits in
+  line, those with large frames in a line of their own.
+- *The pass*: the first in each line reads on without room until its frame is whole. It keeps the pass until its request
+  has released its bytes; then the next one has it.
+
+Why the pool stays bounded: over its size there are at most one read, one frame with the pass in each line, and a few
+KiB for every other connection.
+
+Why no one waits for ever: let somebody wait in a line. Then another connection has the pass of that line, and is read
+from. Its frame gets whole, or it is closed: by its client, by the limit of time that every half request has, and within
+a second or so if its client sends nothing, because somebody waits (`network.slow_senders`). A whole frame is handled. A
+handler that waits for other clients must release its request first. So the pass comes back, and the line moves. Each
+wait has an end, because lines are first come, first served.
+
+A pool of 1000 bytes: A has 600 of its 900 bytes here, B 500 of 700. Both stop: 1100 are in use. A has the pass, gets
+its last 300 and is handled. Its 900 come back, 500 are in use, and B reads on.
 """
 
 from __future__ import annotations
@@ -18,13 +33,22 @@ from typing import Final, Protocol
 from ixion._native import i64
 
 LARGE: Final = 1 << 20  # bytes; a batch of the default message.max.bytes just fits below it, or is a rare one
+SHARE: Final = 1 << 18  # bytes that one connection may read when it is let in: as many are let in as have room
 
 
 class Waiter(Protocol):
     """A connection, to the pool."""
 
     def go_on(self) -> None:
-        """There is memory again."""
+        """Read on: there is memory again, or the connection has the pass."""
+
+
+class Line:
+    """Those who wait, and the one that does not have to."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Waiter, None] = {}  # a queue that one can leave
+        self.passing: Waiter | None = None
 
 
 class MemoryPool:
@@ -32,69 +56,95 @@ class MemoryPool:
         self.size: i64 = size  # negative: no limit
         self.used: i64 = 0
         self._large: i64 = 0  # the part of it that large requests have
-        self._waiting: dict[Waiter, None] = {}  # a queue that one can leave
-        self._waiting_large: dict[Waiter, None] = {}
+        self._line = Line()
+        self._large_line = Line()
         self._waking = False
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting) + len(self._waiting_large)
+        return len(self._line.waiting) + len(self._large_line.waiting)
 
-    def reserve(self, size: i64) -> bool:
-        if size > LARGE:
-            if not self._has_room_for_large(size):
-                return False
-            self._large += size
-        elif not self._has_room():
-            return False
+    def has_room(self, large: bool) -> bool:
+        if self.size < 0:
+            return True
+        if large:
+            return self.used < self.size and self._large < self.size - self.size // 4
+        return self.used < self.size or self.used - self._large < self.size // 4
+
+    def may_read(self, connection: Waiter, large: bool) -> bool:
+        """Whether the connection may take as much as comes."""
+        return self.has_room(large) or self._line_of(large).passing is connection
+
+    def take(self, size: i64, large: bool) -> None:
+        """Count bytes that are here."""
         self.used += size
+        if large:
+            self._large += size
+
+    def release(self, size: i64, large: bool) -> None:
+        """Count bytes that are gone."""
+        self.used -= size
+        if large:
+            self._large -= size
+        if self._line.waiting or self._large_line.waiting:
+            self._wake()
+
+    def wait(self, connection: Waiter, large: bool) -> bool:
+        """Get in line for room. False: there is no need to, because nobody has the pass, and so it is yours."""
+        line = self._line_of(large)
+        if line.passing is None:
+            line.passing = connection
+        if line.passing is connection:
+            return False
+        line.waiting[connection] = None
         return True
 
-    def release(self, size: i64) -> None:
-        self.used -= size
-        if size > LARGE:
-            self._large -= size
-        if self._waiting or self._waiting_large:
-            self._wake()
+    def leave(self, connection: Waiter) -> None:
+        """The connection has released its request, or is gone: it waits no more, and returns the pass if it has it."""
+        for line in (self._line, self._large_line):
+            line.waiting.pop(connection, None)
+            if line.passing is connection:
+                line.passing = None
+                self._wake()
 
     def resize(self, size: i64) -> None:
         self.size = size
         self._wake()
 
-    def wait(self, connection: Waiter, size: i64) -> None:
-        if size > LARGE:
-            self._waiting_large[connection] = None
-        else:
-            self._waiting[connection] = None
-
-    def forget(self, connection: Waiter) -> None:
-        self._waiting.pop(connection, None)
-        self._waiting_large.pop(connection, None)
-
-    def _has_room(self) -> bool:
-        return self.size < 0 or self.used < self.size or self.used - self._large < self.size // 4
-
-    def _has_room_for_large(self, size: i64) -> bool:
-        """One is let in however large it is."""
-        if self.size < 0 or self._large == 0:
-            return self._has_room()
-        return self.used < self.size and self._large + size <= self.size - self.size // 4
+    def _line_of(self, large: bool) -> Line:
+        return self._large_line if large else self._line
 
     def _wake(self) -> None:
-        if self._waking:  # whoever is woken may finish at once and give back
+        if self._waking:  # a connection that is woken may finish at once and release
             return
         self._waking = True
         try:
-            while self._waiting and self._has_room():
-                connection = next(iter(self._waiting))
-                del self._waiting[connection]
-                connection.go_on()
-            # Whoever still finds no room goes back to the end of the line, so each is asked once.
-            for connection in list(self._waiting_large):
-                if not self._has_room_for_large(LARGE + 1):
-                    break
-                if connection in self._waiting_large:
-                    del self._waiting_large[connection]
-                    connection.go_on()
+            self._move(self._line, False)
+            self._move(self._large_line, True)
         finally:
             self._waking = False
+
+    def _move(self, line: Line, large: bool) -> None:
+        """Give the pass to the first in line if it is free; let in those behind as far as there is room for a read."""
+        woken: i64 = 0
+        while line.waiting:
+            passes = line.passing is None
+            if not passes and not self._fits(woken, large):
+                return
+            connection = next(iter(line.waiting))
+            del line.waiting[connection]
+            if passes:
+                line.passing = connection
+            woken += 1
+            connection.go_on()
+
+    def _fits(self, woken: i64, large: bool) -> bool:
+        """Whether there is room for one more, if each of those that were woken reads its share."""
+        self.used += woken * SHARE
+        if large:
+            self._large += woken * SHARE
+        fits = self.has_room(large)
+        self.used -= woken * SHARE
+        if large:
+            self._large -= woken * SHARE
+        return fits

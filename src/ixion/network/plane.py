@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from ixion.network.attention import Attention
 from ixion.network.counters import Counters
+from ixion.network.intake import Intake
 from ixion.network.limits import NetworkLimits
 from ixion.network.memory_pool import MemoryPool
 from ixion.network.pace import Pace
 from ixion.network.request_channel import RequestChannel
 from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
+from ixion.network.slow_senders import SlowSenders
 from ixion.network.strangers import Strangers
 from ixion.timer.clock import Clock
 from ixion.timer.stall_watch import StallWatch
@@ -45,6 +47,8 @@ class Shared:
         self.stalls = stalls
         self.pace = Pace(limits.max_connection_creation_rate, timer, clock)
         self.pool = MemoryPool(limits.queued_max_request_bytes)
+        self.intake = Intake()
+        self.slow_senders = SlowSenders(self.pool, timer, clock)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()
         self.attention = Attention(limits.watch_us, loop, self.counters)

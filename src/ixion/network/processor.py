@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from ixion._native import i64
+from ixion.network.buffered import Buffered
 from ixion.network.connection import Connection
 from ixion.network.plane import Plane
 from ixion.network.request import Request
@@ -116,9 +117,11 @@ class Processor:
             number = (number + 1) & LAST_NUMBER
         self._next_number = (number + 1) & LAST_NUMBER
         connection = Connection(self, number, arrival.listener, arrival.address)
-        # The loop calls a protocol's methods by name; asyncio's class cannot be the base of a compiled one.
+        loop = self.plane.shared.loop
+        # uvloop calls a protocol's methods by name.
+        protocol = Buffered(connection) if isinstance(loop, asyncio.BaseEventLoop) else cast(Any, connection)
         try:
-            await self.plane.shared.loop.connect_accepted_socket(lambda: cast(Any, connection), arrival.socket)
+            await loop.connect_accepted_socket(lambda: protocol, arrival.socket)
         except OSError:  # it ended before it began
             if self.connections.get(number) is not connection:
                 self._reject(arrival, "peer")

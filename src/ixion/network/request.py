@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ixion._native import i64
-from ixion.network.memory_pool import MemoryPool
+from ixion.network.memory_pool import LARGE, MemoryPool
 from ixion.protocol.codec.sink import Part
 from ixion.wire.answer import LATER, Later
 from ixion.wire.server import RequestFrame
@@ -26,14 +26,32 @@ if TYPE_CHECKING:
 
 
 class Request:
-    def __init__(self, connection: Connection, frame: RequestFrame, received_ns: i64, pool: MemoryPool) -> None:
+    def __init__(
+        self, connection: Connection, frame: RequestFrame, received_ns: i64, pool: MemoryPool, shared: bool
+    ) -> None:
+        """`shared`: the connection has more in the chunk in which the frame lies, and counts that."""
         self.connection = connection
         self.frame = frame
         self.received_ns: i64 = received_ns
         self.parts: list[Part] | None = None  # the answer, once there is one
         self.answered = False
         self._pool = pool
-        self._reserved: i64 = frame.size
+        self._counted: i64 = frame.size if shared else len(frame.data)
+        self._large = frame.size > LARGE
+        self._when_gone: Callable[[], None] | None = None
+        self._released = False
+        pool.take(self._counted, self._large)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the answer depends on others, so that a client that is gone is not waited for."""
+        return self._when_gone is not None
+
+    def on_gone(self, cancel: Callable[[], None]) -> None:
+        """The answer may be long in coming. Call `cancel` if the client goes before it has it."""
+        self._when_gone = cancel
+        if self.connection.closing:
+            self.lost()
 
     @property
     def listener(self) -> str:
@@ -53,17 +71,26 @@ class Request:
         self._settle(None)
 
     def release(self) -> None:
-        """Give the memory of the request back early: who has decoded it and waits for something needs no bytes."""
-        reserved = self._reserved
-        if reserved:
-            self._reserved = 0
+        """Return the bytes, now if nothing needs them any more. A handler that waits for other clients must."""
+        if not self._released:
+            self._released = True
             self.frame.drop()
-            self._pool.release(reserved)
+            self._pool.release(self._counted, self._large)
+            self._pool.leave(self.connection)
+
+    def lost(self) -> None:
+        """The connection has ended before the answer."""
+        cancel = self._when_gone
+        if cancel is not None:
+            self._when_gone = None
+            self.release()
+            cancel()
 
     def _settle(self, parts: list[Part] | None) -> None:
         if self.answered:
             raise RuntimeError(f"a request of API key {self.frame.api_key} was answered twice")
         self.answered = True
+        self._when_gone = None
         self.parts = parts
         self.connection.processor.send_response(self)
 

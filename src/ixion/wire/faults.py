@@ -50,5 +50,4 @@ def bad_size(size: int, limit: int, peek: bytes, shown: bool) -> WireError:
         return WireError(Looks.NEGATIVE, f"a frame of {size} bytes, starting with {peek!r}")
     if size == 0:
         return WireError(Looks.EMPTY, "a frame of 0 bytes")
-    before = "" if shown else " from a connection that has sent no valid request yet"
-    return WireError(Looks.OVERSIZE, f"a frame of {size} bytes{before}, where {limit} are allowed")
+    return WireError(Looks.OVERSIZE, f"a frame of {size} bytes, where {limit} are allowed")

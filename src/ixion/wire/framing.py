@@ -24,6 +24,7 @@ from ixion._native import i64
 from ixion.wire.faults import PEEK, WireError, bad_size
 
 SIZE_BYTES: Final = 4
+CHUNK_COST: Final = 64  # bytes that a chunk costs beside its own: many chunks of one byte are not small
 
 
 class Framer:
@@ -102,6 +103,19 @@ class Framer:
     def inside_frame(self) -> bool:
         """Whether a frame has begun and is not whole yet."""
         return self._missing > 0 or self._size >= 0 or self._at < len(self._chunk)
+
+    @property
+    def held(self) -> i64:
+        """Bytes of memory that are kept here."""
+        held: i64 = len(self._chunk)
+        for chunk in self._later:
+            held += len(chunk) + CHUNK_COST
+        if self._body is not None:
+            held += self._size - self._missing
+        return held
+
+    def keeps(self, chunk: bytes) -> bool:
+        return self._chunk is chunk
 
     def break_off(self, fault: WireError) -> None:
         """The reader of the frames found one that ends the stream."""

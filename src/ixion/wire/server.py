@@ -1,10 +1,9 @@
 """A client as the broker sees it: bytes in, requests out, one at a time.
 
     wire.receive(chunk)
-    if wire.announced() >= 0 and pool.reserve(...):    # the caller may want to find memory first
-        request = wire.next_request()                  # None: not all of it has come
+    request = wire.next_request()      # None: not all of it has come; `announced` says how large it will be
     ...
-    wire.answered()                                    # now the next one may come out
+    wire.answered()                    # now the next one may come out
 
 | state | next_request                | answered | a fault   |
 |-------|-----------------------------|----------|-----------|
@@ -13,8 +12,8 @@
 | broken| raises the fault            | refused  |           |
 
 Because a request comes out only when the one before it has been answered, answers leave in the order of their requests,
-whatever a client sends ahead. Until its first valid request a connection may send frames of `first_limit` bytes only:
-a stranger gets no 100 MiB. Valid means that the key is one of Kafka's and the header can be read.
+whatever a client sends ahead. The first request of a connection must be one of Kafka's keys with a header that can be
+read. A listener that authenticates its clients begins with a small limit, and calls `set_limit` once it knows a client.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from ixion.wire.faults import PEEK, Looks, WireError
 from ixion.wire.framing import Framer
 
 SHORTEST: Final = 8  # key, version, correlation id
-FIRST_LIMIT: Final = 512 * 1024
 DEFAULT_LIMIT: Final = 100 * 1024 * 1024
 
 
@@ -77,10 +75,8 @@ class RequestFrame:
 
 
 class ServerConnection:
-    def __init__(self, limit: i64 = DEFAULT_LIMIT, first_limit: i64 = FIRST_LIMIT) -> None:
-        self._limit: i64 = limit
-        self._first_limit: i64 = first_limit
-        self._framer = Framer(min(limit, first_limit))
+    def __init__(self, limit: i64 = DEFAULT_LIMIT) -> None:
+        self._framer = Framer(limit)
         self._state: i64 = OPEN
 
     @property
@@ -97,10 +93,18 @@ class ServerConnection:
         """Whether a part of a request has come."""
         return self._framer.inside_frame
 
+    @property
+    def held(self) -> i64:
+        """Bytes that are kept here, of requests that have not come out."""
+        return self._framer.held
+
+    def keeps(self, request: RequestFrame) -> bool:
+        """Whether the chunk in which this request lies is kept here too, because more of it is to come out."""
+        return self._framer.keeps(request.data)
+
     def set_limit(self, limit: i64) -> None:
         """The largest request from now on; one that has begun may end."""
-        self._limit = limit
-        self._framer.limit = limit if self.shown else min(limit, self._first_limit)
+        self._framer.limit = limit
 
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
@@ -147,7 +151,6 @@ class ServerConnection:
         except (DecodeError, UnsupportedVersionError) as flaw:
             raise self._broken(request.data[request.start : request.end], str(flaw)) from flaw
         self._framer.shown = True
-        self._framer.limit = self._limit
 
     def _broken(self, frame: bytes, why: str) -> WireError:
         self._state = BROKEN

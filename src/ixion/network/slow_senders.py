@@ -1,0 +1,58 @@
+"""Half requests whose rest does not come: closed early while others wait for their memory.
+
+Every half request has a limit of time, half a minute and more (`limits.patience_ms`). That is right on a slow network
+and wrong while the memory pool is spent: 500 connections that send half a megabyte each and fall silent would keep
+everybody out for that long. So while somebody waits for memory, a half request is closed that has brought nothing for a
+second, or less than the slowest rate allowed after its first second. One that we do not read from is not at fault.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion._native import i64
+from ixion.network.memory_pool import MemoryPool
+from ixion.timer.clock import Clock
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.network.connection import Connection
+
+GRACE_NS: Final = 1_000_000_000
+LOOK_MS: Final = 100  # between two looks at all half requests, while somebody waits
+
+
+class SlowSenders:
+    def __init__(self, pool: MemoryPool, timer: Timer, clock: Clock) -> None:
+        self._pool = pool
+        self._timer = timer
+        self._clock = clock
+        self._halves: dict[Connection, None] = {}  # connections that have sent half a request and may send the rest
+        self._armed = False
+
+    @property
+    def count(self) -> int:
+        return len(self._halves)
+
+    def add(self, connection: Connection) -> None:
+        self._halves[connection] = None
+
+    def remove(self, connection: Connection) -> None:
+        self._halves.pop(connection, None)
+
+    def press(self) -> None:
+        """Somebody waits for memory."""
+        if not self._armed:
+            self._armed = True
+            self._timer.call_later(LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self._armed = False
+        now_ns: i64 = self._clock()
+        for connection in list(self._halves):
+            if self._pool.waiting == 0:
+                return
+            if connection.is_slow(now_ns):
+                connection.close("slow_sender")
+        if self._pool.waiting:
+            self.press()
