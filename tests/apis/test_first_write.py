@@ -150,16 +150,21 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
     appended: list[Entry] = []
     open_ones = {("t", 0), ("t", 1)}
 
-    def append(_timeout: int, _acks: int, _origin: int, entries: list[Entry], done: Callable[[Any], None]) -> None:
+    def append(
+        _timeout: int, _acks: int, _origin: int, entries: list[Entry], done: Callable[[Any], None], waits: Any
+    ) -> None:
         appended.extend(entries)
-        done([AppendResult(*entry[:2]) for entry in entries])
+        unanswered.append(lambda: done([AppendResult(*entry[:2]) for entry in entries]))
+        waits(lambda: given_up.append(entries[0][:2]))
 
     def verify(_name: str, _id: int, _epoch: int, keys: list[Key], _version: int, done: Verified) -> None:
         done({key: ErrorCode.NONE if key in open_ones else ErrorCode.INVALID_TXN_STATE for key in keys})
 
     nobody = SimpleNamespace(log=SimpleNamespace(producers=ProducerState()))
     replicas = SimpleNamespace(partitions={("t", 0): nobody, ("t", 1): nobody}, soon=later.append, append=append)
-    written: list[bool] = []
+    unanswered: list[Callable[[], None]] = []
+    given_up: list[tuple[str, int]] = []
+    waits: list[Callable[[], None]] = []
     results: list[list[AppendResult]] = []
     first_write.TransactionalAppend(
         cast(Any, SimpleNamespace(verify_produce=verify)),
@@ -169,16 +174,19 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
         1_000,
         -1,
         [("t", number, batch(7, 0)) for number in range(2)],
-        lambda: written.append(True),
         results.append,
+        waits.append,
     ).run()
     assert [entry[1] for entry in appended] == [0]
     open_ones.clear()
-    assert not written
+    assert not waits
     later.pop()()
     assert [entry[1] for entry in appended] == [0], "the second was verified again, and refused"
+    assert not results
+    waits.pop()()
+    assert given_up == [("t", 0)]
+    unanswered.pop()()
     assert [[each.code.name for each in one] for one in results] == [["NONE", "INVALID_TXN_STATE"]]
-    assert written == [True]
 
 
 class Held:

@@ -29,8 +29,15 @@ class Call:
     def __init__(self, request: Request, header: RequestHeader, body: Struct) -> None:
         self.request = request
         self.header = header
-        self.body = body
         self.version: int = header.api_version
+        self._body: Struct | None = body
+
+    @property
+    def body(self) -> Struct:
+        """The request, decoded; gone once it is released."""
+        body = self._body
+        assert body is not None, "the request was released"
+        return body
 
     @property
     def client_id(self) -> str:
@@ -60,8 +67,27 @@ class Call:
         request.connection.close("handler_failed")
 
     def release(self) -> None:
-        """Give the memory of the request back early; nothing of `body` that points into it may be used after."""
+        """Return the memory of the request and drop `body`. A handler that waits for other clients does it first.
+
+        The pool counts these bytes as free from now on, so nothing that waits may keep a part of `body` that points
+        into them: record data.
+        """
+        self._body = None
         self.request.release()
+
+    def wait_for_others(self) -> None:
+        """The answer depends on other clients. If this one goes before it has it, only the answer is dropped."""
+        if not self.request.answered:
+            self.release()
+            self.on_gone(nothing)
+
+    def on_gone(self, cancel: Callable[[], None]) -> None:
+        """Call `cancel` if the client goes while its answer waits for others; then nobody needs to respond."""
+        self.request.on_gone(cancel)
+
+
+def nothing() -> None:
+    """There is nothing to cancel."""
 
 
 Outcome = Struct | Later | None

@@ -19,7 +19,7 @@ from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer
-from ixion.replica.append import SLICE_NS, Entry
+from ixion.replica.append import SLICE_NS, Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Key
@@ -41,10 +41,10 @@ class TransactionalAppend:
         timeout_ms: int,
         acks: int,
         entries: Sequence[Entry],
-        written: Callable[[], None],
         done: Callable[[list[AppendResult]], None],
+        waits: Callable[[GiveUp], None],
     ) -> None:
-        """`written` is called when nothing needs the records any more, `done` when every partition has its result."""
+        """`done` is called when every partition has its result; `waits` as by `replica.append`."""
         self._transactions = transactions
         self._replicas = replicas
         self._transactional_id = transactional_id
@@ -52,8 +52,9 @@ class TransactionalAppend:
         self._timeout_ms = timeout_ms
         self._acks = acks
         self._entries = entries
-        self._written = written
         self._done = done
+        self._waits = waits
+        self._open: list[GiveUp] = []  # of appends whose results are not known yet
         self._results = [AppendResult(topic, number) for topic, number, _ in entries]
         self._left = len(entries)
 
@@ -78,12 +79,18 @@ class TransactionalAppend:
             code = codes.get(entry[:2], ErrorCode.NONE)
             if code == ErrorCode.NONE:
                 settled = partial(self._settled, place)
-                self._replicas.append(self._timeout_ms, self._acks, Origin.CLIENT, [entry], settled)
+                self._replicas.append(self._timeout_ms, self._acks, Origin.CLIENT, [entry], settled, self._open.append)
             else:
                 refused = self._results[place]
                 refused.code = code
                 self._settled(place, [refused])
-        self._written()
+        self._entries = ()  # what waits for acks=all must not keep the records
+        if self._left:
+            self._waits(self._give_up)
+
+    def _give_up(self) -> None:
+        for give_up in self._open:
+            give_up()
 
     def _settled(self, place: int, results: list[AppendResult]) -> None:
         (self._results[place],) = results

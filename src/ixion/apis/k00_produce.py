@@ -30,7 +30,7 @@ from ixion.protocol.messages.k00_produce import (
     TopicProduceResponse,
 )
 from ixion.records.layout import ATTRIBUTES, Buffer
-from ixion.replica.append import Entry
+from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
@@ -75,6 +75,7 @@ class Produce:
                 fault = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if name in INTERNAL and fault == ErrorCode.NONE and call.listener not in self._internal_writers:
                 fault = ErrorCode.INVALID_TOPIC_EXCEPTION
+            production.topics.append((topic.name, topic.topic_id, len(topic.partition_data)))
             for data in topic.partition_data:
                 records = data.records
                 code = fault
@@ -92,7 +93,6 @@ class Produce:
                     refused.code = code
                     production.refused.append(refused)
         if transactional:
-            production.appending = False
             TransactionalAppend(
                 self._transactions,
                 self._replicas,
@@ -101,35 +101,29 @@ class Produce:
                 request.timeout_ms,
                 acks,
                 entries,
-                production.appended,
                 production.finish,
+                production.waits,
             ).run()
         elif entries:
-            # Several partitions may be appended in several turns of the loop; one is done when this returns.
-            production.appending = len(entries) == 1
-            self._replicas.append(request.timeout_ms, acks, Origin.CLIENT, entries, production.finish)
+            self._replicas.append(request.timeout_ms, acks, Origin.CLIENT, entries, production.finish, production.waits)
         else:
             production.finish([])
         return production.outcome()
 
-    def answer(
-        self, call: Call, places: list[int], refused: list[AppendResult], results: list[AppendResult]
-    ) -> Outcome:
-        request = cast(ProduceRequest, call.body)
+    def answer(self, call: Call, production: Production, results: list[AppendResult]) -> Outcome:
         version = call.version
+        places = production.places
         topics: list[TopicProduceResponse] = []
         elsewhere: set[int] = set()
         slot = 0
-        for topic in request.topic_data:
+        for name, topic_id, count in production.topics:
             partitions: list[PartitionProduceResponse] = []
-            for data in topic.partition_data:
-                place = places[slot]
-                slot += 1
-                result = results[place] if place >= 0 else refused[-1 - place]
+            for place in places[slot : slot + count]:
+                result = results[place] if place >= 0 else production.refused[-1 - place]
                 if result.code == ErrorCode.NONE:
                     partitions.append(
                         PartitionProduceResponse(
-                            index=data.index,
+                            index=result.number,
                             error_code=0,
                             base_offset=result.first_offset,
                             log_append_time_ms=result.append_time,
@@ -139,9 +133,8 @@ class Produce:
                 else:
                     self._replicas.counters.produce_failed(result.code)
                     partitions.append(self._failed(result, version, elsewhere))
-            topics.append(
-                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(partitions))
-            )
+            slot += count
+            topics.append(TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions)))
         if not elsewhere:
             return ProduceResponse(responses=tuple(topics))
         return ProduceResponse(
@@ -177,24 +170,27 @@ class Produce:
 
 
 class Production:
-    """One produce on its way; `finish` may come before `handle` has returned, or long after."""
+    """One produce on its way; `finish` may come before `handle` has returned, or long after.
+
+    It knows the request by names and numbers only. While it waits it must not keep the records alive: the memory pool
+    has their bytes back once they are appended.
+    """
 
     def __init__(self, produce: Produce, call: Call, acks: int) -> None:
         self._produce = produce
         self._call = call
         self._acks = acks
+        self.topics: list[tuple[str, bytes, int]] = []  # name, id and number of partitions, as requested
         # For each partition of the request: the place of its result, or -1, -2 … for the first, second … refused.
         self.places: list[int] = []
         self.refused: list[AppendResult] = []
         self._results: list[AppendResult] | None = None
-        self.appending = True  # False while records wait for their transaction to be verified
         self._later = False
 
-    def appended(self) -> None:
-        """Nothing needs the records any more."""
-        self.appending = True
-        if self._later and self._results is None:
-            self._call.release()
+    def waits(self, give_up: GiveUp) -> None:
+        """All records are appended."""
+        self._call.release()
+        self._call.on_gone(give_up)
 
     def finish(self, results: list[AppendResult]) -> None:
         self._results = results
@@ -209,11 +205,9 @@ class Production:
         results = self._results
         if results is None:
             self._later = True
-            if self.appending:
-                self._call.release()
             return LATER
         if self._acks != 0:
-            return self._produce.answer(self._call, self.places, self.refused, results)
+            return self._produce.answer(self._call, self, results)
         failures = self.refused + [result for result in results if result.code != ErrorCode.NONE]
         if failures:
             self._call.request.connection.close("acks_0_failed")

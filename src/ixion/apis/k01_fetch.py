@@ -50,7 +50,7 @@ from ixion.wire.answer import LATER
 IDS_SINCE: Final = 13
 LEADER_SINCE: Final = 16
 REPLICA_STATE_SINCE: Final = 15
-# A client that waits is not noticed to be gone; so that it is one day, nobody waits longer than an idle connection may.
+# A client that has sent much ahead is not noticed to be gone. So nobody waits longer than an idle connection may.
 LONGEST_WAIT_MS: Final = 600_000
 DEBUGGER: Final = -2  # a consumer that may read up to the log end
 UNKNOWN: Final = ""  # the name of a topic whose id is not known
@@ -113,7 +113,7 @@ class Fetch:
         )
         fetching = Fetching(self, call, session, incremental, places)
         wishes = [cached.wish for _, cached in places if cached.wish.topic]
-        self._replicas.read(terms, wishes, fetching.finish)
+        self._replicas.read(terms, wishes, fetching.finish, call.on_gone)
         return fetching.outcome()
 
     # Sessions.

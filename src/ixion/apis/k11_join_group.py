@@ -30,6 +30,7 @@ def make(services: Services) -> Handle:
 
         caller = Caller(version=call.version, client_id=call.client_id, host=f"/{call.address}")
         members.join(cast(JoinGroupRequest, call.body), caller, respond)
+        call.wait_for_others()
         return LATER
 
     return handle

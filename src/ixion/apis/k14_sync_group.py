@@ -26,6 +26,7 @@ def make(services: Services) -> Handle:
         if call.version >= PROTOCOL_NAMED_FROM and (request.protocol_type is None or request.protocol_name is None):
             return sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         members.sync(request, call.respond)
+        call.wait_for_others()
         return LATER
 
     return handle

@@ -42,7 +42,7 @@ class DelayedOperation(TimerTask):
     def __init__(self, delay_ms: SupportsIndex) -> None:
         super().__init__(delay_ms)
         self._completed = False
-        self._dropped = False  # taken off its watch lists by cancel_for_key
+        self._dropped = False  # it was abandoned, or taken off its watch lists by cancel_for_key
         self._checking = False  # the try-lock
         self._pending = False  # a thread wanted to check while another one did
         self._purgatory: DelayedOperationPurgatory | None = None  # set while it counts as delayed there
@@ -106,6 +106,17 @@ def safe_try_complete(operation: DelayedOperation) -> bool:
             FLAGS.release()
         if done or operation._completed or not again:
             return done
+
+
+def abandon(operation: DelayedOperation) -> bool:
+    """Stop waiting without completing. False if it was over before.
+
+    The operation stays in its watch lists until they are checked or purged, so it should let go of what it holds.
+    """
+    if operation._dropped or not leave(operation, False):
+        return False
+    cancel(operation)
+    return True
 
 
 def leave(operation: DelayedOperation, completed: bool) -> bool:

@@ -26,14 +26,13 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from ixion._native import i64
-from ixion.purgatory.operation import FLAGS, DelayedOperation, leave, safe_try_complete
+from ixion.purgatory.operation import FLAGS, DelayedOperation, abandon, safe_try_complete
 from ixion.purgatory.purge import Purge
 from ixion.purgatory.reaper import Reaper
 from ixion.purgatory.snapshot import PurgatorySnapshot
 from ixion.purgatory.watchers import Shard
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.system_timer import SystemTimer
-from ixion.timer.task import cancel
 from ixion.timer.timer import Timer, TimerClosedError
 
 log = logging.getLogger(__name__)
@@ -124,12 +123,7 @@ class DelayedOperationPurgatory:
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
         """Stop waiting for what watches the key. The operations are handed back, not completed."""
-        cancelled: list[DelayedOperation] = []
-        for operation in self._shard(key).forget(key):
-            if not operation._dropped and leave(operation, False):
-                cancel(operation)
-                cancelled.append(operation)
-        return cancelled
+        return [operation for operation in self._shard(key).forget(key) if abandon(operation)]
 
     @property
     def watched(self) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
 
 Entry = tuple[str, int, Buffer]
+GiveUp = Callable[[], None]  # nobody wants the answer any more
 SLICE_NS: Final = 10_000_000
 
 
@@ -36,9 +37,14 @@ def append(
     origin: Origin,
     entries: Sequence[Entry],
     done: Callable[[list[AppendResult]], None],
+    waits: Callable[[GiveUp], None] | None = None,
 ) -> None:
-    """`done` is called once with a result per entry, in their order, perhaps before this returns."""
-    append_some(replicas, timeout_ms, acks, origin, entries, [], done)
+    """`done` is called once with a result per entry, in their order, perhaps before this returns.
+
+    `waits` is called if all is appended and the results are not known yet, with the way to stop waiting for them. From
+    then on nothing here keeps records.
+    """
+    append_some(replicas, timeout_ms, acks, origin, entries, [], done, waits)
 
 
 def append_some(
@@ -49,17 +55,20 @@ def append_some(
     entries: Sequence[Entry],
     results: list[AppendResult],
     done: Callable[[list[AppendResult]], None],
+    waits: Callable[[GiveUp], None] | None,
 ) -> None:
     """A slice, the first or a later one."""
     begun = perf_counter_ns() if len(entries) > 1 else 0
     for place, (topic, number, records) in enumerate(entries):
         if place and perf_counter_ns() - begun > SLICE_NS:
-            replicas.soon(partial(append_some, replicas, timeout_ms, acks, origin, entries[place:], results, done))
+            replicas.soon(
+                partial(append_some, replicas, timeout_ms, acks, origin, entries[place:], results, done, waits)
+            )
             return
         result = AppendResult(topic, number)
         results.append(result)
         append_one(replicas, result, records, acks, origin)
-    settle(replicas, timeout_ms, acks, results, done)
+    settle(replicas, timeout_ms, acks, results, done, waits)
 
 
 def settle(
@@ -68,6 +77,7 @@ def settle(
     acks: int,
     results: list[AppendResult],
     done: Callable[[list[AppendResult]], None],
+    waits: Callable[[GiveUp], None] | None,
 ) -> None:
     """All is appended: answer, or wait until it is as safe as it should be."""
     open_ones = False
@@ -83,7 +93,8 @@ def settle(
         return
     operation = DelayedProduce(timeout_ms, acks, results, done)
     keys = [(result.topic, result.number) for result in results if result.waits]
-    replicas.produce.try_complete_else_watch(operation, keys)
+    if not replicas.produce.try_complete_else_watch(operation, keys) and waits is not None:
+        waits(operation.give_up)
 
 
 def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, acks: int, origin: Origin) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ixion.log.log import Log
 from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode
-from ixion.purgatory.operation import DelayedOperation
+from ixion.purgatory.operation import DelayedOperation, abandon
 from ixion.replica.fetch_result import FetchResult
 
 if TYPE_CHECKING:
@@ -84,3 +84,13 @@ class DelayedFetch(DelayedOperation):
 
     def on_complete(self) -> None:
         self._finish()
+
+    def give_up(self) -> None:
+        """Nobody wants the answer any more."""
+        if abandon(self):
+            self._seen = []
+            self._finish = ignore
+
+
+def ignore() -> None:
+    """For an answer that nobody wants."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ixion.model.errors import ErrorCode
-from ixion.purgatory.operation import DelayedOperation
+from ixion.purgatory.operation import DelayedOperation, abandon
 from ixion.replica.append_result import AppendResult
 
 
@@ -47,6 +47,16 @@ class DelayedProduce(DelayedOperation):
 
     def on_complete(self) -> None:
         self._done(self.results)
+
+    def give_up(self) -> None:
+        """Nobody wants the answer any more. What was appended stays."""
+        if abandon(self):
+            self.results = []
+            self._done = ignore
+
+
+def ignore(_results: list[AppendResult]) -> None:
+    """For an answer that nobody wants."""
 
 
 def outcome(result: AppendResult, acks: int) -> ErrorCode | None:

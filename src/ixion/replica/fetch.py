@@ -39,8 +39,12 @@ def fetch(
     terms: FetchTerms,
     wishes: list[FetchWish],
     done: Callable[[list[FetchResult]], None],
+    waits: Callable[[Callable[[], None]], None] | None = None,
 ) -> None:
-    """`done` is called once with a result per wish, in their order, perhaps before this returns."""
+    """`done` is called once with a result per wish, in their order, perhaps before this returns.
+
+    `waits` is called if the fetch has to wait for more, with the way to stop waiting.
+    """
     leader_only = True
     results = read_all(replicas, wishes, terms.max_bytes, terms.isolation, leader_only, False)
     if terms.from_follower:
@@ -57,7 +61,8 @@ def fetch(
     )
     for result in results:
         result.records = b""  # it is read again when the wait is over
-    replicas.fetch.try_complete_else_watch(operation, [wish.key for wish in wishes])
+    if not replicas.fetch.try_complete_else_watch(operation, [wish.key for wish in wishes]) and waits is not None:
+        waits(operation.give_up)
 
 
 def enough(results: list[FetchResult], min_bytes: int) -> bool:

@@ -26,7 +26,7 @@ from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
-from ixion.replica.append import Entry, append
+from ixion.replica.append import Entry, GiveUp, append
 from ixion.replica.append_result import AppendResult
 from ixion.replica.counters import Counters
 from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
@@ -163,11 +163,18 @@ class ReplicaManager:
         origin: Origin,
         entries: Sequence[Entry],
         done: Callable[[list[AppendResult]], None],
+        waits: Callable[[GiveUp], None] | None = None,
     ) -> None:
-        append(self, timeout_ms, acks, origin, entries, done)
+        append(self, timeout_ms, acks, origin, entries, done, waits)
 
-    def read(self, terms: FetchTerms, wishes: list[FetchWish], done: Callable[[list[FetchResult]], None]) -> None:
-        fetch(self, terms, wishes, done)
+    def read(
+        self,
+        terms: FetchTerms,
+        wishes: list[FetchWish],
+        done: Callable[[list[FetchResult]], None],
+        waits: Callable[[GiveUp], None] | None = None,
+    ) -> None:
+        fetch(self, terms, wishes, done, waits)
 
     def delete(
         self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
