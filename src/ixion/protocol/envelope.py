@@ -11,16 +11,17 @@ first request of a key and version pays for its codecs; after that a header cost
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final, cast
 
 from librt.strings import read_i16_be, write_i32_be
 
 from ixion._native import i32, i64
 from ixion.protocol import resolve
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET
+from ixion.protocol.codec.cursor import ELEMENT_BUDGET, HURRIED_BUDGET
 from ixion.protocol.codec.message import MessageCodec
 from ixion.protocol.codec.sink import Buffer, Part, Sink
-from ixion.protocol.flaws import DecodeError
+from ixion.protocol.flaws import DecodeError, TooLongError
 from ixion.protocol.headers import RequestHeader, ResponseHeader
 from ixion.protocol.notation import Struct, StructMeta
 from ixion.protocol.registry import ApiKey, api_key
@@ -74,6 +75,23 @@ def decode_request(
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
     return cast(RequestHeader, header), cast(Struct, codecs.request.decode_prefix(data, body, end, budget)[0])
+
+
+def decode_hurried(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
+    """As `decode_request`, but TooLongError if the request is for `decode_steps`: it has very many elements."""
+    codecs = exchange(api_number(data, start, end), version_number(data, start))
+    header, body = codecs.request_header.decode_prefix(data, start, end)
+    return cast(RequestHeader, header), cast(Struct, codecs.request.decode_hurried(data, body, end))
+
+
+def decode_steps(
+    data: bytes, start: i64, end: i64, budget: i64 = ELEMENT_BUDGET
+) -> Generator[None, None, tuple[RequestHeader, Struct, int]]:
+    """As `decode_request`, in steps; the last value is how many elements the request has."""
+    codecs = exchange(api_number(data, start, end), version_number(data, start))
+    header, place = codecs.request_header.decode_prefix(data, start, end)
+    body, elements = yield from codecs.request.decode_steps(data, place, end, budget)
+    return cast(RequestHeader, header), cast(Struct, body), elements
 
 
 def decode_request_header(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, i64]:
@@ -134,6 +152,27 @@ def encode_response_as(key: i64, version: i64, correlation_id: i32, body: Struct
 def frame_response(header: RequestHeader, body: Struct) -> list[Part]:
     """As `encode_response`, with the size in front: ready to send."""
     return frame_response_as(header.api_key, header.api_version, header.correlation_id, body)
+
+
+def frame_hurried(header: RequestHeader, body: Struct) -> list[Part] | None:
+    """As `frame_response`, but None if the answer is for `frame_steps`: it has very many elements."""
+    sink = Sink(True, HURRIED_BUDGET)
+    try:
+        write_response(sink, header.api_key, header.api_version, header.correlation_id, body)
+    except TooLongError:
+        return None
+    return sink.finish_frame()
+
+
+def frame_steps(header: RequestHeader, body: Struct) -> Generator[None, None, list[Part]]:
+    """As `frame_response`, in steps."""
+    codecs = exchange(header.api_key, header.api_version)
+    sink = Sink(True)
+    write_i32_be(sink.out, header.correlation_id)
+    if codecs.tagged_answer:
+        sink.out.append(0)  # no tagged fields
+    yield from codecs.response.write_steps(sink, body)
+    return sink.finish_frame()
 
 
 def frame_response_as(key: i64, version: i64, correlation_id: i32, body: Struct) -> list[Part]:

@@ -53,6 +53,10 @@ class EncodeError(Flaw):
     """A value that the wanted version of the message cannot carry."""
 
 
+class TooLongError(Exception):
+    """The message has more elements than are read or written at a stretch: do it in steps. Nothing is wrong with it."""
+
+
 class UnsupportedVersionError(Exception):
     """A key or version that no table describes. Kafka answers it with UNSUPPORTED_VERSION, or closes the connection.
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ixion._native import i64
 from ixion.protocol.codec.cursor import Cursor
 from ixion.protocol.codec.sink import Sink
 from ixion.protocol.codec.sized import Sized
-from ixion.protocol.codec.wire_type import WireType
+from ixion.protocol.codec.wire_type import STEP, WireType
 from ixion.protocol.flaws import DecodeError, EncodeError
 
 
 class Array(Sized):
     def __init__(self, prefix: i64, nullable: bool, element: WireType) -> None:
-        super().__init__(prefix, nullable)
+        super().__init__(prefix, nullable, False)
         self.element = element
 
     def check(self, cursor: Cursor) -> None:
@@ -52,13 +54,8 @@ class Array(Sized):
         if value is None:
             self.write_null(sink)
             return
-        items: tuple[object, ...]
-        if isinstance(value, tuple):
-            items = value
-        elif isinstance(value, list):
-            items = tuple(value)
-        else:
-            raise EncodeError(f"{type(value).__name__} is not a tuple")
+        items = items_of(value)
+        sink.claim(len(items))
         self.write_length(sink, len(items))
         element = self.element
         index: i64 = 0
@@ -69,3 +66,78 @@ class Array(Sized):
         except EncodeError as error:
             error.within(f"[{index}]")
             raise
+
+    def check_steps(self, cursor: Cursor) -> Generator[None, None, None]:
+        count = self.length(cursor)
+        if count <= 0:
+            return
+        element = self.element
+        cursor.claim(count, element.min_size)
+        if element.fixed:
+            cursor.skip(count * element.min_size)
+            return
+        index: i64 = 0
+        try:
+            while index < count:
+                if element.flat:
+                    element.check(cursor)
+                else:
+                    yield from element.check_steps(cursor)
+                index += 1
+                cursor.stride += 1
+                if cursor.stride >= STEP:
+                    cursor.stride = 0
+                    yield
+        except DecodeError as error:
+            error.within(f"[{index}]")
+            raise
+
+    def read_steps(self, cursor: Cursor) -> Generator[None, None, object]:
+        count = self.length(cursor)
+        if count < 0:
+            return None
+        element = self.element
+        items: list[object] = []
+        while count > 0:
+            if element.flat:
+                items.append(element.read(cursor))
+            else:
+                item = yield from element.read_steps(cursor)
+                items.append(item)
+            count -= 1
+            cursor.stride += 1
+            if cursor.stride >= STEP:
+                cursor.stride = 0
+                yield
+        return tuple(items)
+
+    def write_steps(self, sink: Sink, value: object) -> Generator[None, None, None]:
+        if value is None:
+            self.write_null(sink)
+            return
+        items = items_of(value)
+        self.write_length(sink, len(items))
+        element = self.element
+        index: i64 = 0
+        try:
+            for item in items:
+                if element.flat:
+                    element.write(sink, item)
+                else:
+                    yield from element.write_steps(sink, item)
+                index += 1
+                sink.stride += 1
+                if sink.stride >= STEP:
+                    sink.stride = 0
+                    yield
+        except EncodeError as error:
+            error.within(f"[{index}]")
+            raise
+
+
+def items_of(value: object) -> tuple[object, ...]:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, list):
+        return tuple(value)
+    raise EncodeError(f"{type(value).__name__} is not a tuple")

@@ -6,8 +6,9 @@ the values and can trust all of that. So a bad frame costs no more than itself, 
 the second pass may allocate is bounded before it starts:
 
 - An array of n elements is believed only if n of the smallest elements fit into what is left of the frame.
-- All arrays and tagged fields of a frame together hold at most `budget` elements. An element can be six bytes on the
-  wire and 300 bytes in memory: the default of 250 000 keeps the values of any request under 75 MB.
+- All arrays and tagged fields of a frame together hold at most `budget` elements, where each KiB of a long string
+  counts as one more. An element can be six bytes on the wire and 300 bytes in memory: the default of 250 000 keeps the
+  values of any request under 75 MB. A cursor in a hurry has a small budget; beyond it the frame is to be read in steps.
 - A structure holds at most 64 tagged fields. Kafka's largest has five.
 
 The check costs about 170 ns of the 1.1 µs that a Produce request takes.
@@ -18,9 +19,10 @@ from __future__ import annotations
 from typing import Final, NoReturn
 
 from ixion._native import i64
-from ixion.protocol.flaws import DecodeError
+from ixion.protocol.flaws import DecodeError, TooLongError
 
 ELEMENT_BUDGET: Final = 250_000
+HURRIED_BUDGET: Final = 1_000  # elements of a message that are read or written at a stretch: 0.5 ms at most, compiled
 TAGGED_FIELD_LIMIT: Final = 64
 SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking at each
 
@@ -28,11 +30,13 @@ SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking
 class Cursor:
     """Moves over `data[pos:end]`. Owned by one decoding; not shared."""
 
-    def __init__(self, data: bytes, pos: i64, end: i64, budget: i64) -> None:
+    def __init__(self, data: bytes, pos: i64, end: i64, budget: i64, hurried: bool = False) -> None:
         self.data: Final = data
         self.pos: i64 = pos
         self.end: i64 = end
         self.budget: i64 = budget
+        self.hurried = hurried
+        self.stride: i64 = 0  # elements since the last step
         self.view: memoryview | None = None
 
     def fail(self, reason: str) -> NoReturn:
@@ -48,8 +52,13 @@ class Cursor:
         # Compared by division: a product could overflow.
         if count > (self.end - self.pos) // min_size:
             self.fail(f"{count} elements of at least {min_size} bytes announced, {self.end - self.pos} bytes left")
+        self.spend(count)
+
+    def spend(self, count: i64) -> None:
         self.budget -= count
         if self.budget < 0:
+            if self.hurried:
+                raise TooLongError
             self.fail("more elements than a frame may hold")
 
     def uvarint(self) -> i64:
@@ -82,6 +91,7 @@ class Cursor:
         pos = start
         end = self.pos
         if size > SHORT_TEXT:
+            self.spend(size >> 10)
             self._check_utf8(start, end)
             return
         while pos < end:

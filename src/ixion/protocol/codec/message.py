@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ixion._native import i64
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET, Cursor
+from ixion.protocol.codec.cursor import ELEMENT_BUDGET, HURRIED_BUDGET, Cursor
 from ixion.protocol.codec.sink import Part, Sink
 from ixion.protocol.codec.structure import Structure
 from ixion.protocol.flaws import DecodeError, EncodeError
@@ -23,21 +25,49 @@ class MessageCodec:
         self, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = ELEMENT_BUDGET, whole: bool = False
     ) -> tuple[object, i64]:
         """The value at `start`, and where it ends: for headers, which something follows."""
-        size: i64 = len(data)
-        if end < 0:
-            end = size
-        if start < 0 or start > end or end > size:
-            raise ValueError(f"no frame at {start} to {end} in {size} bytes")
-        cursor = Cursor(data, start, end, budget)
+        cursor = cursor_over(data, start, end, budget, False)
         try:
             self.structure.check(cursor)
-            if whole and cursor.pos != end:
-                cursor.fail(f"{end - cursor.pos} bytes left over")
+            if whole and cursor.pos != cursor.end:
+                cursor.fail(f"{cursor.end - cursor.pos} bytes left over")
         except DecodeError as error:
             error.of(self.name, self.version)
             raise
         cursor.pos = start
         return self.structure.read(cursor), cursor.pos
+
+    def decode_hurried(self, data: bytes, start: i64, end: i64) -> object:
+        """The value at `start`, if it is a short one; TooLongError if it is not."""
+        cursor = cursor_over(data, start, end, HURRIED_BUDGET, True)
+        try:
+            self.structure.check(cursor)
+        except DecodeError as error:
+            error.of(self.name, self.version)
+            raise
+        cursor.pos = start
+        return self.structure.read(cursor)
+
+    def decode_steps(
+        self, data: bytes, start: i64, end: i64, budget: i64 = ELEMENT_BUDGET
+    ) -> Generator[None, None, tuple[object, int]]:
+        """In steps: the value at `start`, and how many elements it has."""
+        cursor = cursor_over(data, start, end, budget, False)
+        try:
+            yield from self.structure.check_steps(cursor)
+        except DecodeError as error:
+            error.of(self.name, self.version)
+            raise
+        elements: int = budget - cursor.budget
+        cursor.pos = start
+        value = yield from self.structure.read_steps(cursor)
+        return value, elements
+
+    def write_steps(self, sink: Sink, value: object) -> Generator[None, None, None]:
+        try:
+            yield from self.structure.write_steps(sink, value)
+        except EncodeError as error:
+            error.of(self.name, self.version)
+            raise
 
     def write(self, sink: Sink, value: object) -> None:
         try:
@@ -56,3 +86,13 @@ class MessageCodec:
         sink = Sink()
         self.write(sink, value)
         return sink.finish()
+
+
+def cursor_over(data: bytes, start: i64, end: i64, budget: i64, hurried: bool) -> Cursor:
+    """At the start of `data[start:end]`; `end` -1 is the end of `data`."""
+    size: i64 = len(data)
+    if end < 0:
+        end = size
+    if start < 0 or start > end or end > size:
+        raise ValueError(f"no frame at {start} to {end} in {size} bytes")
+    return Cursor(data, start, end, budget, hurried)

@@ -7,11 +7,13 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be
 
 from ixion._native import i32, i64, mypyc_attr, u8
+from ixion.protocol.flaws import TooLongError
 
 # Bytes. Data of this size and more becomes a part of its own, for 80 ns; below, copying costs less than one more
 # buffer costs to send.
 SPLIT_SIZE: Final = 1024
 SIZE_SIZE: Final = 4  # bytes of the size in front of a frame
+NO_BUDGET: Final = 1 << 62
 
 Buffer = bytes | bytearray | memoryview
 
@@ -37,14 +39,22 @@ Part = Buffer | Deferred
 class Sink:
     """Collects one message. `out` is written directly by the types; `parts` holds what was closed before it.
 
-    A `framed` one leaves four bytes free in front, for `finish_frame` to put the size of the rest there.
+    A `framed` one leaves four bytes free in front, for `finish_frame` to put the size of the rest there. One with a
+    `budget` takes so many elements of arrays, and then says that the message is to be written in steps.
     """
 
-    def __init__(self, framed: bool = False) -> None:
+    def __init__(self, framed: bool = False, budget: i64 = NO_BUDGET) -> None:
         self.out = BytesWriter()
         self.parts: list[Part] = []
+        self.budget: i64 = budget
+        self.stride: i64 = 0  # elements since the last step
         if framed:
             write_i32_be(self.out, 0)
+
+    def claim(self, count: i64) -> None:
+        self.budget -= count
+        if self.budget < 0:
+            raise TooLongError
 
     def uvarint(self, value: i64) -> None:
         out = self.out

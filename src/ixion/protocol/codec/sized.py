@@ -25,8 +25,8 @@ LENGTH_LIMIT: Final = (1 << 31) - 2
 
 
 class Sized(WireType):
-    def __init__(self, prefix: i64, nullable: bool) -> None:
-        super().__init__(prefix if prefix else 1, False)
+    def __init__(self, prefix: i64, nullable: bool, flat: bool = True) -> None:
+        super().__init__(prefix if prefix else 1, False, flat)
         self.prefix: i64 = prefix
         self.nullable = nullable
 

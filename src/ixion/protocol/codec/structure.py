@@ -10,6 +10,7 @@ the guard that freezes it) is filled field by field and then takes the class of 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from ixion._native import i64
@@ -50,11 +51,13 @@ class Structure(WireType):
     ) -> None:
         size: i64 = 1 if flexible else 0
         fixed = not flexible
+        flat = True
         for field in fields:
             size += field.wire_type.min_size
             fixed = fixed and field.wire_type.fixed
+            flat = flat and field.wire_type.flat
         # An element that takes no bytes would let an array of any length fit into any frame.
-        super().__init__(size if size > 0 else 1, fixed and size > 0)
+        super().__init__(size if size > 0 else 1, fixed and size > 0, flat)
         self.frozen = frozen
         self.draft = draft
         self.fields = fields
@@ -67,6 +70,19 @@ class Structure(WireType):
         for field in self.fields:
             try:
                 field.wire_type.check(cursor)
+            except DecodeError as error:
+                error.within(field.name)
+                raise
+        if self.flexible:
+            self._check_tagged(cursor)
+
+    def check_steps(self, cursor: Cursor) -> Generator[None, None, None]:
+        for field in self.fields:
+            try:
+                if field.wire_type.flat:
+                    field.wire_type.check(cursor)
+                else:
+                    yield from field.wire_type.check_steps(cursor)
             except DecodeError as error:
                 error.within(field.name)
                 raise
@@ -112,14 +128,29 @@ class Structure(WireType):
         value: Any = self.draft()
         for field in self.fields:
             setattr(value, field.name, field.wire_type.read(cursor))
+        self._read_rest(cursor, value)
+        value.__class__ = self.frozen
+        return value
+
+    def read_steps(self, cursor: Cursor) -> Generator[None, None, object]:
+        value: Any = self.draft()
+        for field in self.fields:
+            if field.wire_type.flat:
+                setattr(value, field.name, field.wire_type.read(cursor))
+            else:
+                item = yield from field.wire_type.read_steps(cursor)
+                setattr(value, field.name, item)
+        self._read_rest(cursor, value)
+        value.__class__ = self.frozen
+        return value
+
+    def _read_rest(self, cursor: Cursor, value: object) -> None:
         for missing in self.absent:
             setattr(value, missing.name, missing.default)
         if self.flexible:
             for field in self.tagged:
                 setattr(value, field.name, field.default)
             self._read_tagged(cursor, value)
-        value.__class__ = self.frozen
-        return value
 
     def _read_tagged(self, cursor: Cursor, value: object) -> None:
         count = cursor.uvarint()
@@ -134,14 +165,7 @@ class Structure(WireType):
             count -= 1
 
     def write(self, sink: Sink, value: object) -> None:
-        if type(value) is not self.frozen:
-            raise EncodeError(f"{type(value).__name__} is not a {self.frozen.__name__}")
-        for missing in self.guarded:
-            held: object = getattr(value, missing.name)
-            if held is not missing.default and held != missing.default:
-                error = EncodeError(f"this version cannot carry it, and it is {held!r}")
-                error.within(missing.name)
-                raise error
+        self._guard(value)
         for field in self.fields:
             try:
                 field.wire_type.write(sink, getattr(value, field.name))
@@ -150,6 +174,31 @@ class Structure(WireType):
                 raise
         if self.flexible:
             self._write_tagged(sink, value)
+
+    def write_steps(self, sink: Sink, value: object) -> Generator[None, None, None]:
+        self._guard(value)
+        for field in self.fields:
+            try:
+                if field.wire_type.flat:
+                    field.wire_type.write(sink, getattr(value, field.name))
+                else:
+                    yield from field.wire_type.write_steps(sink, getattr(value, field.name))
+            except EncodeError as error:
+                error.within(field.name)
+                raise
+        if self.flexible:
+            self._write_tagged(sink, value)
+
+    def _guard(self, value: object) -> None:
+        """Refuse what this version cannot carry."""
+        if type(value) is not self.frozen:
+            raise EncodeError(f"{type(value).__name__} is not a {self.frozen.__name__}")
+        for missing in self.guarded:
+            held: object = getattr(value, missing.name)
+            if held is not missing.default and held != missing.default:
+                error = EncodeError(f"this version cannot carry it, and it is {held!r}")
+                error.within(missing.name)
+                raise error
 
     def _write_tagged(self, sink: Sink, value: object) -> None:
         if not self.tagged:
@@ -181,7 +230,7 @@ class NullableStructure(WireType):
     """
 
     def __init__(self, structure: Structure, tagged: bool) -> None:
-        super().__init__(1, False)
+        super().__init__(1, False, structure.flat)
         self.structure = structure
         self.tagged = tagged
 
@@ -204,3 +253,22 @@ class NullableStructure(WireType):
         else:
             sink.out.append(1)
             self.structure.write(sink, value)
+
+    def check_steps(self, cursor: Cursor) -> Generator[None, None, None]:
+        cursor.skip(1)
+        if self._follows(cursor):
+            yield from self.structure.check_steps(cursor)
+
+    def read_steps(self, cursor: Cursor) -> Generator[None, None, object]:
+        cursor.pos += 1
+        if not self._follows(cursor):
+            return None
+        value = yield from self.structure.read_steps(cursor)
+        return value
+
+    def write_steps(self, sink: Sink, value: object) -> Generator[None, None, None]:
+        if value is None:
+            sink.out.append(0 if self.tagged else 255)
+        else:
+            sink.out.append(1)
+            yield from self.structure.write_steps(sink, value)
