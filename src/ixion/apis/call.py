@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ixion.protocol.envelope import frame_response
+from ixion.protocol.codec.sink import Part
+from ixion.protocol.envelope import frame_hurried, frame_steps
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
-from ixion.wire.answer import Later
+from ixion.wire.answer import LATER, Later
 
 if TYPE_CHECKING:
     from ixion.network.request import Request
@@ -54,7 +55,23 @@ class Call:
         return self.request.address
 
     def respond(self, body: Struct) -> None:
-        self.request.respond(frame_response(self.header, body))
+        parts = self.encode(body)
+        if not isinstance(parts, Later):
+            self.request.respond(parts)
+
+    def encode(self, body: Struct) -> list[Part] | Later:
+        """The answer; LATER if it has very many elements: then it is written in turns and sent."""
+        parts = frame_hurried(self.header, body)
+        if parts is None:
+            self.request.lane.run(frame_steps(self.header, body), self._encoded)
+            return LATER
+        return parts
+
+    def _encoded(self, parts: list[Part] | None, error: Exception | None) -> None:
+        if parts is not None:
+            self.request.respond(parts)
+        elif error is not None:
+            self.request.fail(error)
 
     def no_response(self) -> None:
         self.request.no_response()

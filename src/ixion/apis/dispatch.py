@@ -1,5 +1,8 @@
 """Brings a request to the handler of its key, with every place in its lists named once (`ixion.apis.distinct`).
 
+A request of very many elements is decoded in turns of the loop (`ixion.apis.long_request`), and an answer of very
+many is encoded so (`Call.encode`).
+
 A handler is made, and its module imported, when its key is first asked for: a broker that starts imports none of them.
 """
 
@@ -11,15 +14,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.distinct import Rule, reduce
+from ixion.apis.long_request import LongRequest
 from ixion.apis.repeats import rules_of
 from ixion.apis.served import SERVED
 from ixion.protocol.codec.sink import Part
-from ixion.protocol.envelope import frame_response, frame_response_as
-from ixion.protocol.flaws import UnsupportedVersionError
-from ixion.protocol.headers import RequestHeader
+from ixion.protocol.envelope import frame_response_as
+from ixion.protocol.flaws import TooLongError, UnsupportedVersionError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
-from ixion.wire.answer import Later
+from ixion.wire.answer import LATER, Later
 
 if TYPE_CHECKING:
     from ixion.apis.services import Services
@@ -45,13 +48,18 @@ class Dispatch:
             handle = self._make(key, int(frame.api_version))
         if key == API_VERSIONS and frame.api_version > ApiKey.API_VERSIONS.newest:
             return self._step_down(request)
-        header, body = frame.decode()
-        outcome = handle(Call(request, header, reduce(body, self._rules[key])))
+        try:
+            header, body = frame.decode_hurried()
+        except TooLongError:
+            LongRequest(request, handle, self._rules[key]).start()
+            return LATER
+        call = Call(request, header, reduce(body, self._rules[key]))
+        outcome = handle(call)
         if outcome is None or isinstance(outcome, Later):
             return outcome
         if isinstance(outcome, Struct):
-            return frame_response(header, outcome)
-        return finish(header, outcome)
+            return call.encode(outcome)
+        return finish(call, outcome)
 
     def _make(self, key: int, version: int) -> Handle:
         api = _SERVED.get(key)
@@ -69,8 +77,8 @@ class Dispatch:
         return frame_response_as(API_VERSIONS, 0, int(request.frame.correlation_id), too_new())
 
 
-async def finish(header: RequestHeader, pending: Awaitable[Outcome]) -> Answer:
+async def finish(call: Call, pending: Awaitable[Outcome]) -> Answer:
     outcome = await pending
     if outcome is None or isinstance(outcome, Later):
         return outcome
-    return frame_response(header, outcome)
+    return call.encode(outcome)

@@ -19,6 +19,7 @@ from ixion.network.slow_readers import SlowReaders
 from ixion.network.slow_senders import SlowSenders
 from ixion.network.strangers import Strangers
 from ixion.timer.clock import Clock
+from ixion.timer.lane import Lane
 from ixion.timer.stall_watch import StallWatch
 from ixion.timer.timer import Timer
 
@@ -48,6 +49,7 @@ class Shared:
         self.pace = Pace(limits.max_connection_creation_rate, timer, clock)
         self.pool = MemoryPool(limits.queued_max_request_bytes)
         self.intake = Intake()
+        self.lane = Lane(loop.call_soon)
         self.slow_senders = SlowSenders(self.pool, timer, clock)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()

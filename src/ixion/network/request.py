@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ixion._native import i64
 from ixion.network.memory_pool import LARGE, MemoryPool
 from ixion.protocol.codec.sink import Part
+from ixion.timer.lane import Lane
 from ixion.wire.answer import LATER, Later
 from ixion.wire.server import RequestFrame
 
@@ -47,10 +48,21 @@ class Request:
         """Whether the answer depends on others, so that a client that is gone is not waited for."""
         return self._when_gone is not None
 
-    def on_gone(self, cancel: Callable[[], None]) -> None:
-        """The answer may be long in coming. Call `cancel` if the client goes before it has it."""
+    @property
+    def lane(self) -> Lane:
+        """For what is long: reading very many elements, or writing them."""
+        return self.connection.processor.plane.shared.lane
+
+    def grow(self, size: i64) -> None:
+        """Count `size` bytes more until the request is released: it was decoded, and that is not small."""
+        if not self._released:
+            self._counted += size
+            self._pool.take(size, self._large)
+
+    def on_gone(self, cancel: Callable[[], None] | None) -> None:
+        """The answer may be long in coming. Call `cancel` if the client goes before it has it. None: no more."""
         self._when_gone = cancel
-        if self.connection.closing:
+        if cancel is not None and self.connection.closing:
             self.lost()
 
     @property
@@ -77,6 +89,10 @@ class Request:
             self.frame.drop()
             self._pool.release(self._counted, self._large)
             self._pool.leave(self.connection)
+
+    def fail(self, error: Exception) -> None:
+        """There is no answer, and will not be: the connection ends."""
+        self.connection.processor.plane.channel.failed(self, error)
 
     def lost(self) -> None:
         """The connection has ended before the answer."""

@@ -142,7 +142,7 @@ class RequestChannel:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         except Exception as error:
-            self._failed(request, error)
+            self.failed(request, error)
 
     async def _finish(self, request: Request, pending: Awaitable[Answer]) -> None:
         try:
@@ -155,12 +155,12 @@ class RequestChannel:
             request.release()
             raise
         except Exception as error:
-            self._failed(request, error)
+            self.failed(request, error)
         finally:
             self.busy -= 1
             self._drain()
 
-    def _failed(self, request: Request, error: Exception) -> None:
+    def failed(self, request: Request, error: Exception) -> None:
         """A handler answers what it can; whoever raises leaves the connection without an answer, so it ends."""
         request.release()
         connection = request.connection

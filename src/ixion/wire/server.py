@@ -18,13 +18,14 @@ read. A listener that authenticates its clients begins with a small limit, and c
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be
 
 from ixion._native import i64
 from ixion.protocol.codec.cursor import ELEMENT_BUDGET
-from ixion.protocol.envelope import decode_request, decode_request_header
+from ixion.protocol.envelope import decode_hurried, decode_request, decode_request_header, decode_steps
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
@@ -67,6 +68,13 @@ class RequestFrame:
 
     def decode(self, budget: i64 = ELEMENT_BUDGET) -> tuple[RequestHeader, Struct]:
         return decode_request(self.data, self.start, self.end, budget)
+
+    def decode_hurried(self) -> tuple[RequestHeader, Struct]:
+        """TooLongError if it is a request for `decode_steps`."""
+        return decode_hurried(self.data, self.start, self.end)
+
+    def decode_steps(self) -> Generator[None, None, tuple[RequestHeader, Struct, int]]:
+        return decode_steps(self.data, self.start, self.end)
 
     def drop(self) -> None:
         """Let go of the bytes; the numbers and a header that was read stay."""
