@@ -28,6 +28,7 @@ HOT = (
     *("log/index_file.py", "log/log.py", "log/offset_index.py", "log/time_index.py", "log/txn_index.py"),
     *("log/producer_entry.py", "log/producer_state.py", "log/reader.py", "log/replay.py", "log/scan.py"),
     *(
+        "log/appending.py",
         "log/segment.py",
         "log/segments.py",
         "log/recovery.py",

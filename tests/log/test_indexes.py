@@ -112,10 +112,13 @@ def test_aborted_transactions_are_found_by_overlap(tmp_path: Path) -> None:
         found: list[AbortedTxn] = []
         assert index.collect(start, end, found) is complete, (start, end)
         assert found == expected, (start, end)
+    index.write()
     assert Path(path).read_bytes()[:34] == struct.pack(">hqqqq", 0, 7, 10, 20, 5)
     index.truncate(40)
+    index.write()
     assert read_aborted(path, 0) == [first, second]
     index.truncate(0)
+    index.write()
     assert read_aborted(path, 0) == []
 
 

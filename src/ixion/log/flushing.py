@@ -52,7 +52,8 @@ def _flush_once(log: Log, target: int) -> bool:
                 if segment.base_offset >= target:
                     covered = segment.base_offset
                     break
-                segment.write_indexes_so_far()
+                if segment.write_indexes_so_far():
+                    log.new_names = True
                 batches.append(segment.handle)
                 indexes += segment.take_unsynced_indexes()
                 covered = log.end_offset

@@ -10,6 +10,7 @@ the time it is used, or stand for another file. While a method of the handle run
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from ixion._native import i64
@@ -17,6 +18,8 @@ from ixion.log.files import Files, Part
 from ixion.log.home import Home
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import Deferred
+
+logger = logging.getLogger(__name__)
 
 
 class Handle:
@@ -27,7 +30,11 @@ class Handle:
         self.fd: Final = fd
 
     def __del__(self) -> None:
-        self.files.close(self.fd)
+        try:
+            self.files.close(self.fd)
+        except OSError as error:
+            # The descriptor is gone all the same, and nothing is lost: what must last was synced, which said so.
+            logger.warning("closing a file of a log: %s", error)
 
     def read(self, size: int, position: int) -> bytes:
         return self.files.read(self.fd, size, position)

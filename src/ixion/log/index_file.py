@@ -1,9 +1,9 @@
-"""A file of packed entries of one size, the body of the offset and the time index.
+"""A file of packed entries of one size, the body of the offset, the time and the transaction index.
 
-While its segment is being written, an index lives in memory, in the very bytes the file will hold, and costs an append
-no system call. `write` brings the file up to date: at a roll, at a flush and at a clean close, always before the
-recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment is sealed
-the bytes are let go; the next lookup reads the file, and the bytes stay until nobody has asked for a while.
+While its segment is being written, an index lives in memory, in the very bytes the file will hold: an append costs no
+system call and cannot fail. `write` brings the file up to date: at a roll, at a flush and at a clean close, always
+before the recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment
+is sealed the bytes are let go; the next lookup reads the file, and the bytes stay until nobody has asked for a while.
 
 Apache Kafka allocates index files at their full size and cuts them when a segment is sealed; ours are always cut, which
 its loader takes as well.
@@ -30,6 +30,15 @@ class IndexFile:
         self._buffer: bytearray | None = None if self.count else bytearray()
         self._loaded: bytes | None = None  # of a file that does not change any more
         self._unsynced = False  # the file was written since it was last handed out to be synced
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._on_disk >= 0
+
+    @property
+    def has_remainder(self) -> bool:
+        """Whether the file does not end with a whole entry."""
+        return self._on_disk > 0 and self._on_disk % self.entry_size != 0
 
     def view(self) -> bytes | bytearray:
         """The bytes to look entries up in."""
@@ -60,34 +69,40 @@ class IndexFile:
         return entry
 
     def append(self, entry: bytes) -> None:
-        buffer = self._load()
+        buffer = self.load()
         buffer += entry
         self.count += 1
 
     def cut(self, count: int) -> None:
         """Keeps the first `count` entries."""
         if count < self.count:
-            buffer = self._load()
+            buffer = self.load()
             size = count * self.entry_size
             del buffer[size:]
             self.count = count
             self._clean = min(self._clean, size)
 
-    def write(self) -> None:
-        """Brings the file up to date with what is in memory."""
+    def write(self) -> bool:
+        """Brings the file up to date with what is in memory. True if it was made just now, so that its name is new.
+
+        If it fails, the next call writes the same again.
+        """
         buffer = self._buffer
         if buffer is None or self._clean == self._on_disk == len(buffer):
-            return
+            return False
         self._unsynced = True
+        is_new = self._on_disk < 0
         fd = self.files.open(self.path)
         try:
             if self._on_disk > self._clean:
                 self.files.truncate(fd, self._clean)
+            self._on_disk = len(buffer)  # or less, if the write fails halfway: the next one begins with a cut
             if len(buffer) > self._clean:
                 self.files.write(fd, self._clean, [bytes(buffer[self._clean :])])
-            self._clean = self._on_disk = len(buffer)
+            self._clean = len(buffer)
         finally:
             self.files.close(fd)
+        return is_new
 
     def rewrite(self) -> None:
         """Writes the whole file anew, whatever is in it."""
@@ -101,7 +116,15 @@ class IndexFile:
         if self.count:
             self._buffer = None
 
-    def _load(self) -> bytearray:
+    def reset(self) -> None:
+        """Forgets every entry, whatever the file holds; the next `write` empties it."""
+        self.count = 0
+        self._clean = 0
+        self._buffer = bytearray()
+        self._loaded = None
+
+    def load(self) -> bytearray:
+        """Reads the file, so that entries can be added without touching the disk."""
         if self._buffer is None:
             self._buffer = bytearray(self.view())
             self._loaded = None

@@ -29,8 +29,6 @@ from ixion.log.recovery import recover_segment
 from ixion.log.replay import rebuild_producers
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
-from ixion.records.batch import BatchView
-from ixion.records.layout import HEADER_SIZE
 
 logger = logging.getLogger(__name__)
 
@@ -236,10 +234,9 @@ def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, n
 def _reread_epochs(log: Log) -> None:
     log.epochs.clear()
     for segment in log.segments:
-        handle = segment.handle
-        scan = Scan(handle, 0, segment.size)
+        scan = Scan(segment.handle, 0, segment.size)
         while scan.step():
-            head = BatchView(handle.read(HEADER_SIZE, scan.position), 0)
+            head = scan.head()
             if head.leader_epoch > log.epochs.latest:
                 log.epochs.assign(int(head.leader_epoch), int(head.base_offset))
     log.epochs.write(False)

@@ -13,11 +13,16 @@ Threads. One lock per log guards everything; each public method takes it. An app
 cache. What blocks is done without it, through handles that keep their files open (see `handle`): `flushing` syncs, and
 `compaction` reads and writes, while the event loop appends and reads.
 
+An append is atomic: whatever it needs is opened and read before its one write, and all that follows is memory. If the
+file may hold more than the log knows of (a write failed and so did cutting it back), the log is `broken`: it refuses
+appends until a truncation or the next start has brought both together again.
+
 An error of the disk (OSError) takes the log's whole directory offline; see `home`.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Final
@@ -26,22 +31,23 @@ from librt.threading import Lock
 
 from ixion.log import checkpoint
 from ixion.log.append import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
+from ixion.log.appending import append_prepared
 from ixion.log.config import LogConfig
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
 from ixion.log.home import Home
 from ixion.log.names import DELETED
-from ixion.log.offset_index import MAX_RELATIVE
-from ixion.log.producer_state import Draft, EndedTxn, ProducerState
-from ixion.log.replay import add_to_draft
+from ixion.log.producer_state import ProducerState
 from ixion.log.segment import Segment
 from ixion.log.segments import Segments
 from ixion.log.snapshots import Snapshots
 from ixion.log.truncation import cut_end, restart_at
-from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
+
+logger = logging.getLogger(__name__)
 
 
 class Log:
@@ -78,9 +84,10 @@ class Log:
         self.last_flush_ms = clock_ms()
         self.doomed: list[tuple[int, Segment]] = []  # (when to delete, segment), see retention
         self.closed = False
+        self.broken = ""  # why nothing can be appended until the log is truncated or recovered
         self.config = config
         self._rules = topic_rules(config)
-        self._jitter_ms = 0
+        self.jitter_ms = 0  # by which the active segment is rolled early
         self.truncations = 0  # so far; a flush that finds another number has been overtaken
         self.new_names = False  # files were made or renamed since the folder was last synced
 
@@ -92,6 +99,12 @@ class Log:
         """Whoever still has a log that was deleted, or moved to another directory, must ask for it again."""
         if self.closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.home.path} is closed")
+
+    def check_appendable(self) -> None:
+        self.check_open()
+        self.home.check_writable()
+        if self.broken:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
     def reconfigure(self, config: LogConfig) -> None:
         with self.lock:
@@ -105,8 +118,7 @@ class Log:
     ) -> AppendInfo:
         """Appends a client's or a coordinator's batches at the end, with offsets and epoch of this leader."""
         with self.lock:
-            self.check_open()
-            self.home.check_writable()
+            self.check_appendable()
             if len(records) == 0 and origin != Origin.CLIENT:
                 return AppendInfo(-1, -1, self.log_start)
             if now_ms < 0:
@@ -116,7 +128,7 @@ class Log:
                 duplicate = self._find_duplicate(prepared)
                 if duplicate is not None:
                     return duplicate
-            info = self._append(prepared, leader_epoch, True, now_ms, origin)
+            info = append_prepared(self, prepared, leader_epoch, True, now_ms, origin)
             if self.config.message_timestamp_type == "LogAppendTime":
                 info.append_time = now_ms
             return info
@@ -124,12 +136,13 @@ class Log:
     def append_as_follower(self, records: Buffer, now_ms: int = -1) -> AppendInfo:
         """Appends batches as they came from the leader. A batch cut short at the end is left for the next fetch."""
         with self.lock:
-            self.check_open()
-            self.home.check_writable()
+            self.check_appendable()
             prepared = prepare_follower(records, self.end_offset)
             if not prepared.views:
                 return AppendInfo(-1, -1, self.log_start)
-            return self._append(prepared, -1, False, self.clock_ms() if now_ms < 0 else now_ms, Origin.REPLICATION)
+            if now_ms < 0:
+                now_ms = self.clock_ms()
+            return append_prepared(self, prepared, -1, False, now_ms, Origin.REPLICATION)
 
     def _find_duplicate(self, prepared: Prepared) -> AppendInfo | None:
         view = prepared.views[0]
@@ -146,104 +159,13 @@ class Log:
         info.duplicate = True
         return info
 
-    def _append(
-        self, prepared: Prepared, leader_epoch: int, as_leader: bool, now_ms: int, origin: Origin
-    ) -> AppendInfo:
-        config = self.config
-        if prepared.size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"an append of {prepared.size} bytes does not fit a segment of {config.segment_bytes} bytes",
-            )
-        # First all that can be refused, on drafts; then the write; then, as nothing can fail any more, the rest.
-        drafts: dict[int, Draft] = {}
-        ended: list[EndedTxn] = []
-        offset = prepared.first_offset
-        max_timestamp = -1
-        records = 0
-        for view in prepared.views:
-            if not as_leader:
-                offset = int(view.base_offset)
-            if view.max_timestamp > max_timestamp:
-                max_timestamp = int(view.max_timestamp)
-            records += int(view.count)
-            if view.producer_id >= 0:
-                draft = drafts.get(view.producer_id)
-                if draft is None:
-                    draft = drafts[view.producer_id] = self.producers.draft(view.producer_id, as_leader)
-                    draft.in_sequence = origin == Origin.CLIENT
-                    draft.raised_marker = origin == Origin.RAISED_MARKER
-                txn = add_to_draft(draft, view, offset)
-                if txn is not None:
-                    ended.append(txn)
-            offset += int(view.last_offset_delta) + 1
-        info = AppendInfo(prepared.first_offset, prepared.last_offset, self.log_start)
-        try:
-            if self._should_roll(prepared, max_timestamp, now_ms):
-                near = prepared.last_offset - self.end_offset <= MAX_RELATIVE
-                self.roll_at(self.end_offset if near else prepared.first_offset, now_ms)
-                info.rolled = True
-            segment = self.segments.active
-            position = segment.append(prepared.parts, prepared.size)
-        except OSError as error:
-            raise self.home.fail(f"appending to {self.name}", error) from error
-        offset = prepared.first_offset
-        epoch = leader_epoch
-        for view in prepared.views:
-            if not as_leader:
-                offset = int(view.base_offset)
-                epoch = int(view.leader_epoch)
-            if epoch > self.epochs.latest:
-                self.epochs.assign(epoch, offset)
-            last = offset + int(view.last_offset_delta)
-            size = int(view.size_in_bytes)
-            segment.note_batch(position, size, last, int(view.max_timestamp), config.index_interval_bytes)
-            position += size
-            offset = last + 1
-        self.end_offset = offset
-        for draft in drafts.values():
-            self.producers.apply(draft)
-        for txn in ended:
-            self.producers.end_txn(txn)
-            if txn.aborted:
-                self._note_aborted(segment, txn)
-        self.producers.end_offset = offset
-        info.max_timestamp = max_timestamp
-        info.records = records
-        info.size = prepared.size
-        info.flush_due = offset - self.recovery_point >= config.flush_messages
-        return info
-
-    def _note_aborted(self, segment: Segment, txn: EndedTxn) -> None:
-        try:
-            segment.txn_index.append(
-                AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
-            )
-            self.new_names = True
-        except OSError as error:
-            raise self.home.fail(f"noting an aborted transaction of {self.name}", error) from error
+    def break_off(self, why: str, error: BaseException) -> KafkaError:
+        """Refuses appends from now on; returns the error to raise to the caller."""
+        self.broken = f"{why}: {error}"
+        logger.error("%s in %s takes no more appends until it is recovered: %s", self.name, self.home.path, self.broken)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {self.broken}")
 
     # Rolling.
-
-    def _should_roll(self, prepared: Prepared, max_timestamp: int, now_ms: int) -> bool:
-        config = self.config
-        segment = self.segments.active
-        if segment.size > config.segment_bytes - prepared.size or not segment.can_hold(prepared.last_offset):
-            return True
-        if segment.index.is_full(config.segment_index_bytes) or segment.time_index.is_full(config.segment_index_bytes):
-            return True
-        if segment.size == 0:
-            return False
-        # A segment's age is counted in its records' own time if they have one, else by the clock.
-        since = self._first_timestamp(segment)
-        waited = max_timestamp - since if since >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
-        limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
-        return waited > limit - self._jitter_ms
-
-    def _first_timestamp(self, segment: Segment) -> int:
-        if segment.first_timestamp == -1 and segment.size:
-            segment.load_first_timestamp()
-        return segment.first_timestamp
 
     def roll(self) -> None:
         """Seals the active segment, if there is anything in it, and begins another at the end of the log."""
@@ -270,15 +192,23 @@ class Log:
     def start_segment(self, base_offset: int, now_ms: int) -> None:
         """Begins a new active segment. The caller holds the lock."""
         segment = Segment(self.files, self.folder, base_offset, {}, now_ms)
-        segment.create()
+        try:
+            segment.create()
+        except OSError:
+            # Appends may go on in the old segment; a file with a name below their offsets would hide them at the start.
+            try:
+                segment.delete()
+            except OSError as error:
+                self.break_off(f"segment {base_offset} can be neither made nor deleted", error)
+            raise
         self.segments.add(segment)
         self.new_names = True
         jitter = self.config.segment_jitter_ms
-        self._jitter_ms = 0
+        self.jitter_ms = 0
         if jitter:
             from random import randrange  # most logs have none
 
-            self._jitter_ms = randrange(min(jitter, self.config.segment_ms))
+            self.jitter_ms = randrange(min(jitter, self.config.segment_ms))
 
     # Offsets.
 
@@ -358,18 +288,21 @@ class Log:
         if offset < 0:
             raise ValueError(f"cannot truncate {self.name} to offset {offset}")
         with self.lock:
-            if offset >= self.end_offset:
+            if offset >= self.end_offset and not self.broken:
                 # The epochs may know of a leader that wrote nothing here.
                 self.epochs.truncate_end(max(offset, self.end_offset))
                 return False
+            shortens = offset < self.end_offset
             try:
                 if offset < self.segments.first.base_offset:
                     restart_at(self, offset)
                 else:
-                    cut_end(self, offset)
+                    cut_end(self, min(offset, self.end_offset))
             except OSError as error:
                 raise self.home.fail(f"truncating {self.name} to {offset}", error) from error
-            return True
+            except CorruptFileError as damage:
+                raise self.break_off(f"it cannot be truncated to {offset}", damage) from damage
+            return shortens
 
     def truncate_fully(self, offset: int) -> None:
         """Drops everything and goes on at `offset`."""
@@ -394,30 +327,42 @@ class Log:
         with self.lock:
             if self.closed:
                 return
-            for segment in self.segments:
-                if segment.used:
-                    segment.used = False
-                elif segment.is_open:
-                    segment.write_indexes_so_far()
-                    segment.close()
+            try:
+                for segment in self.segments:
+                    if segment.used:
+                        segment.used = False
+                    elif segment.is_open:
+                        self.new_names = segment.write_indexes_so_far() or self.new_names
+                        segment.close()
+            except OSError as error:
+                raise self.home.fail(f"closing idle files of {self.name}", error) from error
 
     def close(self) -> None:
-        """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more."""
+        """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more.
+
+        A KafkaError says that the log is not clean: the next start must recover it.
+        """
         with self.lock:
             if self.closed:
                 return
-            self.segments.active.add_last_timestamp()
+            try:
+                self.segments.active.add_last_timestamp()
+            except OSError as error:
+                raise self.home.fail(f"closing {self.name}", error) from error
         self.flush()
         with self.lock:
             self.closed = True
-            if not self.home.offline:
-                try:
+            try:
+                if not self.home.offline and not self.broken:
                     self.segments.active.write_indexes_so_far()
                     self.epochs.write(True)
                     self.snapshots.take(self.producers, True)
-                except OSError as error:
-                    raise self.home.fail(f"closing {self.name}", error) from error
-            self._release()
+            except OSError as error:
+                raise self.home.fail(f"closing {self.name}", error) from error
+            finally:
+                self._release()
+            if self.broken:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
     def abandon(self) -> None:
         """Lets go of the files and writes nothing, as a crash or a dead disk would."""

@@ -74,6 +74,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
     segment.add_last_timestamp()
     segment.index.file.rewrite()
     segment.time_index.file.rewrite()
+    segment.txn_index.write()
     return cut
 
 

@@ -8,7 +8,6 @@ from ixion.log.producer_state import Draft, EndedTxn, ProducerState, is_expired
 from ixion.log.scan import Scan
 from ixion.records.batch import BatchView
 from ixion.records.control import ControlType, control_type, coordinator_epoch
-from ixion.records.layout import HEADER_SIZE
 
 if TYPE_CHECKING:
     from ixion.log.log import Log
@@ -70,13 +69,9 @@ def rebuild_producers(log: Log, log_start: int, end: int) -> None:
         place = segment.locate(max(state.end_offset, segment.base_offset))
         if place is None:
             continue
-        handle = segment.handle
-        scan = Scan(handle, place.position, segment.size)
+        scan = Scan(segment.handle, place.position, segment.size)
         while scan.step() and scan.base_offset < end:
-            head = handle.read(HEADER_SIZE, scan.position)
-            view = BatchView(head, 0)
-            if view.is_control:
-                view = BatchView(handle.read(scan.size, scan.position), 0)
-            replay_batch(state, view)
+            view = scan.head()
+            replay_batch(state, scan.whole() if view.is_control else view)
     state.end_offset = end
     state.on_high_watermark(log.high_watermark)

@@ -1,8 +1,8 @@
 """Steps from batch to batch through a segment file by their headers, reading no more than it must.
 
-A step needs 27 bytes: base offset, length, magic and last offset delta (the CRC is not looked at). Reads are made in
-chunks of 4 KiB, the usual distance of two index entries, so a search that starts at an index entry costs one read with
-small batches, and with large ones a read per batch that is skipped.
+A step reads the 61 bytes of a header (the CRC is not looked at). Reads are made in chunks of 4 KiB, the usual distance
+of two index entries, so a search that starts at an index entry costs one read with small batches, and with large ones a
+read per batch that is skipped.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from librt.strings import read_i32_be, read_i64_be
 
 from ixion._native import i64
 from ixion.log.handle import Handle
-from ixion.records.layout import BATCH_LENGTH, LAST_OFFSET_DELTA, LOG_OVERHEAD, MAGIC, MIN_BATCH_LENGTH
+from ixion.records.batch import BatchView
+from ixion.records.layout import (
+    BATCH_LENGTH,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAX_TIMESTAMP,
+    MIN_BATCH_LENGTH,
+)
 
-CHUNK: Final = 4096 + 27
-STEP: Final = 27
+CHUNK: Final = 4096 + HEADER_SIZE
 # No batch is larger: a length that claims more is damage.
 _MAX_LENGTH: Final = (1 << 31) - 1 - LOG_OVERHEAD
 
@@ -24,7 +32,17 @@ _MAX_LENGTH: Final = (1 << 31) - 1 - LOG_OVERHEAD
 class Scan:
     """A position among the batches of a file, which stays open as long as this; `step` moves it over one batch."""
 
-    __slots__ = ("_chunk", "_chunk_start", "_end", "_handle", "base_offset", "last_offset", "position", "size")
+    __slots__ = (
+        "_chunk",
+        "_chunk_start",
+        "_end",
+        "_handle",
+        "base_offset",
+        "last_offset",
+        "max_timestamp",
+        "position",
+        "size",
+    )
 
     def __init__(self, handle: Handle, position: int, end: int) -> None:
         self._handle: Final = handle
@@ -35,6 +53,7 @@ class Scan:
         self.size: i64 = 0
         self.base_offset: i64 = -1
         self.last_offset: i64 = -1
+        self.max_timestamp: i64 = -1
 
     def step(self) -> bool:
         """Moves to the next batch. False at the end, or where no whole, plausible batch of format 2 begins."""
@@ -42,11 +61,11 @@ class Scan:
         if at + MIN_BATCH_LENGTH + LOG_OVERHEAD > self._end:
             return False
         inside: i64 = at - self._chunk_start
-        if inside < 0 or inside + STEP > len(self._chunk):
+        if inside < 0 or inside + HEADER_SIZE > len(self._chunk):
             self._chunk = self._handle.read(min(CHUNK, int(self._end - at)), at)
             self._chunk_start = at
             inside = 0
-            if len(self._chunk) < STEP:
+            if len(self._chunk) < HEADER_SIZE:
                 return False
         chunk = self._chunk
         length = i64(read_i32_be(chunk, inside + BATCH_LENGTH))
@@ -61,4 +80,13 @@ class Scan:
         self.size = size
         self.base_offset = base
         self.last_offset = base + delta
+        self.max_timestamp = read_i64_be(chunk, inside + MAX_TIMESTAMP)
         return True
+
+    def head(self) -> BatchView:
+        """The header of the batch stepped on; its records are not there."""
+        return BatchView(self._chunk, int(self.position - self._chunk_start))
+
+    def whole(self) -> BatchView:
+        """The batch stepped on, read with its records."""
+        return BatchView(self._handle.read(int(self.size), int(self.position)), 0)

@@ -28,6 +28,7 @@ from ixion.records.layout import HEADER_SIZE
 SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 # Sequential readers come back where they stopped; so many of them find their place without a search.
 _HINTS: Final = 64
+REBUILT_INTERVAL: Final = 4096  # bytes between entries of an index that a lookup found damaged
 
 
 class Place:
@@ -131,20 +132,32 @@ class Segment:
         """Offsets are kept relative to the base, in 31 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE
 
+    def get_ready(self, to_abort: bool) -> None:
+        """Opens and reads all that an append needs. After this only the write of its bytes can fail.
+
+        `to_abort`: the append ends a transaction that was aborted, so the transaction index is needed as well.
+        """
+        if self._handle is None:
+            self._handle = Handle(self.files, self.files.open_existing(self.path(LOG)))
+        self.index.file.load()
+        self.time_index.file.load()
+        if to_abort:
+            self.txn_index.load()
+
     def append(self, parts: list[Part], size: int) -> int:
-        """Writes at the end and says where that was. A write that fails leaves the segment as it was."""
+        """Writes at the end; returns the position of the first byte. If the write fails, call `cut_back`."""
         position = self.size
-        handle = self.handle
-        try:
-            handle.write(position, parts)
-        except OSError:
-            try:
-                handle.truncate(position)
-            except OSError:
-                pass  # the tail is beyond the size that we know; recovery finds and cuts it
-            raise
+        self.handle.write(position, parts)
         self.size = position + size
         return position
+
+    def cut_back(self) -> bool:
+        """After a write that failed: cuts off what it may have left. False if that fails too: the tail is unknown."""
+        try:
+            self.handle.truncate(self.size)
+        except OSError:
+            return False
+        return True
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
         """A batch is in the file: counts it, and adds index entries if `interval` bytes lie since the last ones."""
@@ -176,7 +189,7 @@ class Segment:
             found = scan.step()
         if position != 0 and (not found or scan.base_offset > offset):
             self._hints.clear()
-            self.rebuild_index()
+            self.rebuild_indexes()
             scan = Scan(handle, self.index.lookup(offset), self.size)
             found = scan.step()
         while found:
@@ -231,16 +244,20 @@ class Segment:
             self._verified_start = position
             self._verified_end = end
 
-    def rebuild_index(self) -> None:
-        """Makes the offset index anew from the batch headers."""
+    def rebuild_indexes(self) -> None:
+        """Makes the offset and the time index anew from the batch headers."""
         self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
+        self.time_index = TimeIndex(self.files, self.path(TIME_INDEX), self.base_offset, 0)
+        self._max_timestamp = -1
+        self._offset_of_max = self.base_offset
+        self.bytes_since_index = 0
         scan = Scan(self.handle, 0, self.size)
-        indexed = 0
         while scan.step():
-            if scan.position - indexed > 4096:
-                self.index.append(scan.last_offset, scan.position)
-                indexed = scan.position
+            last_offset, max_timestamp = int(scan.last_offset), int(scan.max_timestamp)
+            self.note_batch(int(scan.position), int(scan.size), last_offset, max_timestamp, REBUILT_INTERVAL)
+        self.add_last_timestamp()
         self.index.file.rewrite()
+        self.time_index.file.rewrite()
 
     def next_offset(self) -> int:
         """One past the last offset in the segment, by walking from the last index entry.
@@ -250,7 +267,7 @@ class Segment:
         position = self.index.last_position()
         scan = Scan(self.handle, max(position, 0), self.size)
         if not scan.step() and position != 0:
-            self.rebuild_index()
+            self.rebuild_indexes()
             scan = Scan(self.handle, 0, self.size)
             scan.step()
         while scan.step():
@@ -264,24 +281,37 @@ class Segment:
 
         That is `offset`, or the base of the batch in which it lay: a batch goes as a whole.
         """
+        self.get_ready(True)
         place = self.locate(offset)
+        end = offset if place is None else min(offset, place.base_offset)
         self._hints.clear()
         self.index.truncate(offset)
         self.time_index.truncate(offset)
         self.txn_index.truncate(offset)
-        end = offset
         if place is not None:
-            end = min(offset, place.base_offset)
-            self.handle.truncate(place.position)
-            # What was truncated must not come back with a power failure, between what is written in its place.
-            self.handle.sync()
             self.size = place.position
+        self.handle.truncate(self.size)
+        # What was truncated must not come back with a power failure, between what is written in its place.
+        self.handle.sync()
         if self.size == 0:
             self.created_ms = now_ms
             self.first_timestamp = -1
-        self.bytes_since_index = 0
-        self._max_timestamp = -2
+        self._find_largest_timestamp()
         return end
+
+    def _find_largest_timestamp(self) -> None:
+        """Reads it off the time index and the batches that came after the last index entry.
+
+        Offset and time index get their entries together, so everything up to the last entry of the one is in the other.
+        """
+        position = self.index.last_position()
+        self._max_timestamp, self._offset_of_max = self.time_index.last()
+        self.bytes_since_index = self.size - position
+        scan = Scan(self.handle, position, self.size)
+        while scan.step():
+            if scan.max_timestamp > self._max_timestamp:
+                self._max_timestamp = int(scan.max_timestamp)
+                self._offset_of_max = int(scan.last_offset)
 
     def forget(self) -> None:
         """Starts over before recovery reads the file from its beginning."""
@@ -308,14 +338,19 @@ class Segment:
         if self.size:
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
 
-    def write_indexes_so_far(self) -> None:
-        """Brings the index files up to date with the entries that there are."""
-        self.index.file.write()
-        self.time_index.file.write()
+    def write_indexes_so_far(self) -> bool:
+        """Brings the index files up to date with the entries that there are. True if one of them was made just now."""
+        is_new = self.index.file.write()
+        is_new = self.time_index.file.write() or is_new
+        return self.txn_index.write() or is_new
 
     def take_unsynced_indexes(self) -> list[Handle]:
         """The index files that were written since they were last synced, for the caller to sync."""
-        found = (self.index.file.take_unsynced(), self.time_index.file.take_unsynced(), self.txn_index.take_unsynced())
+        found = (
+            self.index.file.take_unsynced(),
+            self.time_index.file.take_unsynced(),
+            self.txn_index.file.take_unsynced(),
+        )
         return [handle for handle in found if handle is not None]
 
     def load_first_timestamp(self) -> None:
@@ -327,18 +362,21 @@ class Segment:
     def seal(self) -> None:
         """The segment will not grow any more: its indexes are written and let go of."""
         self.write_indexes()
-        self.index.file.release()
-        self.time_index.file.release()
+        self._release_indexes()
 
     def close(self) -> None:
         """Lets go of the open file and of the indexes."""
-        self.index.file.release()
-        self.time_index.file.release()
+        self._release_indexes()
         # The segment must say that it has no file before the file is closed: while it is, other threads run, and
         # compiled code takes the last reference off an attribute's old value before it stores the new one.
         leaving = [self._handle]
         self._handle = None
         leaving.clear()
+
+    def _release_indexes(self) -> None:
+        self.index.file.release()
+        self.time_index.file.release()
+        self.txn_index.file.release()
 
     def move(self, folder: str, suffix: str) -> None:
         """The files have a new folder or suffix."""
@@ -346,7 +384,7 @@ class Segment:
         self.suffix = suffix
         self.index.file.path = self.path(INDEX)
         self.time_index.file.path = self.path(TIME_INDEX)
-        self.txn_index.path = self.path(TXN_INDEX)
+        self.txn_index.file.path = self.path(TXN_INDEX)
 
     def rename(self, suffix: str) -> None:
         """Gives all files of the segment another suffix: `.deleted`, `.swap`, or none."""

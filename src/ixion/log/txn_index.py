@@ -2,7 +2,8 @@
 
 An entry is 34 bytes: version (16 bits, 0), producer id, first offset, offset of the abort marker, and the last stable
 offset at the moment the marker was written (64 bits each). Entries stand in the order of their markers. Most segments
-have none, and then there is no file.
+have none, and then there is no file. As with the other indexes, an append adds its entry in memory (see `index_file`):
+an abort is never in the log without being listed.
 
 A reader at read_committed who fetched [from, to) needs every aborted transaction that overlaps it: those whose marker
 is at or after `from` and whose first record is before `to`. An entry whose last stable offset has reached `to` ends
@@ -11,13 +12,12 @@ the search: all that was undecided below `to` had been decided by then.
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import Final
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
-from ixion.log.handle import Handle
+from ixion.log.index_file import IndexFile
 
 ENTRY_SIZE: Final = 34
 VERSION: Final = 0
@@ -48,29 +48,19 @@ class AbortedTxn:
 
 
 class TxnIndex:
-    __slots__ = ("_entries", "_size", "_unsynced", "base_offset", "files", "path")
+    __slots__ = ("_entries", "base_offset", "file")
 
     def __init__(self, files: Files, path: str, base_offset: int, size: int) -> None:
         """`size` is the length of the file; -1 if there is none."""
-        self.files = files
-        self.path = path
         self.base_offset = base_offset
-        self._size = size
-        self._unsynced = False  # the file was written since it was last handed out to be synced
+        self.file = IndexFile(files, path, ENTRY_SIZE, size)
         self._entries: list[AbortedTxn] | None = None if size > 0 else []
 
     def append(self, txn: AbortedTxn) -> None:
         entries = self.entries()
         if entries and entries[-1].last_offset >= txn.last_offset:
             return
-        self._unsynced = True
-        fd = self.files.open(self.path)
-        try:
-            position = len(entries) * ENTRY_SIZE
-            self.files.write(fd, position, [_ENTRY.pack(VERSION, *txn.fields())])
-            self._size = position + ENTRY_SIZE
-        finally:
-            self.files.close(fd)
+        self.file.append(_ENTRY.pack(VERSION, *txn.fields()))
         entries.append(txn)
 
     def collect(self, first: int, end: int, found: list[AbortedTxn]) -> bool:
@@ -88,40 +78,33 @@ class TxnIndex:
         keep = len(entries)
         while keep and entries[keep - 1].last_offset >= offset:
             keep -= 1
-        if keep < len(entries):
-            del entries[keep:]
-            self._cut(keep * ENTRY_SIZE)
+        self.file.cut(keep)
+        del entries[keep:]
 
     def reset(self) -> None:
         """Forgets everything, whatever the file holds."""
+        self.file.reset()
         self._entries = []
-        if self._size > 0:
-            self._cut(0)
+
+    def load(self) -> None:
+        """Reads the file, so that an entry can be added without touching the disk."""
+        self.entries()
+        self.file.load()
+
+    def write(self) -> bool:
+        """Brings the file up to date; True if it was made just now. Without entries none is made."""
+        return (self.file.count > 0 or self.file.is_on_disk) and self.file.write()
 
     def check(self) -> None:
         self.entries()
 
-    def take_unsynced(self) -> Handle | None:
-        """The file, for the caller to sync; None if it has not been written since the last time."""
-        if not self._unsynced:
-            return None
-        handle = Handle(self.files, self.files.open(self.path))
-        self._unsynced = False
-        return handle
-
     def entries(self) -> list[AbortedTxn]:
         if self._entries is None:
-            self._entries = read_aborted(self.path, self.base_offset)
+            file = self.file
+            if file.has_remainder:
+                raise CorruptFileError(file.path, f"its size is not a multiple of {ENTRY_SIZE}")
+            self._entries = parse_aborted(file.path, bytes(file.view()), self.base_offset)
         return self._entries
-
-    def _cut(self, size: int) -> None:
-        self._unsynced = True
-        fd = self.files.open(self.path)
-        try:
-            self.files.truncate(fd, size)
-        finally:
-            self.files.close(fd)
-        self._size = size
 
 
 def read_aborted(path: str, base_offset: int) -> list[AbortedTxn]:
@@ -129,6 +112,10 @@ def read_aborted(path: str, base_offset: int) -> list[AbortedTxn]:
         data = file.read()
     if len(data) % ENTRY_SIZE:
         raise CorruptFileError(path, f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
+    return parse_aborted(path, data, base_offset)
+
+
+def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
     entries: list[AbortedTxn] = []
     last_offset = base_offset - 1
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
@@ -139,10 +126,3 @@ def read_aborted(path: str, base_offset: int) -> list[AbortedTxn]:
         entries.append(AbortedTxn(producer_id, first, last, stable))
         last_offset = last
     return entries
-
-
-def txn_index_size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return -1

@@ -1,0 +1,145 @@
+"""The one write of an append, and all that has to be ready before it.
+
+1. What can be refused: size, epochs and sequences of the producers, on drafts that touch nothing.
+2. What can fail: a roll, files to open, indexes to read. Nothing has been written; a failure leaves the log as it was.
+3. The write of the batches, in one call. If it fails, its end is cut off; if that fails too, the log is broken.
+4. What follows is memory: indexes, leader epochs, producers, the end of the log.
+
+The caller holds the log's lock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.log.append import AppendInfo, Origin, Prepared
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.offset_index import MAX_RELATIVE
+from ixion.log.producer_state import Draft, EndedTxn
+from ixion.log.replay import add_to_draft
+from ixion.log.segment import Segment
+from ixion.log.txn_index import AbortedTxn
+from ixion.model.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+
+
+def append_prepared(
+    log: Log, prepared: Prepared, leader_epoch: int, as_leader: bool, now_ms: int, origin: Origin
+) -> AppendInfo:
+    config = log.config
+    if prepared.size > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"an append of {prepared.size} bytes does not fit a segment of {config.segment_bytes} bytes",
+        )
+    drafts: dict[int, Draft] = {}
+    ended: list[EndedTxn] = []
+    offset = prepared.first_offset
+    max_timestamp = -1
+    records = 0
+    aborts = False
+    for view in prepared.views:
+        if not as_leader:
+            offset = int(view.base_offset)
+        if view.max_timestamp > max_timestamp:
+            max_timestamp = int(view.max_timestamp)
+        records += int(view.count)
+        if view.producer_id >= 0:
+            draft = drafts.get(view.producer_id)
+            if draft is None:
+                draft = drafts[view.producer_id] = log.producers.draft(view.producer_id, as_leader)
+                draft.in_sequence = origin == Origin.CLIENT
+                draft.raised_marker = origin == Origin.RAISED_MARKER
+            txn = add_to_draft(draft, view, offset)
+            if txn is not None:
+                ended.append(txn)
+                aborts = aborts or txn.aborted
+        offset += int(view.last_offset_delta) + 1
+    info = AppendInfo(prepared.first_offset, prepared.last_offset, log.log_start)
+    try:
+        if _should_roll(log, prepared, max_timestamp, now_ms):
+            near = prepared.last_offset - log.end_offset <= MAX_RELATIVE
+            log.roll_at(log.end_offset if near else prepared.first_offset, now_ms)
+            info.rolled = True
+        segment = log.segments.active
+        segment.get_ready(aborts)
+    except OSError as error:
+        raise log.home.fail(f"appending to {log.name}", error) from error
+    except CorruptFileError as damage:
+        raise log.break_off("an index cannot be read", damage) from damage
+    position = _write(log, segment, prepared)
+    try:
+        _note(log, segment, position, prepared, leader_epoch, as_leader)
+        for draft in drafts.values():
+            log.producers.apply(draft)
+        for txn in ended:
+            log.producers.end_txn(txn)
+            if txn.aborted:
+                segment.txn_index.append(
+                    AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
+                )
+    except Exception as fault:
+        segment.size = position  # nobody reads what the log does not know
+        raise log.break_off("an append was written but not noted", fault) from fault
+    offset = prepared.last_offset + 1
+    log.end_offset = offset
+    log.producers.end_offset = offset
+    info.max_timestamp = max_timestamp
+    info.records = records
+    info.size = prepared.size
+    info.flush_due = offset - log.recovery_point >= config.flush_messages
+    return info
+
+
+def _write(log: Log, segment: Segment, prepared: Prepared) -> int:
+    """The one write of an append; returns its position. If it fails, the log is as it was, or broken."""
+    try:
+        return segment.append(prepared.parts, prepared.size)
+    except BaseException as error:
+        if not segment.cut_back():
+            log.break_off("the end of a failed write cannot be cut off", error)
+        if isinstance(error, OSError):
+            raise log.home.fail(f"appending to {log.name}", error) from error
+        raise
+
+
+def _note(log: Log, segment: Segment, position: int, prepared: Prepared, leader_epoch: int, as_leader: bool) -> None:
+    """The batches are in the file: adds them to the indexes and the leader epochs."""
+    offset = prepared.first_offset
+    epoch = leader_epoch
+    interval = log.config.index_interval_bytes
+    for view in prepared.views:
+        if not as_leader:
+            offset = int(view.base_offset)
+            epoch = int(view.leader_epoch)
+        if epoch > log.epochs.latest:
+            log.epochs.assign(epoch, offset)
+        last = offset + int(view.last_offset_delta)
+        size = int(view.size_in_bytes)
+        segment.note_batch(position, size, last, int(view.max_timestamp), interval)
+        position += size
+        offset = last + 1
+
+
+def _should_roll(log: Log, prepared: Prepared, max_timestamp: int, now_ms: int) -> bool:
+    config = log.config
+    segment = log.segments.active
+    if segment.size > config.segment_bytes - prepared.size or not segment.can_hold(prepared.last_offset):
+        return True
+    if segment.index.is_full(config.segment_index_bytes) or segment.time_index.is_full(config.segment_index_bytes):
+        return True
+    if segment.size == 0:
+        return False
+    # A segment's age is counted in its records' own time if they have one, else by the clock.
+    since = _first_timestamp(segment)
+    waited = max_timestamp - since if since >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
+    limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+    return waited > limit - log.jitter_ms
+
+
+def _first_timestamp(segment: Segment) -> int:
+    if segment.first_timestamp == -1 and segment.size:
+        segment.load_first_timestamp()
+    return segment.first_timestamp
