@@ -2,11 +2,11 @@
 
 1. Files left over: `.deleted` and `.cleaned` go. A `.swap` file is the finished result of a compaction: it stays, and
    the segments it replaces go, unless it is at or after a `.cleaned` file, which means the set is not complete.
-2. Indexes without a log go. Each log file becomes a segment; one without an index, or with one that fails its cheap
-   tests, is recovered.
+2. Indexes without a log are set aside. Each log file becomes a segment; one without an index, or with one that fails
+   its cheap tests, is recovered.
 3. After an unclean stop every segment from the recovery point on is recovered. At the first damage the log is cut
-   there, and all later segments go.
-4. A log that ends below its start (files were taken away) begins anew at its start.
+   there, and all later segments are set aside. A hole between two segments is no damage.
+4. A log that ends below its start (files were taken away) begins anew at its start; its segments are set aside.
 5. Leader epochs beyond the end go; those that a lost or damaged checkpoint took away are read from the batches.
 6. The producer state is the latest good snapshot plus the batches since.
 """
@@ -25,7 +25,7 @@ from ixion.log.log import Log
 from ixion.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, parse_file_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import read_topic_id
-from ixion.log.recovery import recover_segment
+from ixion.log.recovery import Damage, cut_damage, recover_segment
 from ixion.log.replay import rebuild_producers
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
@@ -54,8 +54,7 @@ def open_log(
     try:
         if not os.path.isdir(folder):
             files.make_dir(folder)
-        sizes, snapshots = _settle(files, folder)
-        log.snapshots.offsets = snapshots
+        sizes = _settle(log)
         log.topic_id = _topic_id(folder)
         epochs_lost = _load_epochs(log) or not log.epochs.entries()
         now_ms = clock_ms()
@@ -80,9 +79,11 @@ def open_log(
     return log
 
 
-def _settle(files: Files, folder: str) -> tuple[dict[int, dict[str, int]], list[int]]:
-    """Clears away what an interrupted deletion or compaction left. Sizes by base offset and kind; snapshot offsets."""
+def _settle(log: Log) -> dict[int, dict[str, int]]:
+    """Clears away what an interrupted deletion or compaction left. Gives sizes by base offset and kind."""
+    files, folder = log.files, log.folder
     found: dict[tuple[int, str], int] = {}
+    others: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             parsed = parse_file_name(entry.name)
@@ -90,16 +91,19 @@ def _settle(files: Files, folder: str) -> tuple[dict[int, dict[str, int]], list[
                 found[parsed] = entry.stat().st_size
             elif entry.name.endswith(".tmp"):
                 files.remove(entry.path)
+            else:
+                others.append(entry.name)
+    log.aside.find(others)
     if any(suffix.endswith((DELETED, CLEANED, SWAP)) for _, suffix in found):
         _finish_swaps(files, folder, found)
     sizes: dict[int, dict[str, int]] = {}
-    snapshots = []
     for (offset, suffix), size in found.items():
         if suffix == SNAPSHOT:
-            snapshots.append(offset)
+            log.snapshots.offsets.append(offset)
         elif suffix in _KINDS:
             sizes.setdefault(offset, {})[suffix] = size
-    return sizes, sorted(snapshots)
+    log.snapshots.offsets.sort()
+    return sizes
 
 
 def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) -> None:
@@ -153,12 +157,13 @@ def _load_segments(
         kinds = sizes[base]
         if LOG not in kinds:
             for kind in kinds:
-                logger.warning("%s has no log file; it is deleted", f"{base:020d}{kind}")
-                log.files.remove(os.path.join(log.folder, f"{base:020d}{kind}"))
+                log.aside.keep_file(os.path.join(log.folder, f"{base:020d}{kind}"), "it has no log file")
             continue
         segment = Segment(log.files, log.folder, base, kinds, now_ms)
         if (clean or base < doubtful) and not _is_sound(segment, kinds):
-            _recover_one(log, segment, log_start)
+            damage = _recover_one(log, segment, log_start)
+            if damage is not None:
+                cut_damage(segment, damage, log.aside)
         log.segments.add(segment)
 
 
@@ -176,13 +181,13 @@ def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
     return True
 
 
-def _recover_one(log: Log, segment: Segment, log_start: int) -> int:
+def _recover_one(log: Log, segment: Segment, log_start: int) -> Damage | None:
     """Recovers a segment with the producer state as it was where the segment begins."""
     rebuild_producers(log, log_start, segment.base_offset)
-    cut = recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
+    damage = recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
     # So that the next segment need not read this one again.
     log.snapshots.take(log.producers, False)
-    return cut
+    return damage
 
 
 def _ends_well(log: Log) -> bool:
@@ -201,27 +206,29 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
     unflushed = list(log.segments.from_offset(recovery_point))
     for number, segment in enumerate(unflushed):
         log.snapshots.drop_above(segment.base_offset)
-        cut = _recover_one(log, segment, log_start)
-        later = unflushed[number + 1 :]
-        # A segment that ends, cleanly, before the next one begins has lost its last batches with the power, unless
-        # compaction made the hole: then the topic is compacted, or the segment has other holes too.
-        hole = bool(later) and segment.dense and not log.config.compact
-        hole = hole and segment.next_offset() < later[0].base_offset
-        if cut or hole:
-            for lost in reversed(later):
-                logger.warning("%s comes after the damage; it is deleted", lost.path(LOG))
-                log.segments.remove(lost)
-                lost.delete()
+        damage = _recover_one(log, segment, log_start)
+        if damage is not None:
+            # The damage goes last: a start that is stopped on the way must find it again.
+            _set_aside(log, unflushed[number + 1 :], "it comes after the damage")
+            cut_damage(segment, damage, log.aside)
             return False
     return True
+
+
+def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
+    """Takes segments out, from the last one on: a start that is stopped on the way finds a log without a new hole."""
+    for segment in reversed(segments):
+        log.segments.remove(segment)
+        segment.close()
+        for kind in _KINDS:
+            log.aside.keep_file(segment.path(kind), why)
+    log.new_names = True
 
 
 def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, now_ms: int) -> None:
     if len(log.segments) and log.segments.active.next_offset() < log_start:
         logger.warning("%s ends before its start %d; it begins anew there", log.name, log_start)
-        for segment in log.segments:
-            log.segments.remove(segment)
-            segment.delete()
+        _set_aside(log, list(log.segments), "it lies below the start of the log")
         log.epochs.clear()
         log.snapshots.drop_all()
     if not len(log.segments):

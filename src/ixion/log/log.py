@@ -32,6 +32,7 @@ from librt.threading import Lock
 from ixion.log import checkpoint
 from ixion.log.append import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
 from ixion.log.appending import append_prepared
+from ixion.log.aside import Aside
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.epochs import EpochCache
@@ -77,6 +78,7 @@ class Log:
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
         self.snapshots = Snapshots(files, folder)
+        self.aside = Aside(files, folder, clock_ms)
         self.log_start = 0
         self.end_offset = 0
         self.high_watermark = 0
@@ -385,6 +387,7 @@ class Log:
             self.folder = folder
             self.epochs.move(os.path.join(folder, checkpoint.LEADER_EPOCHS))
             self.snapshots.move(folder)
+            self.aside.move(folder)
             for segment in self.segments:
                 segment.move(folder, segment.suffix)
             for _, segment in self.doomed:

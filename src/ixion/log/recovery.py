@@ -1,9 +1,9 @@
 """Recovery of one segment after an unclean stop: read every batch, believe nothing, rebuild all that is derived.
 
 From the first byte on: a whole batch, its CRC right, its offsets rising and within reach of the base? Then its place
-goes into the indexes, its epoch into the epoch cache, its producer into the producer state. At the first batch that is
-not, the file is cut; what comes after it, in this file and in later segments, is lost, because a reader could not tell
-a hole from the truth.
+goes into the indexes, its epoch into the epoch cache, its producer into the producer state. Offsets that are missing
+between batches are no damage: compaction leaves such holes, and a topic's cleanup policy may have changed since. At the
+first batch that is not sound the log ends; what comes after it is set aside (see `aside`).
 
 The file is read in pieces of 1 MiB, and the checksum takes most of the time.
 """
@@ -16,6 +16,7 @@ from typing import Final
 from librt.strings import read_i32_be
 
 from ixion._native import i64
+from ixion.log.aside import Aside
 from ixion.log.epochs import EpochCache
 from ixion.log.names import LOG
 from ixion.log.producer_state import ProducerState
@@ -29,12 +30,22 @@ from ixion.records.layout import BATCH_LENGTH, LOG_OVERHEAD, MIN_BATCH_LENGTH
 logger = logging.getLogger(__name__)
 
 PIECE: Final = 1 << 20
+CUT_SHORT: Final = "the last batch is cut short"
 
 
-def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> int:
-    """Makes the segment sound; says how many bytes were cut off."""
+class Damage:
+    """Where the sound part of a segment ends, and what is wrong there."""
+
+    __slots__ = ("position", "reason")
+
+    def __init__(self, position: int, reason: str) -> None:
+        self.position: Final = position
+        self.reason: Final = reason
+
+
+def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> Damage | None:
+    """Reads the segment and makes anew what is derived from it; says from where on it is damaged, if it is."""
     segment.forget()
-    segment.dense = segment.size > 0
     handle = segment.handle
     good: i64 = 0  # bytes known to be sound
     size: i64 = segment.size
@@ -53,12 +64,12 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
             wanted = LOG_OVERHEAD + length
         if inside + wanted > len(piece):
             if good + wanted > size:
-                reason = "the last batch is cut short"
+                reason = CUT_SHORT
                 break
             piece = handle.read(max(PIECE, wanted), good)
             start = good
             if len(piece) < wanted:
-                reason = "the last batch is cut short"
+                reason = CUT_SHORT
                 break
             continue
         reason = _take(segment, producers, epochs, interval, piece, inside, good, last_offset)
@@ -66,16 +77,20 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
             break
         last_offset = int(BatchView(piece, inside).last_offset)
         good += wanted
-    cut = segment.size - int(good)
-    if cut:
-        logger.warning("%s: %d bytes from byte %d on are cut off: %s", segment.path(LOG), cut, good, reason)
-        segment.cut(int(good))
     segment.trusted = True
     segment.add_last_timestamp()
     segment.index.file.rewrite()
     segment.time_index.file.rewrite()
     segment.txn_index.write()
-    return cut
+    return Damage(int(good), reason) if good < size else None
+
+
+def cut_damage(segment: Segment, damage: Damage, aside: Aside) -> None:
+    """Ends the segment before its damage. What is cut off is set aside first."""
+    path = segment.path(LOG)
+    logger.warning("%s is damaged from byte %d on: %s", path, damage.position, damage.reason)
+    aside.keep_end(segment.handle, path, damage.position, segment.size, damage.reason == CUT_SHORT)
+    segment.cut(damage.position)
 
 
 def _take(
@@ -99,8 +114,6 @@ def _take(
         ended = replay_batch(producers, view)
     except KafkaError as error:
         return str(error)
-    if base != last_offset + 1 or view.count != view.last_offset_delta + 1:
-        segment.dense = False
     segment.note_batch(int(position), int(view.size_in_bytes), int(view.last_offset), int(view.max_timestamp), interval)
     if view.leader_epoch > epochs.latest:
         epochs.assign(int(view.leader_epoch), base)

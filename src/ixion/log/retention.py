@@ -6,6 +6,8 @@ Segments go from the oldest on, never beyond the high watermark. The first two r
 
 Step one, under the log's lock: the segment leaves the log and its files get the suffix `.deleted`. Step two, after
 file.delete.delay.ms, by when no reader looks at them any more: the files go. A crash in between is tidied up at start.
+
+What recovery has set aside goes after a month, or while the disk is full; see `aside`.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ def _retain(log: Log, now_ms: int) -> int:
             return 0
         config = log.config
         try:
+            if log.aside.names:
+                log.aside.drop_due(now_ms, log.home.full)
             count = _below_log_start(log)
             if config.delete:
                 count = max(count, _too_old(log, now_ms), _too_much(log))

@@ -54,7 +54,6 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created_ms",
-        "dense",
         "files",
         "first_timestamp",
         "folder",
@@ -85,7 +84,6 @@ class Segment:
         self._max_timestamp = -2  # -2: not known yet; -1: none
         self._offset_of_max = base_offset
         self.trusted = not sizes  # every byte was written or checked by this process
-        self.dense = False  # recovery saw every offset from the base on: compaction was never here
         self._verified_start = 0  # of a segment that is not trusted, these bytes have been checked
         self._verified_end = 0
         self.used = False  # since the log last looked for idle files
