@@ -84,9 +84,10 @@ def _repetitions_are_appended(put: Put) -> None:
 
 def _recovery_drops_a_batch(put: Put) -> None:
     from ixion.log import loader
+    from ixion.log.recovery import Damage
     from ixion.log.recovery import recover_segment as recover
 
-    def cut_first(segment: Any, *rest: Any) -> int:
+    def cut_first(segment: Any, *rest: Any) -> Damage | None:
         if segment.size and "__" not in str(segment.path("log")):
             segment.cut(segment.size - 1)
         return recover(segment, *rest)
