@@ -9,7 +9,7 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake check format support bench dist lock clean
+.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -41,6 +41,9 @@ soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand
 
 soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once
 	$(BIN)/python -m tests.pipelines.soak $(ARGS)
+
+apps: .venv/.built ## applications written for Apache Kafka, run unmodified, beside Apache Kafka where one fails; ARGS="celery sarama"
+	$(BIN)/python -m devtools.apps $(ARGS)
 
 check: .venv/.ready ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .

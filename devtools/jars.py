@@ -14,7 +14,8 @@ import subprocess
 from pathlib import Path
 
 from devtools.cache import made_once
-from devtools.jvm import QUICK, PartMissing, tool
+from devtools.jvm import QUICK
+from devtools.programs import PartMissing, tool
 
 # Kafka 3.9 logs through reload4j, which comes with it; 4.x through log4j 2, whose slf4j binding does not.
 _LOG4J2 = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
@@ -40,6 +41,12 @@ SETS: dict[str, tuple[str, ...]] = {
         "org.apache.spark:spark-avro_2.13:4.0.0",
         "io.delta:delta-spark_2.13:4.0.0",
         "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1",
+    ),
+    "connect-4.3.0": (
+        "org.apache.kafka:connect-runtime:4.3.0",
+        "org.apache.kafka:connect-file:4.3.0",
+        "org.apache.kafka:connect-mirror:4.3.0",
+        _LOG4J2,
     ),
     "streams-4.3.0-test": (
         "org.apache.kafka:kafka-streams:4.3.0",

@@ -1,8 +1,7 @@
 """What a test says when it needs something real.
 
     classpath = need("kafka-3.9.1")     # a set of jars, see devtools/jars.py
-    java = need("java")                 # a JVM tool, see devtools/jvm.py
-    kcat = need("kcat")                 # any other program on the PATH
+    kcat = need("kcat")                 # a program, see devtools/programs.py
     need_module("pyspark")              # a Python package
     need_package_index()                # PyPI or what stands in for it, for a test that runs pip
 
@@ -13,7 +12,6 @@ untested unseen.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,8 +20,8 @@ from typing import NoReturn
 
 import pytest
 
-from devtools import jars, jvm
-from devtools.jvm import PartMissing
+from devtools import jars
+from devtools.programs import PartMissing, tool
 
 
 def need(part: str) -> str:
@@ -57,11 +55,6 @@ def _do_without(part: str, why: str) -> NoReturn:
 
 def _bring(part: str) -> str:
     if part in jars.SETS:
-        jvm.tool("java")
+        tool("java")
         return jars.classpath(part)
-    if part in jvm.PACKAGES:
-        return jvm.tool(part)
-    found = shutil.which(part)
-    if found is None:
-        raise PartMissing(f"{part} is not installed")
-    return found
+    return tool(part)

@@ -9,7 +9,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from devtools.jvm import tool
+from devtools.programs import tool
 from ixion.cli.main import build_kind
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from devtools.jvm import PartMissing, compile_java, run_java, tool
+from devtools.jvm import compile_java, run_java
 from devtools.parts import need, need_module
+from devtools.programs import PartMissing, tool
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"

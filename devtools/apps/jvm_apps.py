@@ -1,0 +1,131 @@
+"""Applications on the JVM that are long-running services: started, watched until their work is done, ended."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+from devtools import jars
+from devtools.apps.app import TIMEOUT_S
+from devtools.jvm import QUICK, java_command
+from ixion.testing import Broker
+
+
+@contextmanager
+def service(main: str, *arguments: str, classpath: str, folder: Path) -> Iterator[Callable[[], None]]:
+    """Runs until the block ends; the value it gives fails if the service has ended before."""
+    output = folder / f"{main.rpartition('.')[2]}.out"
+    with output.open("wb") as out:
+        command = java_command(main, *arguments, classpath=classpath, options=[*QUICK, "-Xmx512m"])
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=out)
+
+    def check() -> None:
+        if process.poll() is not None:
+            raise RuntimeError(f"{main} ended with {process.returncode}: {output.read_text()[-2000:]}")
+
+    try:
+        yield check
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def until(is_done: Callable[[], bool], check: Callable[[], None]) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while not is_done():
+        check()
+        if time.monotonic() > end:
+            raise RuntimeError(f"not done after {TIMEOUT_S:.0f} s")
+        time.sleep(0.2)
+
+
+def settings(path: Path, values: dict[str, str]) -> str:
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    return str(path)
+
+
+def connect(bootstrap: str, folder: Path) -> None:
+    """A file goes into a topic by one connector and out of it into another file by a second one."""
+    lines = [f"line {number}" for number in range(100)]
+    (folder / "in.txt").write_text("\n".join(lines) + "\n")
+    converter = "org.apache.kafka.connect.storage.StringConverter"
+    worker = {
+        "bootstrap.servers": bootstrap,
+        "key.converter": converter,
+        "value.converter": converter,
+        "offset.storage.file.filename": str(folder / "offsets"),
+        "offset.flush.interval.ms": "500",
+        "listeners": "http://127.0.0.1:0",
+    }
+    source = {
+        "name": "source",
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "file": str(folder / "in.txt"),
+        "topic": "connect",
+    }
+    sink = {
+        "name": "sink",
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "file": str(folder / "out.txt"),
+        "topics": "connect",
+    }
+    files = [
+        settings(folder / f"{name}.properties", values)
+        for name, values in (("worker", worker), ("source", source), ("sink", sink))
+    ]
+    copied = folder / "out.txt"
+    classpath = jars.classpath("connect-4.3.0")
+    with service("org.apache.kafka.connect.cli.ConnectStandalone", *files, classpath=classpath, folder=folder) as check:
+        until(lambda: copied.exists() and copied.read_text().splitlines() == lines, check)
+
+
+def mirror_maker(bootstrap: str, folder: Path) -> None:
+    """MirrorMaker 2 copies a topic and the offsets of a group to a second broker, an ixion of our own."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(50):
+        producer.produce("mirrored", str(number).encode())
+    if producer.flush(30):
+        raise RuntimeError("the source took no records")
+    with Broker() as second:
+        values = {
+            "clusters": "a, b",
+            "a.bootstrap.servers": bootstrap,
+            "b.bootstrap.servers": second.bootstrap,
+            "a->b.enabled": "true",
+            "a->b.topics": "mirrored",
+            "b->a.enabled": "false",
+            "replication.factor": "1",
+            "refresh.topics.interval.seconds": "5",
+            "sync.topic.acls.enabled": "true",  # asked for every interval; no authorizer is not an error
+            "dedicated.mode.enable.internal.rest": "false",
+            **{f"{kind}.storage.replication.factor": "1" for kind in ("offset", "config", "status")},
+            **{f"{kind}.topic.replication.factor": "1" for kind in ("checkpoints", "heartbeats", "offset-syncs")},
+        }
+        file = settings(folder / "mm2.properties", values)
+        classpath = jars.classpath("connect-4.3.0")
+        with service("org.apache.kafka.connect.mirror.MirrorMaker", file, classpath=classpath, folder=folder) as check:
+            consumer = Consumer(
+                {"bootstrap.servers": second.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+            )
+            consumer.subscribe(["a.mirrored"])
+            found: set[bytes] = set()
+
+            def copied() -> bool:
+                message = consumer.poll(0.5)
+                if message is not None and message.error() is None:
+                    found.add(message.value() or b"")
+                return len(found) == 50
+
+            try:
+                until(copied, check)
+            finally:
+                consumer.close()
