@@ -7,21 +7,22 @@
 No exception leaves the loader: one bad record must not keep a broker from starting. (Kafka skips nothing: there such a
 record fails its partition until somebody repairs the log.)
 
-Loading is done in turns of the event loop, one turn for all partitions together, so that a broker that comes to lead
-fifty of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.
+Loading is done in turns of the event loop, shared by all partitions (`Rota`), so that a broker that comes to lead fifty
+of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+from functools import partial
 from typing import Final, Protocol
 
+from ixion.coordinators.rota import Rota
 from ixion.records.batch import BatchView
 from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
-from ixion.timer.turns import Steps, Turn, run_turn
+from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +60,7 @@ class Loader:
     def __init__(self, log: CoordinatorLog, timer: Timer) -> None:
         self._log = log
         self._timer = timer
-        self._waiting: deque[Load] = deque()
-        self._working = False
+        self._rota = Rota(timer)
         self.skipped = 0  # records, since the start
         self.failed: dict[int, str] = {}  # partitions that cannot be loaded, and why
 
@@ -70,10 +70,7 @@ class Loader:
         self.failed.pop(target.partition, None)
         target.begin()
         load = Load(target, attempt)
-        load.steps = self._steps(load)
-        self._waiting.append(load)
-        if not self._working:
-            self._work()
+        self._rota.start(self._steps(load), target.is_wanted, partial(self._ended, load))
 
     def forget(self, partition: int) -> None:
         """The partition is led elsewhere from now on."""
@@ -83,21 +80,6 @@ class Loader:
         """Count something that cannot be served, and log it."""
         self.skipped += 1
         logger.warning("%s-%d: %s is skipped: %r", self._log.name, partition, what, error)
-
-    def _work(self) -> None:
-        self._working = True
-        turn = Turn()
-        while self._waiting and not turn.is_over():
-            load = self._waiting.popleft()
-            try:
-                if load.target.is_wanted() and run_turn(load.steps) is None:
-                    self._waiting.append(load)
-            except Exception as error:
-                self._fail(load, error)
-        if self._waiting:
-            self._timer.call_later(0, self._work)
-        else:
-            self._working = False
 
     def _steps(self, load: Load) -> Steps[None]:
         target = load.target
@@ -110,8 +92,6 @@ class Loader:
             else:
                 yield from self._records(load, batch)
             yield
-            if not target.is_wanted():
-                return
         if load.skipped > LOGGED:
             logger.warning("%s-%d: %d records were skipped", self._log.name, target.partition, load.skipped)
         yield from target.finish()
@@ -138,7 +118,9 @@ class Loader:
         else:
             self.skipped += 1
 
-    def _fail(self, load: Load, error: Exception) -> None:
+    def _ended(self, load: Load, error: Exception | None) -> None:
+        if error is None:
+            return
         target, name = load.target, self._log.name
         pause_ms = min(RETRY_MS << min(load.attempt, 16), MAX_RETRY_MS)
         logger.error(
@@ -154,9 +136,7 @@ class Loader:
 class Load:
     """One attempt."""
 
-    __slots__ = ("attempt", "skipped", "steps", "target")
-
-    steps: Steps[None]
+    __slots__ = ("attempt", "skipped", "target")
 
     def __init__(self, target: Loadable, attempt: int) -> None:
         self.target: Final = target

@@ -37,6 +37,7 @@ class Origin(IntEnum):
     COORDINATOR = 1
     REPLICATION = 2
     RAISED_MARKER = 3  # a coordinator that raised the epoch for the marker: transaction.version 2
+    WHOLE_CHANGE = 4  # a coordinator's change that counts as a whole or not at all: segment.bytes is its only limit
 
 
 class AppendInfo:
@@ -111,7 +112,7 @@ def prepare_leader(
     else:
         views = list(iter_batches(records))
         for view in views:
-            _check_trusted(view, rules)
+            _check_trusted(view, rules, origin)
     prepared = Prepared()
     offset = first_offset
     for view in views:
@@ -150,9 +151,9 @@ def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
     return BatchView(bytes(made), 0)
 
 
-def _check_trusted(view: BatchView, rules: TopicRules) -> None:
+def _check_trusted(view: BatchView, rules: TopicRules, origin: Origin) -> None:
     """A coordinator's own batches may be control batches; damage and size are still looked at."""
-    if view.size_in_bytes > rules.max_batch_bytes:
+    if view.size_in_bytes > rules.max_batch_bytes and origin != Origin.WHOLE_CHANGE:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the batch has {view.size_in_bytes} bytes, {rules.max_batch_bytes} are allowed",

@@ -26,8 +26,11 @@ class CoordinatorLog(Protocol):
     def leader_epoch(self, partition: int) -> int:
         """-1: another broker leads it, or it does not exist yet."""
 
-    def append(self, partition: int, batch: bytes, done: Appended) -> None:
-        """Append one batch as BatchBuilder makes it, with acks=all. `done` is called once, perhaps at once."""
+    def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
+        """Append one batch as BatchBuilder makes it, with acks=all. `done` is called once, perhaps at once.
+
+        A `whole` one may be larger than max.message.bytes: it cannot be divided, and must only fit into a segment.
+        """
 
     def read(self, partition: int) -> Iterator[BatchView]:
         """Every batch from the log start to the log end."""

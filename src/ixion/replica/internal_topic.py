@@ -50,12 +50,13 @@ class InternalTopic:
         found = self._replicas.partition(self.name, partition)
         return found.leader_epoch if found is not None and found.leads else -1
 
-    def append(self, partition: int, batch: bytes, done: Appended) -> None:
+    def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
         def finish(results: list[AppendResult]) -> None:
             (result,) = results
             done(result.code, result.required if result.code == ErrorCode.NONE else -1)
 
-        self._replicas.append(self._timeout_ms, -1, Origin.COORDINATOR, [(self.name, partition, batch)], finish)
+        origin = Origin.WHOLE_CHANGE if whole else Origin.COORDINATOR
+        self._replicas.append(self._timeout_ms, -1, origin, [(self.name, partition, batch)], finish)
 
     def read(self, partition: int) -> Iterator[BatchView]:
         found = self._replicas.partition(self.name, partition)

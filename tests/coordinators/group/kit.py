@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import Any, cast
 
 from ixion.config.dynamic import DynamicConfig
@@ -31,6 +32,7 @@ class ManualLoop:
 
     def __init__(self) -> None:
         self._ready: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.turns = 0
 
     def call_soon(self, fn: Callable[..., Any], *args: Any) -> None:
         self._ready.append((fn, args))
@@ -39,8 +41,13 @@ class ManualLoop:
 
     def run(self) -> None:
         while self._ready:
-            fn, args = self._ready.popleft()
-            fn(*args)
+            self.step()
+
+    def step(self) -> None:
+        """One thing that is due."""
+        self.turns += 1
+        fn, args = self._ready.popleft()
+        fn(*args)
 
 
 class MemoryLog:
@@ -64,7 +71,9 @@ class MemoryLog:
     def leader_epoch(self, partition: int) -> int:
         return 0
 
-    def append(self, partition: int, batch: bytes, done: Callable[[ErrorCode, int], None]) -> None:
+    def append(
+        self, partition: int, batch: bytes, done: Callable[[ErrorCode, int], None], *, whole: bool = False
+    ) -> None:
         if self.fail is not ErrorCode.NONE:
             code, self.fail = self.fail, ErrorCode.NONE
             self._tell(lambda: done(code, -1))
@@ -134,7 +143,8 @@ class MemoryTopics:
 
 
 def topic_id(name: str) -> bytes:
-    return name.encode().ljust(16, b"_")
+    """Of a long name, its hash."""
+    return name.encode().ljust(16) if len(name) <= 16 else blake2b(name.encode(), digest_size=16).digest()
 
 
 class World:

@@ -8,10 +8,9 @@ import pytest
 
 from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
 from ixion.coordinators.group.consumer.member import Subscription
-from ixion.coordinators.group.journal import PIECE_BYTES
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers
-from tests.coordinators.group.kit import GROUP, MemoryTopics, World, subscription
+from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World, subscription
 
 MB = 1_000_000
 
@@ -72,21 +71,33 @@ def test_a_crowd_that_is_read_from_the_log_goes_on() -> None:
     assert again.state == "Stable"
 
 
-def test_what_is_too_much_for_one_batch_is_written_in_several() -> None:
+def state_of(world: World) -> object:
+    """All that the log must know of the group."""
+    group = group_of(world)
+    members = {each.member_id: (each.subscription, each.current) for each in group.members.values()}
+    return group.epoch, group.assignment_epoch, members, dict(group.targets)
+
+
+def test_a_large_change_is_there_as_a_whole_or_not_at_all() -> None:
+    """Wherever the log ends after a crash, the group is as it was after one of its changes."""
     world = World(topics=MemoryTopics(t=1))
-    clients = crowd(world, 60, prefix="x" * 10_000)
+    clients = crowd(world, 60, prefix="x" * 20_000)
     world.advance(10)
     clients[0].beat()
     known = len(world.log.batches)
+    before = state_of(world)
     world.topics.put("t", 60)
     world.advance(10)
     clients[0].beat()
-    sizes = [len(batch) for batch in world.log.batches[known:]]
-    assert len(sizes) == 2
-    assert max(sizes) <= PIECE_BYTES + 1_000
-    targets = group_of(world).targets
-    assert {len(numbers) for target in targets.values() for numbers in target.values()} == {1}
-    assert group_of(world.restart()).targets == targets
+    after = state_of(world)
+    assert sum(len(batch) for batch in world.log.batches[known:]) > MB
+    for end in range(known, len(world.log.batches) + 1):
+        log = MemoryLog()
+        for batch in world.log.batches[:end]:
+            log.write(batch)
+        found = state_of(World(log, world.topics))
+        assert found == (before if end == known else after)
+    assert len(world.log.batches) == known + 1
 
 
 def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_changed() -> None:

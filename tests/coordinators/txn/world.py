@@ -43,7 +43,7 @@ class FakeLog:
     def leader_epoch(self, partition: int) -> int:
         return 0
 
-    def append(self, partition: int, batch: bytes, done: Appended) -> None:
+    def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
         def acknowledge() -> None:
             if self.fail_with:
                 done(self.fail_with, -1)

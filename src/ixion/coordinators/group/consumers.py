@@ -304,7 +304,7 @@ class Consumers:
                 self._shards.reload(shard)
                 respond(refuse(HEARTBEAT_CODES.get(code, code)))
 
-        self._journal.write_in_pieces(shard.partition, records, written)
+        self._journal.write_change(shard.partition, records, written)
 
     def _write_quietly(self, shard: Shard, records: Sequence[Entry]) -> None:
         def written(code: ErrorCode) -> None:
@@ -312,7 +312,7 @@ class Consumers:
                 logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
                 self._shards.reload(shard)
 
-        self._journal.write_in_pieces(shard.partition, records, written)
+        self._journal.write_change(shard.partition, records, written)
 
 
 def _not_found(group_id: str) -> KafkaError:

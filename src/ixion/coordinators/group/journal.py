@@ -1,4 +1,4 @@
-"""Writes to __consumer_offsets. A `write` is one batch, so all of its records count or none does."""
+"""Writes to __consumer_offsets. A write is one batch, so all of its records count or none does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ixion.replica.coordinator_log import CoordinatorLog
 
 # Told how it went, and the offset of the first record (-1 if nothing was written).
 Written = Callable[[ErrorCode, int], None]
-
-PIECE_BYTES: Final = 500_000  # of what may be written in several batches; a batch may have 1 MB
 
 
 class Journal:
@@ -31,7 +29,7 @@ class Journal:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> None:
-        """With a producer id the batch belongs to its transaction."""
+        """One record, or a client's offsets. With a producer id the batch belongs to its transaction."""
         transactional = producer_id != NO_PRODUCER_ID
         builder = BatchBuilder(
             producer_id=producer_id,
@@ -39,6 +37,22 @@ class Journal:
             base_sequence=0 if transactional else NO_SEQUENCE,
             is_transactional=transactional,
         )
+        self._append(partition, records, done, builder)
+
+    def write_change(self, partition: int, records: Sequence[Entry], done: Callable[[ErrorCode], None]) -> None:
+        """A change of a group, in one batch however large: a crash leaves all of it in the log, or nothing.
+
+        A group of ten thousand members has targets of more than max.message.bytes. (Kafka refuses such a change, so
+        that the group cannot move on.) What does not fit into a segment is refused here as well.
+        """
+        if records:
+            self._append(partition, records, lambda code, _: done(code), BatchBuilder(), whole=True)
+        else:
+            done(ErrorCode.NONE)
+
+    def _append(
+        self, partition: int, records: Sequence[Entry], done: Written, builder: BatchBuilder, *, whole: bool = False
+    ) -> None:
         now_ms = self._clock_ms()
         for key, value in records:
             builder.append(key, value, timestamp=now_ms)
@@ -47,40 +61,7 @@ class Journal:
         def appended(code: ErrorCode, next_offset: int) -> None:
             done(code, next_offset - count if code is ErrorCode.NONE else -1)
 
-        self._log.append(partition, builder.build(), appended)
-
-    def write_in_pieces(self, partition: int, records: Sequence[Entry], done: Callable[[ErrorCode], None]) -> None:
-        """As many batches as it takes; each may count without the others. Says the first thing that went wrong."""
-        pieces = _pieces(records)
-        left = len(pieces)
-        worst = ErrorCode.NONE
-
-        def written(code: ErrorCode, _: int) -> None:
-            nonlocal left, worst
-            left -= 1
-            if worst is ErrorCode.NONE:
-                worst = code
-            if left == 0:
-                done(worst)
-
-        if not pieces:
-            done(ErrorCode.NONE)
-        for piece in pieces:
-            self.write(partition, piece, written)
-
-
-def _pieces(records: Sequence[Entry]) -> list[list[Entry]]:
-    pieces: list[list[Entry]] = []
-    room = 0
-    for record in records:
-        key, value = record
-        size = len(key) + len(value or b"") + 32
-        room -= size
-        if room < 0:
-            pieces.append([])
-            room = PIECE_BYTES - size
-        pieces[-1].append(record)
-    return pieces
+        self._log.append(partition, builder.build(), appended, whole=whole)
 
 
 # What the log's codes mean to members and committers, who know groups, not partitions.

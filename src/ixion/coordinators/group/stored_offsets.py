@@ -99,7 +99,7 @@ class StoredOffsets:
                     shard.forget_offset(group_id, partition)
             done(GROUP_CODES.get(code, code))
 
-        self._journal.write_in_pieces(
+        self._journal.write_change(
             shard.partition, [offset_tombstone(group_id, partition) for partition in known], written
         )
 
@@ -121,7 +121,7 @@ class StoredOffsets:
                     del shard.groups[group_id]
             done(GROUP_CODES.get(code, code))
 
-        self._journal.write_in_pieces(shard.partition, records, written)
+        self._journal.write_change(shard.partition, records, written)
 
 
 def _pending(offsets: GroupOffsets) -> set[TopicPartition]:
