@@ -6,16 +6,17 @@
 1. `build_map` reads the dirty part, from where the last compaction stopped, and notes the last offset of every key.
 2. `compact` copies the segments from the beginning of the log up to there into new ones, `.cleaned`, without the
    records that the map knows to be outdated; small neighbours become one.
-3. `swap` puts them in place: `.cleaned` becomes `.swap`, which a restart completes, and then the old segments go.
+3. `swap` puts them in place: `.cleaned` becomes `.swap`, which a start completes, and then the old segments go.
 
 What survives keeps its offset, and a batch keeps its first and last offset, so there are holes and no reader minds. A
 batch that tells the last sequence of a live producer, and the last batch of the run, stay though empty. A batch with a
 tombstone, or a marker with nothing left of its transaction, gets a delete horizon: from then on it may go (KIP-534).
 
-Blocks; runs on a worker thread that has the log's `upkeep`. The log's lock is held only to look at the segments and for
-the swap, so everything else may go on meanwhile: idle files are closed (`batches_of` keeps its own handle), the log is
-truncated, or deleted with its folder. After a truncation the map knows offsets that are gone, and the segments below
-`end` may be anything, even the active one; `truncations`, counted when the dirty part was chosen, tells.
+Blocks; runs on a worker thread that has the log's `upkeep`. The log's lock is held only to look at the segments and to
+rename files, never while the disk syncs, so everything else may go on meanwhile: idle files are closed (`batches_of`
+keeps its own handle), the log is truncated, or deleted with its folder. After a truncation the map knows offsets that
+are gone, and the segments below `end` may be anything, even the active one; `truncations`, counted when the dirty part
+was chosen, tells.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
     offset_map.latest = start - 1
     with log.lock:
         segments = [segment for segment in log.segments.from_offset(start) if segment.base_offset < end]
+        aborted = _aborted(segments)
     tracker = TxnTracker()
-    tracker.add(_aborted(segments))
+    tracker.add(aborted)
     for segment in segments:
         if log.home.stopping:
             raise CompactionAbortedError(f"{log.name} is not compacted: the broker stops")
@@ -123,7 +125,9 @@ def _compact_group(
     last_offsets = _last_offsets(log)
     try:
         for segment in group:
-            tracker.add(segment.txn_index.entries())
+            with log.lock:
+                aborted = _aborted([segment])
+            tracker.add(aborted)
             for batch in batches_of(log, segment):
                 stats.bytes_before += int(batch.size_in_bytes)
                 stats.records_before += int(batch.count)
@@ -227,24 +231,44 @@ def check_unchanged(log: Log, truncations: int) -> None:
 
 
 def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int, truncations: int) -> None:
-    """Puts a new segment in the place of old ones, if the log is still as it was."""
-    with log.lock:
-        try:
+    """Puts a new segment in the place of old ones, if the log is still as it was.
+
+    1. Under the lock: `.cleaned` becomes `.swap`.
+    2. Without it: the folder is synced. A truncation that comes now drops `log.swapping`, or a start would complete it
+       and bring the truncated records back.
+    3. Under the lock: the log takes the new segment, the old ones become `.deleted`, and `.swap` gets its proper name.
+    4. Without it: the folder is synced.
+    """
+    try:
+        with log.lock:
             check_unchanged(log, truncations)
-        except CompactionAbortedError:
-            fresh.delete()
-            raise
-        try:
             fresh.rename(SWAP)
-            log.files.sync_dir(log.folder)
-            log.segments.replace(old, [fresh])
-            doom(log, old, now_ms)
-            fresh.rename("")
-            log.files.sync_dir(log.folder)
-            fresh.index.file.release()
-            fresh.time_index.file.release()
-        except OSError as error:
-            raise log.home.fail(f"compacting {log.name}", error) from error
+            log.swapping = fresh
+        log.files.sync_dir(fresh.folder)
+        with log.lock:
+            check_unchanged(log, truncations)
+            log.swapping = None
+            _replace(log, old, fresh, now_ms)
+    except BaseException:
+        with log.lock:
+            log.swapping = None
+            if fresh not in log.segments:
+                fresh.delete()
+        raise
+    log.files.sync_dir(fresh.folder)
+
+
+def _replace(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
+    log.segments.replace(old, [fresh])
+    try:
+        doom(log, old, now_ms)
+        fresh.rename("")
+    except OSError as error:
+        # Names on the disk and in memory differ; the next start completes the swap.
+        log.break_off("a compaction failed halfway", error)
+        raise
+    fresh.index.file.release()
+    fresh.time_index.file.release()
 
 
 def batches_of(log: Log, segment: Segment) -> Iterator[BatchView]:

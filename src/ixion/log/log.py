@@ -85,6 +85,7 @@ class Log:
         self.recovery_point = 0
         self.last_flush_ms = clock_ms()
         self.doomed: list[tuple[int, Segment]] = []  # (when to delete, segment), see retention
+        self.swapping: Segment | None = None  # a compaction is putting it in place; see `compaction.swap`
         self.closed = False
         self.broken = ""  # why nothing can be appended until the log is truncated or recovered
         self.config = config
@@ -381,7 +382,6 @@ class Log:
         with self.lock:
             try:
                 self.files.rename(self.folder, folder)
-                self.files.sync_dir(os.path.dirname(folder))
             except OSError as error:
                 raise self.home.fail(f"renaming {self.folder} to {folder}", error) from error
             self.folder = folder
@@ -392,3 +392,7 @@ class Log:
                 segment.move(folder, segment.suffix)
             for _, segment in self.doomed:
                 segment.move(folder, DELETED)
+        try:
+            self.files.sync_dir(os.path.dirname(folder))
+        except OSError as error:
+            raise self.home.fail(f"renaming a folder to {folder}", error) from error

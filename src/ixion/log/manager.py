@@ -211,24 +211,30 @@ class LogManager:
     def promote_future(self, topic: str, partition: int) -> Log:
         """The future log has caught up: it takes the place of the current one, which is deleted."""
         current = self.get(topic, partition)
+        self.name_future(topic, partition)
         log = self.put_in_place(topic, partition)
         if current is not None:
             self.retire(current)
         return log
 
-    def put_in_place(self, topic: str, partition: int) -> Log:
-        """Gives the future log its proper name and makes it the one in use; the one before is the caller's to retire.
+    def name_future(self, topic: str, partition: int) -> None:
+        """Gives the future log its proper name and topic id, durably. Blocks; does nothing if it has them.
 
-        In this order a crash leaves the partition twice, both complete, and never not at all.
+        From here on a crash leaves the partition twice, and the next start keeps the copy that is further on.
         """
-        key = (topic, partition)
-        log = self.future_logs[key]
+        log = self.future_logs[topic, partition]
         current = self.get(topic, partition)
         if current is not None and current.topic_id is not None:
             self._set_topic_id(log, current.topic_id)
-        log.move(os.path.join(log.home.path, folder_name(topic, partition)))
+        folder = os.path.join(log.home.path, folder_name(topic, partition))
+        if log.folder != folder:
+            log.move(folder)
+
+    def put_in_place(self, topic: str, partition: int) -> Log:
+        """Makes the future log, which has its name, the one in use; the one before is the caller's to retire."""
+        key = (topic, partition)
         with self.lock:
-            self.future_logs.pop(key, None)
+            log = self.future_logs.pop(key)
             self.logs[key] = log
         return log
 

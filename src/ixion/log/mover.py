@@ -7,17 +7,17 @@
 1. The future log gets batch by batch what the current one has, as a follower would: at the same offsets, with the same
    epochs. Nobody waits for that. If the current log is truncated meanwhile, or retention deletes what was about to be
    copied, the future log begins anew.
-2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, and
-   what came meanwhile copied too.
-3. Under the lock of the current log, which holds appends up for a moment: the last batches, then what batches do not
-   tell (high watermark, log start, epochs that wrote nothing, producers whose batches are gone), then the future log's
-   folder gets its proper name and the manager the new log. From here on the current log is closed; whoever waited for
-   its lock is told so (KAFKA_STORAGE_ERROR, which clients retry) and finds the new one with the manager.
-4. The old folder is deleted as a deleted topic's would be.
+2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, its
+   folder gets its proper name, and what came meanwhile is copied too.
+3. Under the lock of the current log, which holds appends up for a moment and never for a sync: the last batches, then
+   what batches do not tell (high watermark, log start, epochs that wrote nothing, producers whose batches are gone),
+   then the manager gets the new log. From here on the current log is closed; an append that waited for its lock fails
+   with KAFKA_STORAGE_ERROR, which clients retry, and the manager has the new one.
+4. The new log is flushed, and then the old folder is deleted as a deleted topic's would be.
 
-Power may fail at any moment. Before the rename of step 3 the current log is all there is, and after it both are
-complete, so whichever the next start finds further on is kept (see `LogManager.load`). What was on the disk for
-certain, or is promised to be before it is acknowledged (flush.messages), is on the new disk before the rename.
+Power may fail at any moment. Before the rename of step 2 the current log is all there is. From then on until step 4 has
+flushed, there are two, and the next start keeps the one that is further on (see `LogManager.load`): up to step 3 the
+current log has all that the future one has, and after it an acknowledged record is in the new log, or still in both.
 
 Runs on a worker thread. Lock order: the current log's `lock`, the future log's, the manager's.
 """
@@ -37,7 +37,7 @@ from ixion.records.batch import BatchView
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 1 << 20
+CHUNK = 256 << 10  # of the smallest batches a few milliseconds of work, for which the event loop waits
 # Caught up: what is left can be copied while appends wait.
 LITTLE = 64 << 10
 
@@ -89,12 +89,14 @@ class Mover:
                 future.flush()
                 _follow_start(future, current.log_start)
                 self._manager.checkpoint_log_starts()
+                self._manager.name_future(*self._key)
                 self._catch_up(current, future)
                 moved = self._finish(current, future)
         except BaseException:
             self._manager.drop_future(*self._key)
             raise
         try:
+            future.flush()
             self._manager.retire(current)
         except KafkaError as error:
             logger.error("what %s left behind in %s is not deleted: %s", current.name, current.home.path, error)
@@ -139,9 +141,6 @@ class Mover:
                 _append(future, read_held(current, future.end_offset, size).records)
             _follow_start(future, current.log_start)
             _inherit(future, current)
-            unflushed = future.end_offset - future.recovery_point
-            if current.recovery_point > future.recovery_point or unflushed >= current.config.flush_messages:
-                future.flush()
             self._manager.put_in_place(*self._key)
             current.closed = True
             if self._on_moved is not None:

@@ -28,6 +28,7 @@ def cut_end(log: Log, offset: int) -> None:
     last.locate(offset)
     log.truncations += 1
     log.broken = HALFWAY
+    _drop_swapping(log)
     while log.segments.active is not last:
         log.segments.active.delete()
         log.segments.remove(log.segments.active)
@@ -51,6 +52,7 @@ def restart_at(log: Log, offset: int) -> None:
     """Drops everything; the log goes on at `offset`."""
     log.truncations += 1
     log.broken = HALFWAY
+    _drop_swapping(log)
     old = list(log.segments)
     for segment in reversed(old):
         segment.delete()
@@ -63,3 +65,11 @@ def restart_at(log: Log, offset: int) -> None:
     log.snapshots.drop_all()
     log.log_start = log.end_offset = log.high_watermark = log.recovery_point = offset
     log.broken = ""
+
+
+def _drop_swapping(log: Log) -> None:
+    """Deletes, durably, what a compaction is about to put in place: a start would complete that."""
+    if log.swapping is not None:
+        log.swapping.delete()
+        log.files.sync_dir(log.folder)
+        log.swapping = None
