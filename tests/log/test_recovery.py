@@ -11,6 +11,7 @@ import pytest
 from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Part
 from ixion.log.log import Log
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
@@ -291,3 +292,55 @@ def test_a_truncation_inside_a_batch_does_not_move_the_log_start_back(box: Box) 
     again = box.open(log_start=2)
     assert stored(again) == [(2, b"e")]
     assert again.end_offset == 3
+
+
+class ChangesFiles(QuickFiles):
+    """Notes what changes a file or a name."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, object]] = []
+
+    def write(self, fd: int, position: int, parts: list[Part]) -> None:
+        self.changes.append(("write", position))
+        super().write(fd, position, parts)
+
+    def truncate(self, fd: int, size: int) -> None:
+        self.changes.append(("truncate", size))
+        super().truncate(fd, size)
+
+    def rename(self, old: str, new: str) -> None:
+        self.changes.append(("rename", new))
+        super().rename(old, new)
+
+    def remove(self, path: str) -> None:
+        self.changes.append(("remove", path))
+        super().remove(path)
+
+
+def test_a_log_that_a_crash_left_whole_is_recovered_without_changing_a_file(box: Box) -> None:
+    """A broker with a thousand partitions starts again after a kill by reading, not by writing thousands of files."""
+    log = box.open()
+    for number in range(30):
+        log.append_as_leader(batch(b"x" * 200, producer=(number % 3, 0, number // 3)), 0)
+    log.append_as_leader(batch(b"t", producer=(9, 0, 0), transactional=True), 1)
+    log.abandon()
+    once = box.open()  # which writes the indexes that were in memory
+    known = facts(once)
+    once.assign_epoch(2, once.end_offset)  # as the leader that it becomes
+    once.abandon()
+    files = ChangesFiles()
+    box.files = files
+    again = box.open()
+    again.assign_epoch(3, again.end_offset)
+    assert files.changes == []
+    again.epochs.truncate_end(again.end_offset)
+    assert facts(again) == known
+
+
+def test_producers_that_expired_before_a_crash_are_not_recovered(box: Box) -> None:
+    log = box.open()
+    log.append_as_leader(batch(b"old", producer=(1, 0, 0)), 0)
+    box.clock.now_ms += box.config.producer_id_expiration_ms
+    log.append_as_leader(batch(b"new", producer=(2, 0, 0), timestamp=box.clock.now_ms), 0)
+    log.abandon()
+    assert list(box.open().producers.producers) == [2]

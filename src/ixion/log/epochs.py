@@ -5,9 +5,10 @@
       5     40        told (2, 40): the largest epoch not above it, and where that one ended. It truncates to this and
       6     90        asks again, until both agree.
 
-The cache lives in memory and in `leader-epoch-checkpoint`. The file is written without waiting for the disk: an entry
-that a crash takes away is read again from the batches of the log, which carry their epoch; `flush` makes it durable
-before the recovery point passes its batches.
+The cache lives in memory and in `leader-epoch-checkpoint`. `flush` writes and syncs the file before the recovery point
+passes the batches of a new epoch; a close writes it too. An entry that a crash takes away is read again from the
+batches of the log, which carry their epoch. An epoch without a batch is lost with the crash, and not missed: (5, 90)
+and (6, 90) mean the same to a follower if epoch 5 wrote nothing.
 
 Not thread-safe by itself: the log that owns it holds its lock.
 """

@@ -71,7 +71,11 @@ def open_log(
         log.snapshots.drop_strays([segment.base_offset for segment in log.segments])
         log.snapshots.drop_above(log.end_offset)
         log.high_watermark = min(max(high_watermark, log.log_start), log.end_offset)
-        rebuild_producers(log, log.log_start, log.end_offset)
+        if not clean and log.producers.end_offset == log.end_offset:  # recovery has just read the last segment
+            log.producers.expire(now_ms, config.producer_id_expiration_ms)
+            log.producers.on_high_watermark(log.high_watermark)
+        else:
+            rebuild_producers(log, log.log_start, log.end_offset)
         for segment in log.segments:
             segment.close()
     except OSError as error:
@@ -162,6 +166,7 @@ def _load_segments(
         segment = Segment(log.files, log.folder, base, kinds, now_ms)
         if (clean or base < doubtful) and not _is_sound(segment, kinds):
             damage = _recover_one(log, segment, log_start)
+            log.snapshots.take(log.producers, False)
             if damage is not None:
                 cut_damage(segment, damage, log.aside)
         log.segments.add(segment)
@@ -184,10 +189,7 @@ def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
 def _recover_one(log: Log, segment: Segment, log_start: int) -> Damage | None:
     """Recovers a segment with the producer state as it was where the segment begins."""
     rebuild_producers(log, log_start, segment.base_offset)
-    damage = recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
-    # So that the next segment need not read this one again.
-    log.snapshots.take(log.producers, False)
-    return damage
+    return recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
 
 
 def _ends_well(log: Log) -> bool:
@@ -207,11 +209,14 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
     for number, segment in enumerate(unflushed):
         log.snapshots.drop_above(segment.base_offset)
         damage = _recover_one(log, segment, log_start)
+        later = unflushed[number + 1 :]
         if damage is not None:
             # The damage goes last: a start that is stopped on the way must find it again.
-            _set_aside(log, unflushed[number + 1 :], "it comes after the damage")
+            _set_aside(log, later, "it comes after the damage")
             cut_damage(segment, damage, log.aside)
             return False
+        if later:
+            log.snapshots.take(log.producers, False)  # so that the next segment need not read this one again
     return True
 
 

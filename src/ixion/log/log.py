@@ -266,18 +266,9 @@ class Log:
         self.recovery_point = max(self.recovery_point, min(offset, self.segments.first.base_offset))
 
     def assign_epoch(self, epoch: int, start: int) -> None:
-        """A leader begins: everything from `start` on is written in `epoch`.
-
-        If there is no room to write that down, or too many files are open, the next flush writes it.
-        """
+        """A leader begins: everything from `start` on is written in `epoch`. The next flush or close writes it down."""
         with self.lock:
-            try:
-                if self.epochs.assign(epoch, start):
-                    self.epochs.write(False)
-            except OSError as error:
-                failure = self.home.fail(f"writing the leader epochs of {self.name}", error)
-                if self.home.offline:
-                    raise failure from error
+            self.epochs.assign(epoch, start)
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for a follower that asks where `epoch` ended; (-1, -1) if nothing is known."""
@@ -358,7 +349,7 @@ class Log:
             try:
                 if not self.home.offline and not self.broken:
                     self.segments.active.write_indexes_so_far()
-                    self.epochs.write(True)
+                    self.epochs.write(False)  # `flush` has synced what batches need
                     self.snapshots.take(self.producers, True)
             except OSError as error:
                 raise self.home.fail(f"closing {self.name}", error) from error

@@ -66,7 +66,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
             if good + wanted > size:
                 reason = CUT_SHORT
                 break
-            piece = handle.read(max(PIECE, wanted), good)
+            piece = handle.read(min(max(PIECE, wanted), size - good), good)
             start = good
             if len(piece) < wanted:
                 reason = CUT_SHORT
