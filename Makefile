@@ -9,13 +9,16 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
 
 run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
+
+quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
+	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test: test-compiled test-interpreted ## run the tests, compiled and then interpreted
 

@@ -6,7 +6,7 @@
     need_package_index()                # PyPI or what stands in for it, for a test that runs pip
 
 At home a test whose part cannot be had is skipped and says why; with CI=true it fails, so that nothing is left
-untested unseen.
+untested unseen. `make quick` skips every test that asks for a JVM.
 """
 
 from __future__ import annotations
@@ -23,9 +23,21 @@ import pytest
 from devtools import jars
 from devtools.programs import PartMissing, tool
 
+JAVA = ("java", "javac", "mvn")
+jvm_asked: list[str] = []  # by the test that runs now; tests/shares.py takes note of it
+
+
+def left_out(kind: str) -> str:
+    """Why `make quick` skips a test."""
+    return f"{kind}: left to make test"
+
 
 def need(part: str) -> str:
     """The class path of a set of jars, or the path of a program."""
+    if part in jars.SETS or part in JAVA:
+        if os.environ.get("IXION_QUICK"):
+            pytest.skip(left_out("jvm"))
+        jvm_asked.append(part)
     try:
         return _bring(part)
     except PartMissing as missing:

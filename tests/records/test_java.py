@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.jars import classpath
 from devtools.jvm import compile_java, run_java
+from devtools.parts import need
 from ixion.records.batch import BatchView, TimestampType
 from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder
@@ -74,7 +74,7 @@ def ours() -> bytes:
 @pytest.fixture(scope="module")
 def answer(ours: bytes, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], bytes]:
     """What Java printed of our batches, and the batches it wrote."""
-    jars = classpath("clients-4.3.0")
+    jars = need("clients-4.3.0")
     directory = tmp_path_factory.mktemp("java")
     (directory / "in").write_bytes(ours)
     printed = run_java(
