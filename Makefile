@@ -48,12 +48,13 @@ soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts
 apps: .venv/.built ## applications written for Apache Kafka, run unmodified, beside Apache Kafka where one fails; ARGS="celery sarama"
 	$(BIN)/python -m devtools.apps $(ARGS)
 
-check: .venv/.ready ## format, lint, types, layers, generated pages
+check: .venv/.ready ## format, lint, types, layers, generated pages, phrasings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
 	PYTHONPATH=src $(BIN)/python -m devtools.protocol_support --check
+	$(BIN)/python -m devtools.phrases
 
 format: .venv/.ready ## put the sources into their one format
 	$(BIN)/ruff format .
