@@ -1,7 +1,7 @@
 """Which tests take the time: those marked `slow`, those that need a JVM or Spark, and the rest.
 
-A test is marked `slow` by hand if it takes seconds on a quiet machine. `spark` is every test with the fixture
-`spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one, so none is forgotten.
+`slow` are the tests named below, which take seconds on a quiet machine, and any with that mark. `spark` is every test
+with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one.
 `make quick` (IXION_QUICK) skips all three; every run ends with the time that each took.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -18,14 +19,53 @@ from devtools import parts
 QUICK = bool(os.environ.get("IXION_QUICK"))
 KINDS = ("spark", "jvm", "slow")
 
+# Folders, files, and tests of a file. What a change breaks is nearly always found without them.
+SLOW = (
+    "apis/test_transactions_survive.py",
+    "benchmarks",
+    "coordinators/group/test_bad_input.py::test_ten_thousand_members_join_one_group",
+    "coordinators/group/test_bounded_memory.py",
+    "coordinators/group/test_classic_machine.py",
+    "coordinators/group/test_consumer_crowd.py",
+    "coordinators/group/test_consumer_machine.py",
+    "coordinators/txn/test_machine.py",
+    "crowd",
+    "devtools/test_soak.py",
+    "hostile",
+    "kill",
+    "log/test_compaction.py::test_killed_at_any_step_of_a_compaction",
+    "log/test_crash.py",
+    "log/test_machine.py",
+    "log/test_mover.py::test_killed_at_any_step_of_a_move",
+    "log/test_threads.py",
+    "metadata/test_crash.py",
+    "network/test_idle_crowd.py",
+    "purgatory/test_hammer.py",
+    "real_clients",
+    "records/test_bombs.py",
+    "records/test_fuzz.py",
+    "test_examples.py",
+    "test_testing_page.py",
+    "testing/test_plugin.py",
+    "timer/test_model.py",
+)
+TESTS = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if is_slow(item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else "", item.name):
+            item.add_marker("slow")
         for kind in KINDS:
             if QUICK and item.get_closest_marker(kind):
                 item.add_marker(pytest.mark.skip(reason=parts.left_out(kind)))
+
+
+def is_slow(path: str, name: str) -> bool:
+    places = {path, f"{path}::{name.partition('[')[0]}", *(str(folder) for folder in PurePosixPath(path).parents)}
+    return not places.isdisjoint(SLOW)
 
 
 @pytest.hookimpl(wrapper=True)

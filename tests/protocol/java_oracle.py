@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from devtools.jars import classpath
 from devtools.jvm import QUICK, compile_java, java_command
+from devtools.parts import need
 from ixion.protocol.notation import Struct
 from ixion.protocol.resolve import holds
 
@@ -21,7 +21,7 @@ class JavaOracle:
     """One Java process, asked line by line. Ends with the `with` block."""
 
     def __init__(self, jars: str) -> None:
-        path = classpath(jars)
+        path = need(jars)
         options = [*QUICK, "-Xmx128m"]
         command = java_command("MessageOracle", classpath=f"{compile_java(SOURCE, path)}:{path}", options=options)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.jars import classpath
 from devtools.jvm import compile_java, run_java
+from devtools.parts import need
 from ixion.model.errors import ErrorCode
 from ixion.protocol.registry import ApiKey
 
@@ -23,7 +23,7 @@ ZOOKEEPER_ERA = range(4, 8)
 
 @cache
 def said(version: str) -> list[str]:
-    path = classpath(f"kafka-{version}")
+    path = need(f"kafka-{version}")
     return run_java("KafkaFacts", classpath=f"{compile_java(SOURCE, path)}:{path}").splitlines()
 
 
