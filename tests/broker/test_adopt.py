@@ -1,4 +1,4 @@
-"""A directory of another Kafka is adopted and keeps every record, whatever the defaults, until somebody changes that."""
+"""A directory of another Kafka is adopted and keeps every record, whatever the defaults, until that is changed."""
 
 from __future__ import annotations
 
