@@ -24,6 +24,8 @@ VOLATILE = (
     (re.compile(r"\b1[789]\d{11}\b"), "MILLISECONDS"),
 )
 FIGURES = re.compile(r"\d[\d,.]*")
+FOLDER = re.compile(r"/\S+/ixion-\w+")
+MEASURED = ("$ ixion perf", "$ ixion cluster")
 
 
 def replay(text: str, bootstrap: str, folder: Path) -> str:
@@ -51,12 +53,12 @@ def steady(text: str) -> list[str]:
     lines = []
     measured = False
     for line in text.splitlines():
-        if line.startswith(("$ ", "```")):
-            measured = line.startswith("$ ixion perf")
-        elif measured:
-            line = FIGURES.sub("N", line)
         for pattern, word in VOLATILE:
             line = pattern.sub(word, line)
+        if line.startswith(("$ ", "```")):
+            measured = line.startswith(MEASURED)
+        elif measured:
+            line = " ".join(FIGURES.sub("N", FOLDER.sub("FOLDER", line)).split())
         lines.append(line)
     return lines
 

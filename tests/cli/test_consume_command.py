@@ -30,13 +30,49 @@ def numbered(ixion: Ixion, count: int) -> str:
 
 @pytest.mark.parametrize(
     ("start", "first"),
-    [("earliest", 0), ("7", 7), ("-3", 7), ("-99", 0), ("@1004500", 5), ("1970-01-01T00:16:45Z", 5), ("latest", 10)],
+    [
+        *(("earliest", 0), ("beginning", 0), ("7", 7), ("-3", 7), ("-99", 0), ("latest", 10), ("end", 10)),
+        *(("@1004500", 5), ("1970-01-01T00:16:45Z", 5), ("@1970-01-01T00:16:45Z", 5)),
+    ],
 )
 def test_where_it_begins(ixion: Ixion, start: str, first: int) -> None:
     name = numbered(ixion, 10)
+    assert ixion("consume", name, "-o", start, "-e").split() == [str(number) for number in range(first, 10)]
     assert ixion("consume", name, "--from", start, "--exit-at-end").split() == [
         str(number) for number in range(first, 10)
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--until", "4"], range(4)),
+        (["-o", "2", "--until", "-3"], range(2, 7)),
+        (["-o", "@1002000", "--until", "@1005000"], range(2, 5)),
+        (["-o", "@1970-01-01T00:16:42Z", "--until", "1970-01-01T00:16:45Z"], range(2, 5)),
+        (["--until", "latest"], range(10)),
+        (["--until", "2999-01-01"], range(10)),
+        (["-o", "8", "--until", "5"], range(0)),
+    ],
+)
+def test_where_it_ends(ixion: Ixion, words: list[str], expected: range) -> None:
+    name = numbered(ixion, 10)
+    assert ixion("consume", name, *words).split() == list(map(str, expected))
+
+
+def test_a_broker_is_named_before_or_behind_the_command(ixion: Ixion, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = numbered(ixion, 1)
+    monkeypatch.setenv("IXION_BOOTSTRAP", "127.0.0.1:1")
+    here = ixion.bootstrap
+    for words in (
+        ["-b", here, "topic", "list", name],
+        ["topic", "--bootstrap", here, "list", name],
+        ["topic", "list", name, f"--bootstrap={here}"],
+        ["--bootstrap-server", here, "topic", "ls", name],
+        ["--timeout", "20", "topic", "ls", name, "--bootstrap-server", here],
+    ):
+        assert ixion(*words).splitlines()[1].split()[0] == name
+    assert "there is no option --bootstrap for this command" in ixion.refused("-b", here, "wheel", code=2)
 
 
 def test_so_many_and_no_more(ixion: Ixion) -> None:
@@ -120,6 +156,8 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "has no field 'values'; did you mean 'value'? (fields: topic, partition" in ixion.refused(
         "consume", name, "--format", "{values}", code=2
     )
+    assert "--follow goes on for ever" in ixion.refused("consume", name, "--follow", "-e", code=2)
+    assert "--follow goes on for ever" in ixion.refused("consume", name, "--follow", "--until", "5", code=2)
     assert "--format is value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
     assert f"did you mean '{name}'" in ixion.refused("consume", f"{name}x")
 
@@ -141,16 +179,41 @@ def record(key: bytes | None, value: bytes | None, timestamp: int = 0) -> Record
         ("{headers}", b"h=\xff,n=~\n"),
         ("{topic}-{partition}@{offset}", b"orders-3@8\n"),
         ("{{}}{timestamp}", b"{}0\n"),
+        ("%k=%v", b"~=v\n"),
+        ("%s", b"v\n"),
+        (r"%t %p %o %T %h\n", b"orders 3 8 0 h=\xff,n=~\n"),
+        ("%K %S", b"-1 1\n"),
+        ("100%% of %v", b"100% of v\n"),
+        ("%%%v%%", b"%v%\n"),
+        (r"%v\0", b"v\0"),
+        (r"%v\r\n", b"v\r\n"),
+        ('{"v": "%v"}', b'{"v": "v"}\n'),
     ],
 )
 def test_a_format_by_itself(form: str, expected: bytes) -> None:
     assert writer(form, "~")(PLACE, record(None, b"v")) == expected
 
 
-@pytest.mark.parametrize("form", ["{", "{value", "{value!r}", "{value:>9}", "{key.x}", "{0}", "{}"])
-def test_a_template_that_cannot_be_read(form: str) -> None:
-    with pytest.raises(ValueError, match="--format"):
+@pytest.mark.parametrize(
+    ("form", "complaint"),
+    [
+        ("{", "cannot be read"),
+        ("{value", "cannot be read"),
+        ("{value!r}", "the field 'value' takes no ':' or '!'"),
+        ("{offset} {value:>9}", "the field 'value' takes no ':' or '!'"),
+        ("{key.x}", "has no field 'key.x'"),
+        ("{offset} {vale}", "has no field 'vale'; did you mean 'value'?"),
+        ("{0}", "has no field '0'"),
+        ("{}", "has no field ''"),
+        ("%v %q", "has no field '%q'"),
+        ("%v %", "has no field '%'"),
+    ],
+)
+def test_a_template_that_cannot_be_read(form: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match="--format") as caught:
         writer(form, "~")
+    assert str(caught.value).startswith(f"--format {form!r}")
+    assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize(("timestamp", "shown"), [(-1, "-"), (2**62, str(2**62))])

@@ -31,6 +31,8 @@ SECTIONS: Final = (
             ("consume", "ixion.cli.consume:CONSUME", "Print the records of a topic."),
             ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
             ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
+            ("cluster", "ixion.cli.cluster:CLUSTER_GROUP", "Show the brokers, and what their disks hold."),
+            ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
         ),
     ),
     (
@@ -149,7 +151,7 @@ def print_root() -> None:
 def flushed(code: int) -> int:
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:  # nobody reads any more, or there is no room for it
         drop_output()
     return code
 

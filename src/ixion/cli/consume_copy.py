@@ -11,8 +11,10 @@ import time
 from collections.abc import Mapping
 
 from ixion.cli.consume_format import Write
+from ixion.cli.interrupt import Interrupt, held_interrupt
 from ixion.cli.output import note
 from ixion.clients.cluster import Cluster
+from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
 
@@ -82,23 +84,27 @@ class Copy:
             raise reader.trouble
 
     def once(self, reader: Reader, ends: Mapping[TopicPartition, int] | None) -> None:
-        """Write what has come, as many as are left and nothing from the ends on."""
+        """Write what has come, as many as are left and nothing from the ends on. Ctrl-C comes between two records."""
+        arrived = reader.poll(POLL_S)
+        with held_interrupt() as interrupt:
+            for fetched in arrived:
+                self._write_all(fetched, None if ends is None else ends[fetched.partition], interrupt)
+            sys.stdout.buffer.flush()
+
+    def _write_all(self, fetched: Fetched, end: int | None, interrupt: Interrupt) -> None:
         out = sys.stdout.buffer
-        for fetched in reader.poll(POLL_S):
-            end = None if ends is None else ends[fetched.partition]
-            for record in fetched.records():
-                if self.left == 0:
-                    break
-                if end is not None and record.offset >= end:
-                    self.positions[fetched.partition] = end
-                    break
-                out.write(self._write(fetched.partition, record))
-                self.positions[fetched.partition] = record.offset + 1
-                if self.left is not None:
-                    self.left -= 1
-            else:
-                self.positions[fetched.partition] = fetched.next_offset
-        out.flush()
+        place = fetched.partition
+        for record in fetched.records():
+            if self.left == 0 or interrupt.wanted:
+                return
+            if end is not None and record.offset >= end:
+                self.positions[place] = end
+                return
+            out.write(self._write(place, record))
+            self.positions[place] = record.offset + 1
+            if self.left is not None:
+                self.left -= 1
+        self.positions[place] = fetched.next_offset
 
     def _add_new_partitions(self, reader: Reader) -> None:
         """A partition that the topic got since is read from its beginning: all of it is new."""

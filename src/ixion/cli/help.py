@@ -9,7 +9,7 @@ from typing import Final
 
 from ixion.cli.command import Argument, Command, Group, Option
 
-NARROW: Final = 60
+NARROW: Final = 72
 WIDE: Final = 100
 COLUMN: Final = 30  # where explanations begin at the latest
 
@@ -113,7 +113,7 @@ def group_page(path: str, group: Group, options: Sequence[Option]) -> str:
 def root_page(
     summary: str, sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], options: Sequence[Option]
 ) -> str:
-    lines = ["Usage: ixion COMMAND [OPTIONS]", "", summary]
+    lines = ["Usage: ixion COMMAND [OPTIONS]", "", *wrap(summary, width())]
     for title, pairs in sections:
         lines += section(title, rows(pairs))
     lines += section(
@@ -126,4 +126,5 @@ def root_page(
             ]
         ),
     )
-    return "\n".join([*lines, "", "ixion help TOPIC explains: formats, offsets, settings, environment, exit-codes."])
+    topics = "ixion help TOPIC explains: formats, offsets, settings, environment, exit-codes."
+    return "\n".join([*lines, "", *wrap(topics, width())])

@@ -30,10 +30,6 @@ def run() -> None:
     if words == ["--version"]:
         print(version_line())
         return
-    if words[:1] == ["serve"]:
-        from ixion.cli.serve import main
-
-        sys.exit(main(words[1:]))
     from ixion.cli.app import execute
 
     sys.exit(execute(words))

@@ -70,6 +70,10 @@ def show_json(values: Iterable[object]) -> None:
         print(json.dumps(value, ensure_ascii=False))
 
 
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def note(text: str) -> None:
     """Something worth knowing that is neither the result nor an error."""
     print(f"ixion: {text}", file=sys.stderr)

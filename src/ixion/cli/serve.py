@@ -24,9 +24,7 @@ from ixion.broker.logs import configure_logs
 from ixion.broker.pages import PagesAt
 from ixion.broker.process import age_seconds, loop_factory, raise_file_limit
 from ixion.cli.command import UsageError
-from ixion.cli.help import command_page
-from ixion.cli.parse import parse
-from ixion.cli.serve_options import SERVE, Chosen
+from ixion.cli.serve_options import Chosen
 from ixion.config.errors import InvalidSettingError
 from ixion.config.sources import Loaded, load
 
@@ -40,19 +38,14 @@ logger = logging.getLogger(__name__)
 
 
 def main(words: list[str]) -> int:
-    """Serve until told to stop; the exit code."""
-    try:
-        values = parse(SERVE, words, {})
-        if values.get("help") is True:
-            print(command_page("ixion serve", SERVE))
-            return 0
-        return start(Chosen(**values))
-    except UsageError as error:
-        print(f"ixion serve: {error} (see ixion serve --help)", file=sys.stderr)
-        return 2
+    """`ixion serve` with these words; the exit code."""
+    from ixion.cli.app import execute
+
+    return execute(["serve", *words])
 
 
 def start(chosen: Chosen) -> int:
+    """Serve until told to stop; the exit code."""
     for option, name, _ in SHORTHANDS:
         if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
             raise UsageError(f"--{option} is short for --set {name}=…; give one of the two")

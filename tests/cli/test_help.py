@@ -1,0 +1,105 @@
+"""Help: every page is there, by every way that leads to it, with no line cut."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from ixion.broker.logs import FORMATS, LEVELS
+from ixion.cli.app import COMMANDS, SECTIONS, execute, find
+from ixion.cli.command import Command, Group
+from ixion.cli.help_topics import TOPICS
+from ixion.cli.serve_options import LOG_FORMATS, LOG_LEVELS
+
+
+def pages() -> Iterator[tuple[list[str], Command]]:
+    for name in COMMANDS:
+        found = find(name)
+        if isinstance(found, Group):
+            for command in found.commands:
+                yield [name, command.name], command
+        else:
+            yield [name], found
+
+
+PAGES = list(pages())
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert execute(list(words)) == code
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.mark.parametrize(("words", "command"), PAGES, ids=[" ".join(words) for words, _ in PAGES])
+def test_every_command_has_a_page(words: list[str], command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    page = shown(capsys, *words, "--help")
+    assert page.startswith(f"Usage: ixion {' '.join(words)} [OPTIONS]")
+    assert page == shown(capsys, *words, "-h") == shown(capsys, "help", *words)
+    for option in command.options:
+        assert option.flags[0] in page
+        assert option.help.split()[0] in page
+    for alias in command.aliases:
+        assert page == shown(capsys, *words[:-1], alias, "-h")
+
+
+@pytest.mark.parametrize(("words", "command"), PAGES, ids=[" ".join(words) for words, _ in PAGES])
+def test_a_command_is_called_with_what_its_table_says(words: list[str], command: Command) -> None:
+    declared = {option.name for option in command.options} | {argument.name for argument in command.arguments}
+    parameters = inspect.signature(command.run).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        assert set(parameters) == declared
+    flags = [flag for option in command.options for flag in (*option.flags, *option.hidden)]
+    assert len(flags) == len(set(flags))
+    assert "-h" not in flags
+    assert command.summary.endswith(".")
+    for option in command.options:
+        assert re.search(r"[.)]$", option.help), option.name
+
+
+@pytest.mark.parametrize("columns", [72, 80, 100, 200])
+def test_no_line_is_cut_and_none_is_too_wide(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for words in [[], *([name] for name in COMMANDS), *(words for words, _ in PAGES)]:
+        page = shown(capsys, *words, "--help")
+        body = page.partition("\nExamples:")[0].splitlines()[1:]  # the usage and examples are to be copied whole
+        assert max(map(len, body)) <= columns, words
+        assert "…" not in page.replace("=…", "").replace("IXION_…", "")
+
+
+def test_a_summary_in_the_list_is_no_other_than_on_the_page() -> None:
+    for _, entries in SECTIONS:
+        for name, _, summary in entries:
+            assert summary.endswith(".")
+            assert find(name).name == name
+
+
+def test_the_commands_come_in_the_order_of_use(capsys: pytest.CaptureFixture[str]) -> None:
+    page = shown(capsys, "--help")
+    listed = re.findall(r"^  ([a-z]+)  ", page, re.MULTILINE)
+    assert listed[:4] == ["serve", "topic", "produce", "consume"]
+    assert listed == list(COMMANDS)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_topics(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = shown(capsys, "help", topic)
+    assert page.startswith(TOPICS[topic].title)
+    assert max(map(len, page.splitlines())) <= 100
+    assert f"ixion help {topic}" in shown(capsys, "help")
+    assert topic in shown(capsys, "--help")
+
+
+def test_a_topic_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["help", "format"]) == 2
+    assert "there is no help about 'format'; did you mean 'formats'?" in capsys.readouterr().err
+
+
+def test_serve_knows_the_same_logs_as_the_broker() -> None:
+    assert (LOG_LEVELS, LOG_FORMATS) == (LEVELS, FORMATS)
