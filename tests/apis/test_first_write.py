@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from ixion.replica.append import Entry
 from ixion.replica.append_result import AppendResult
 from ixion.replica.partition import Key
 from ixion.testing import Broker
+from ixion.timer.turns import Turn
 from tests.apis.raw import Raw
 from tests.apis.reading import read_all
 from tests.apis.test_k61_describe_producers import describe
@@ -145,7 +147,7 @@ def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
 
 def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction ends between two slices of one request: its other partitions must not open a new one."""
-    monkeypatch.setattr(first_write, "SLICE_NS", -1)  # a turn for each partition
+    monkeypatch.setattr(first_write, "Turn", partial(Turn, 0))  # a turn for each partition
     later: list[Callable[[], None]] = []
     appended: list[Entry] = []
     open_ones = {("t", 0), ("t", 1)}

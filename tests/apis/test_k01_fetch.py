@@ -182,6 +182,59 @@ def test_the_broker_has_a_limit_of_its_own() -> None:
         assert 0 < len(part.records or b"") <= 1024
 
 
+def test_the_limit_of_the_broker_holds_for_followers_as_well() -> None:
+    """Whoever names a broker's id is taken for a follower, so that must not be a way around the limits."""
+    with Broker({"fetch.max.bytes": 1024}) as small, Asking(small.bootstrap) as asking:
+        topic = filled(small, "t", 50)
+
+        async def add_a_replica(real: RealBroker) -> None:
+            real.parts.replicas.partitions[topic, 0].make_leader(1, (1, 2), (1, 2))
+
+        small.call(add_a_replica)
+        part = only(fetch(asking, of(topic, at()), replica=2, max_bytes=2**31 - 1))
+        assert (part.error_code, 0 < len(joined([part.records or b""])) <= 1024) == (0, True)
+        for broker_id, epoch, code in (
+            (3, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (3, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ):
+            part = only(fetch(asking, of(topic, at(current_leader_epoch=epoch)), replica=broker_id))
+            assert (part.error_code, part.records or b"") == (code, b"")
+
+
+def test_a_partition_that_is_named_a_thousand_times_is_watched_and_answered_once(broker: Broker) -> None:
+    topic = filled(broker, "thousand")
+    answers: list[FetchResponse] = []
+
+    def poll() -> None:
+        with Asking(broker.bootstrap) as asking:
+            answers.append(fetch(asking, *[of(topic, *[at()] * 100)] * 10, wait_ms=15_000))
+
+    async def watched(real: RealBroker) -> int:
+        return real.parts.replicas.fetch.watched
+
+    polling = threading.Thread(target=poll)
+    polling.start()
+    while broker.call(watched) == 0:
+        pass
+    assert broker.call(watched) == 1
+    write(broker, topic, batch(b"v"))
+    polling.join()
+    assert offsets(only(answers[0])) == [0]
+
+
+def test_a_session_of_very_many_partitions(broker: Broker, asking: Asking) -> None:
+    topic = filled(broker, "many", 1, partitions=300)
+    every = of(topic, *[at(number) for number in range(300)])
+    first = fetch(asking, every, session=(0, 0))
+    assert len(told(first)) == 300
+    read = of(topic, *[at(number, 1) for number in range(200)])
+    second = fetch(asking, read, session=(first.session_id, 1))
+    assert {number for _, number in told(second)} == set(range(200, 300))
+    gone = tuple(ForgottenTopic(topic=topic, partitions=tuple(range(100, 300))) for _ in range(2))
+    third = fetch(asking, session=(first.session_id, 2), forgotten=gone)
+    assert (third.error_code, told(third)) == (0, [])
+
+
 def test_a_batch_larger_than_every_limit_comes_whole(broker: Broker, asking: Asking) -> None:
     topic = filled(broker, "large", 0)
     write(broker, topic, batch(b"x" * 100_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
-from ixion.replica.fetch_result import FetchWish
+from ixion.replica.delayed_fetch import DelayedFetch
+from ixion.replica.fetch_result import FetchResult, FetchWish
 from tests.log.support import batch, marker
 from tests.replica.world import World, offsets
 
@@ -164,14 +166,27 @@ def test_case_a_no_longer_the_leader(world: World) -> None:
     assert [result.code for result in over] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-def test_case_b_no_longer_here(world: World) -> None:
+def test_case_b_no_replica_any_more_for_a_read_that_any_replica_serves(world: World) -> None:
+    partition = world.lead()
+    partition.make_follower(2, 1, (2, 1), (1, 2))
+    over: list[int] = []
+    seen = FetchResult(FetchWish("t", b"", 0, 0, 1 << 20))
+    operation = DelayedFetch(world.replicas, 500, 1, Isolation.LOG_END, False, [seen], lambda: over.append(1))
+    assert not world.replicas.fetch.try_complete_else_watch(operation, operation.keys)
+    world.replicas.wake_all(partition.key)
+    assert over == []
+    world.replicas.stop("t", 0, delete=False)
+    assert over == [1]
+
+
+def test_case_c_the_broker_does_not_know_it(world: World) -> None:
     world.lead()
     over = world.fetch()
     world.replicas.stop("t", 0, delete=True)
     assert [result.code for result in over] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_case_b_the_disk_has_failed(world: World) -> None:
+def test_case_d_the_disk_has_failed(world: World) -> None:
     partition = world.lead()
     over = world.fetch()
     world.replicas.directory_failed(partition.log.home.path)
@@ -179,7 +194,7 @@ def test_case_b_the_disk_has_failed(world: World) -> None:
     assert world.replicas.why_missing("t", 0) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_case_c_another_epoch(world: World) -> None:
+def test_case_e_another_epoch(world: World) -> None:
     world.lead(epoch=3)
     over = world.fetch(epoch=3)
     assert over == []
@@ -187,7 +202,7 @@ def test_case_c_another_epoch(world: World) -> None:
     assert [result.code for result in over] == [ErrorCode.FENCED_LEADER_EPOCH]
 
 
-def test_case_d_truncated_below_the_reader(world: World) -> None:
+def test_case_f_truncated_below_the_reader(world: World) -> None:
     partition = world.lead()
     world.produce(b"a", b"b", b"c")
     over = world.fetch(3)
@@ -196,7 +211,7 @@ def test_case_d_truncated_below_the_reader(world: World) -> None:
     assert [result.code for result in over] == [ErrorCode.OFFSET_OUT_OF_RANGE]
 
 
-def test_case_d_deleted_under_the_reader(world: World) -> None:
+def test_case_f_deleted_under_the_reader(world: World) -> None:
     partition = world.lead()
     world.produce(b"a", b"b")
     over = world.fetch(0, min_bytes=100_000)
@@ -206,7 +221,82 @@ def test_case_d_deleted_under_the_reader(world: World) -> None:
     assert partition.log.log_start == 2
 
 
-def test_case_e_another_history(world: World) -> None:
+def test_case_g_enough_over_all_partitions(world: World) -> None:
+    world.lead("a")
+    world.lead("b")
+    wishes = [FetchWish(topic, b"", 0, 0, 1 << 20) for topic in "ab"]
+    over = world.fetch_all(wishes, min_bytes=3 * SIZE)
+    world.produce(topic="a")
+    world.produce(topic="b")
+    assert over == []
+    world.produce(topic="a")
+    assert [offsets(result) for result in over] == [[0, 1], [0]]
+
+
+def test_case_g_a_partition_counts_no_more_than_its_limit(world: World) -> None:
+    world.lead("a")
+    world.lead("b")
+    wishes = [FetchWish("a", b"", 0, 0, SIZE), FetchWish("b", b"", 0, 0, SIZE)]
+    over = world.fetch_all(wishes, min_bytes=2 * SIZE)
+    for _ in range(5):
+        world.produce(topic="a")
+    assert over == []
+    world.produce(topic="b")
+    assert [offsets(result) for result in over] == [[0], [0]]
+
+
+def test_case_h_the_log_diverges_while_a_fetch_waits(world: World) -> None:
+    """The leader's log is cut back and written anew: the end is the same, but the history is another one."""
+    partition = world.lead(epoch=1)
+    world.produce(b"a")
+    world.lead(epoch=2)
+    world.produce(b"b")
+    over = world.fetch(2, last_epoch=2, min_bytes=10 * SIZE)
+    assert over == []
+    partition.log.truncate_to(1)
+    partition.log.assign_epoch(3, 1)
+    partition.log.append_as_leader(bytearray(batch(b"c")), 3)
+    partition.log.raise_high_watermark(2)
+    world.replicas.wake_all(partition.key)
+    assert [(result.diverging_epoch, result.diverging_end) for result in over] == [(1, 1)]
+
+
+def test_an_append_looks_at_its_own_partition_of_each_fetch_that_waits(world: World) -> None:
+    partitions, fetches = 300, 20
+    for number in range(partitions):
+        world.lead(number=number)
+    wishes = [FetchWish("t", b"", number, 0, 1 << 20) for number in range(partitions)]
+    waiting = [world.fetch_all(wishes, min_bytes=10 * SIZE) for _ in range(fetches)]
+    while world.replicas.fetch.delayed < fetches:
+        world.settle()
+    counters = world.replicas.counters
+    before = counters.fetch_checks
+    for number in range(9):
+        world.produce(number=number)
+    assert counters.fetch_checks - before == 9 * fetches
+    assert not any(waiting)
+    world.produce(number=7)
+    while not all(waiting):
+        world.settle()
+    assert [sum(len(offsets(result)) for result in over) for over in waiting] == [10] * fetches
+
+
+def test_a_fetch_of_very_many_partitions_lets_the_loop_have_its_turns(world: World) -> None:
+    world.lead()
+    world.produce()
+    wishes = [FetchWish("t", b"", number, 0, 1 << 20) for number in range(100_000)]
+    over = world.fetch_all(wishes)
+    turns = 0
+    while not over:
+        turns += 1
+        world.loop.run_until_complete(asyncio.sleep(0))
+    assert turns > 1
+    assert len(over) == len(wishes)
+    assert offsets(over[0]) == [0]
+    assert {result.code for result in over[1:]} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_another_history_is_told_at_once(world: World) -> None:
     """Asked for epoch 2, which this log has never seen: it says where its own last one before that ends."""
     world.lead(epoch=1)
     world.produce(b"a", b"b")
@@ -220,12 +310,16 @@ def test_case_e_another_history(world: World) -> None:
     assert (result.diverging_epoch, offsets(result)) == (-1, [2])
 
 
-def test_a_follower_that_no_replica_is_learns_so_at_once(world: World) -> None:
-    world.lead(replicas=(1, 2))
+@pytest.mark.parametrize("replica", [1, 9])
+def test_a_broker_that_is_no_replica_is_told_by_whether_it_names_the_epoch(world: World, replica: int) -> None:
+    world.lead(epoch=4, replicas=(1, 2))
     world.produce(acks=1)
-    for stranger in (9, 1):
-        (result,) = world.fetch(replica=stranger)
-        assert (result.code, result.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
+    (result,) = world.fetch(replica=replica)
+    assert (result.code, result.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
+    (result,) = world.fetch(replica=replica, epoch=4)
+    assert (result.code, result.records) == (ErrorCode.UNKNOWN_LEADER_EPOCH, b"")
+    (result,) = world.fetch(replica=replica, epoch=3)
+    assert result.code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_an_error_of_one_partition_is_answered_at_once(world: World) -> None:
@@ -281,7 +375,7 @@ class TestSmallSegments:
         yield made
         made.close()
 
-    def test_case_d_the_end_is_in_another_segment(self, world: World) -> None:
+    def test_case_f_the_end_is_in_another_segment(self, world: World) -> None:
         """A read gives one segment; there will never be more in this one, so waiting for more is in vain."""
         world.lead()
         world.produce()

@@ -50,6 +50,21 @@ def test_each_produce_waits_for_its_own_offset(world: World) -> None:
     assert codes(second) == [ErrorCode.NONE]
 
 
+def test_a_partition_that_comes_twice_in_a_request_is_watched_once(world: World) -> None:
+    world.lead(replicas=(1, 2))
+    world.lead(number=1, replicas=(1, 2))
+    data = batch(b"v")
+    over = world.produce_all([("t", 0, data), ("t", 1, data), ("t", 0, data)])
+    assert world.replicas.produce.watched == 2
+    world.follower_fetches(2, 1)
+    assert over == []
+    world.follower_fetches(2, 1, number=1)
+    assert over == []
+    world.follower_fetches(2, 2)
+    assert codes(over) == [ErrorCode.NONE] * 3
+    assert [result.first_offset for result in over] == [0, 0, 1]
+
+
 def test_case_a_it_is_over_when_this_broker_leads_no_more(world: World) -> None:
     partition = world.lead(replicas=(1, 2))
     over = world.produce()

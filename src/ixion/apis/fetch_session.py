@@ -49,6 +49,33 @@ class FetchSession:
         self.used_ms = now_ms
         self.epoch = 1  # of the next request
         self.partitions: dict[Place, Cached] = {}
+        self.unknown: dict[Place, Cached] = {}  # those whose topic is not known by name
+
+    def put(self, place: Place, wish: FetchWish) -> None:
+        """Ask for a partition, or for something else of one that is asked for already."""
+        cached = self.partitions.get(place)
+        if cached is None:
+            cached = self.partitions[place] = Cached(wish)
+        else:
+            cached.wish = wish
+        if not wish.topic:
+            self.unknown[place] = cached
+        elif self.unknown:
+            self.unknown.pop(place, None)
+
+    def fill(self, places: list[tuple[Place, Cached]]) -> None:
+        """The partitions of a new session."""
+        self.partitions = dict(places)
+        self.unknown = {place: cached for place, cached in places if not cached.wish.topic}
+
+    def forget(self, place: Place) -> None:
+        self.partitions.pop(place, None)
+        self.unknown.pop(place, None)
+
+    def move_to_end(self, places: list[tuple[Place, Cached]]) -> None:
+        for place, cached in places:
+            if self.partitions.pop(place, None) is not None:
+                self.partitions[place] = cached
 
     def advance(self) -> None:
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter_ns
 
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.verification import Verified, produce_client
@@ -19,10 +18,11 @@ from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer
-from ixion.replica.append import SLICE_NS, Entry, GiveUp
+from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Key
+from ixion.timer.turns import Turn
 
 
 def is_transactional(records: Buffer) -> bool:
@@ -70,9 +70,9 @@ class TransactionalAppend:
         )
 
     def _append(self, first: int, codes: dict[Key, ErrorCode]) -> None:
-        begun = perf_counter_ns()
+        turn = Turn()
         for place in range(first, len(self._entries)):
-            if place > first and perf_counter_ns() - begun > SLICE_NS:
+            if place > first and turn.is_over():
                 self._replicas.soon(partial(self.run, place))
                 return
             entry = self._entries[place]

@@ -21,6 +21,7 @@ runs: cheaper than a lock in each operation, in time and in memory.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from ixion._native import mypyc_attr
@@ -50,6 +51,10 @@ class DelayedOperation(TimerTask):
     def try_complete(self) -> bool:
         """Check the condition; if it holds, `return self.force_complete()`. Never called by two threads at once."""
         raise NotImplementedError(f"{type(self).__qualname__} needs a try_complete() method")
+
+    def try_complete_for(self, key: Hashable) -> bool:  # noqa: ARG002 (for those who override it)
+        """As `try_complete`, after an event of this key. Override it where looking at all keys is expensive."""
+        return self.try_complete()
 
     def on_complete(self) -> None:
         """Do what the operation was waiting to do. Called exactly once, by the thread that completes it."""
@@ -87,7 +92,8 @@ class DelayedOperation(TimerTask):
 # that Python code may subclass is looked up by name each time, which costs more than what these do.
 
 
-def safe_try_complete(operation: DelayedOperation) -> bool:
+def safe_try_complete(operation: DelayedOperation, key: Hashable | None = None) -> bool:
+    """`key`: the event that is the reason to look; None looks at everything."""
     while True:
         FLAGS.acquire()
         if operation._checking:
@@ -98,7 +104,7 @@ def safe_try_complete(operation: DelayedOperation) -> bool:
         operation._pending = False
         FLAGS.release()
         try:
-            done = operation.try_complete()
+            done = operation.try_complete() if key is None else operation.try_complete_for(key)
         finally:
             FLAGS.acquire()
             operation._checking = False
@@ -106,6 +112,7 @@ def safe_try_complete(operation: DelayedOperation) -> bool:
             FLAGS.release()
         if done or operation._completed or not again:
             return done
+        key = None  # whoever left the note may have come for another key
 
 
 def abandon(operation: DelayedOperation) -> bool:

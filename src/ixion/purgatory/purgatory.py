@@ -111,7 +111,7 @@ class DelayedOperationPurgatory:
         for operation in shard.operations(key):
             if operation._completed or operation._dropped:
                 over = True
-            elif self._attempt(operation):
+            elif self._attempt(operation, key):
                 completed += 1
                 over = True
         if over:
@@ -177,9 +177,9 @@ class DelayedOperationPurgatory:
         hashed: i64 = HASH(key)
         return self._shards[hashed % len(self._shards)]
 
-    def _attempt(self, operation: DelayedOperation) -> bool:
+    def _attempt(self, operation: DelayedOperation, key: Hashable | None = None) -> bool:
         try:
-            return safe_try_complete(operation)
+            return safe_try_complete(operation, key)
         except Exception:
             self._failed += 1
             log.exception("purgatory %s: operation %s raised", self.name, operation.describe())

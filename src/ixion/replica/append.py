@@ -4,16 +4,16 @@ acks=0 and acks=1 are answered after the append. acks=all waits for the high wat
 at once, and the operation that would wait is not even made.
 
 A request may bring very many partitions, and compressed batches take their time to be looked into (the worst that is
-accepted, some 40 ms). So after `SLICE_NS` the loop has its turn before the rest is appended; the connection is not read
-meanwhile, so nothing overtakes.
+accepted, some 40 ms). So several partitions are appended in turns of the loop; the connection is not read meanwhile, so
+nothing overtakes.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ixion.log.append import Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -21,13 +21,15 @@ from ixion.records.layout import Buffer
 from ixion.records.validate import InvalidRecords
 from ixion.replica.append_result import AppendResult
 from ixion.replica.delayed_produce import DelayedProduce, outcome
+from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
 
+logger = logging.getLogger(__name__)
+
 Entry = tuple[str, int, Buffer]
 GiveUp = Callable[[], None]  # nobody wants the answer any more
-SLICE_NS: Final = 10_000_000
 
 
 def append(
@@ -44,31 +46,35 @@ def append(
     `waits` is called if all is appended and the results are not known yet, with the way to stop waiting for them. From
     then on nothing here keeps records.
     """
-    append_some(replicas, timeout_ms, acks, origin, entries, [], done, waits)
-
-
-def append_some(
-    replicas: ReplicaManager,
-    timeout_ms: int,
-    acks: int,
-    origin: Origin,
-    entries: Sequence[Entry],
-    results: list[AppendResult],
-    done: Callable[[list[AppendResult]], None],
-    waits: Callable[[GiveUp], None] | None,
-) -> None:
-    """A slice, the first or a later one."""
-    begun = perf_counter_ns() if len(entries) > 1 else 0
-    for place, (topic, number, records) in enumerate(entries):
-        if place and perf_counter_ns() - begun > SLICE_NS:
-            replicas.soon(
-                partial(append_some, replicas, timeout_ms, acks, origin, entries[place:], results, done, waits)
-            )
-            return
+    results: list[AppendResult] = []
+    if len(entries) == 1:
+        topic, number, records = entries[0]
         result = AppendResult(topic, number)
-        results.append(result)
         append_one(replicas, result, records, acks, origin)
-    settle(replicas, timeout_ms, acks, results, done, waits)
+        results.append(result)
+        settle(replicas, timeout_ms, acks, results, done, waits)
+        return
+
+    def finish(_: None, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("an append to %d partitions failed", len(entries), exc_info=error)
+            for topic, number, _records in entries[len(results) :]:
+                result = AppendResult(topic, number)
+                result.code = ErrorCode.UNKNOWN_SERVER_ERROR
+                results.append(result)
+        settle(replicas, timeout_ms, acks, results, done, waits)
+
+    replicas.in_turns(append_steps(replicas, acks, origin, entries, results), finish)
+
+
+def append_steps(
+    replicas: ReplicaManager, acks: int, origin: Origin, entries: Sequence[Entry], results: list[AppendResult]
+) -> Steps[None]:
+    for topic, number, records in entries:
+        result = AppendResult(topic, number)
+        append_one(replicas, result, records, acks, origin)
+        results.append(result)
+        yield
 
 
 def settle(
@@ -91,9 +97,12 @@ def settle(
     if not open_ones:
         done(results)
         return
-    operation = DelayedProduce(timeout_ms, acks, results, done)
-    keys = [(result.topic, result.number) for result in results if result.waits]
-    if not replicas.produce.try_complete_else_watch(operation, keys) and waits is not None:
+
+    def finish(finished: list[AppendResult]) -> None:
+        replicas.completions.run(partial(done, finished))
+
+    operation = DelayedProduce(timeout_ms, acks, results, finish)
+    if not replicas.produce.try_complete_else_watch(operation, operation.keys) and waits is not None:
         waits(operation.give_up)
 
 

@@ -11,6 +11,7 @@ class Counters:
         self.bytes_in = 0
         self.bytes_out = 0
         self.fetches = 0
+        self.fetch_checks = 0  # partitions that were looked at for a fetch that waits
         self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by what they were told
         self.failed_fetches: dict[ErrorCode, int] = {}
 

@@ -7,17 +7,19 @@ It is over, for each of its partitions, when
   no longer enough (NOT_ENOUGH_REPLICAS_AFTER_APPEND),
 - C: on a topic with flush.messages, what was appended is on the disk, whatever acks says.
 
-Partitions that failed to append wait for nothing. Until its condition holds each partition is preset to
-REQUEST_TIMED_OUT, which is what is left when the time is up.
+An event is about one partition, and only that one is looked at. Partitions that failed to append wait for nothing.
+Until its condition holds each partition is preset to REQUEST_TIMED_OUT, which is what is left when the time is up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import cast
 
 from ixion.model.errors import ErrorCode
 from ixion.purgatory.operation import DelayedOperation, abandon
 from ixion.replica.append_result import AppendResult
+from ixion.replica.partition import Key
 
 
 class DelayedProduce(DelayedOperation):
@@ -28,22 +30,43 @@ class DelayedProduce(DelayedOperation):
         self.acks = acks
         self.results = results
         self._done = done
+        self._waiting: dict[Key, list[AppendResult]] = {}
         for result in results:
             if result.code == ErrorCode.NONE:
                 result.waits = True
                 result.code = ErrorCode.REQUEST_TIMED_OUT
+                self._waiting.setdefault((result.topic, result.number), []).append(result)
+
+    @property
+    def keys(self) -> list[Key]:
+        return list(self._waiting)
 
     def try_complete(self) -> bool:
-        waiting = False
-        for result in self.results:
-            if result.waits:
-                code = outcome(result, self.acks)
-                if code is None:
-                    waiting = True
-                else:
-                    result.waits = False
-                    result.code = code
-        return not waiting and self.force_complete()
+        for key in self.keys:
+            self._look(key)
+        return not self._waiting and self.force_complete()
+
+    def try_complete_for(self, key: Hashable) -> bool:
+        self._look(cast(Key, key))
+        return not self._waiting and self.force_complete()
+
+    def _look(self, key: Key) -> None:
+        """A partition that is named twice waits in one place for its last append."""
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return
+        still: list[AppendResult] = []
+        for result in waiting:
+            code = outcome(result, self.acks)
+            if code is None:
+                still.append(result)
+            else:
+                result.waits = False
+                result.code = code
+        if still:
+            self._waiting[key] = still
+        else:
+            del self._waiting[key]
 
     def on_complete(self) -> None:
         self._done(self.results)
@@ -52,6 +75,7 @@ class DelayedProduce(DelayedOperation):
         """Nobody wants the answer any more. What was appended stays."""
         if abandon(self):
             self.results = []
+            self._waiting = {}
             self._done = ignore
 
 

@@ -1,19 +1,30 @@
-"""A fetch: read now if there is enough, else wait for more."""
+"""A fetch: read now if there is enough, else wait for more.
+
+A few partitions are read at once. A session may have very many of them, and those are read in turns of the loop, one
+such fetch after the other.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion._native import mypyc_attr
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
-from ixion.replica.read import read_all
+from ixion.replica.read import Reader
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 128  # partitions; reading so many takes well under a millisecond
+LEADER_ONLY: Final = True
+NOBODY: Final = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=False)
@@ -29,10 +40,6 @@ class FetchTerms:
         self.max_bytes = max_bytes
         self.isolation = isolation
 
-    @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
-
 
 def fetch(
     replicas: ReplicaManager,
@@ -45,24 +52,50 @@ def fetch(
 
     `waits` is called if the fetch has to wait for more, with the way to stop waiting.
     """
-    leader_only = True
-    results = read_all(replicas, wishes, terms.max_bytes, terms.isolation, leader_only, False)
-    if terms.from_follower:
-        note_progress(replicas, terms.replica_id, results)
-    if terms.max_wait_ms <= 0 or not wishes or enough(results, terms.min_bytes):
-        done(results)
+
+    def first(results: list[FetchResult]) -> None:
+        if terms.max_wait_ms <= 0 or not wishes or enough(results, terms.min_bytes):
+            done(results)
+            return
+        operation = DelayedFetch(
+            replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, LEADER_ONLY, results, again
+        )
+        for result in results:
+            result.records = b""  # it is read again when the wait is over
+        if not replicas.fetch.try_complete_else_watch(operation, operation.keys) and waits is not None:
+            waits(operation.give_up)
+
+    def again() -> None:
+        read(replicas, terms, wishes, NOBODY, done)
+
+    read(replicas, terms, wishes, terms.replica_id, first)
+
+
+def read(
+    replicas: ReplicaManager,
+    terms: FetchTerms,
+    wishes: list[FetchWish],
+    follower: int,
+    done: Callable[[list[FetchResult]], None],
+) -> None:
+    reader = Reader(replicas, terms.max_bytes, terms.isolation, LEADER_ONLY, follower)
+    if len(wishes) <= AT_ONCE:
+        done(reader.read_all(wishes))
         return
 
-    def finish() -> None:
-        done(read_all(replicas, wishes, terms.max_bytes, terms.isolation, leader_only, False))
+    def finish(results: list[FetchResult] | None, error: Exception | None) -> None:
+        if results is None:
+            logger.error("a fetch of %d partitions failed", len(wishes), exc_info=error)
+            results = [failed(wish) for wish in wishes]
+        done(results)
 
-    operation = DelayedFetch(
-        replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, leader_only, results, finish
-    )
-    for result in results:
-        result.records = b""  # it is read again when the wait is over
-    if not replicas.fetch.try_complete_else_watch(operation, [wish.key for wish in wishes]) and waits is not None:
-        waits(operation.give_up)
+    replicas.lane.run(reader.steps(wishes), finish)
+
+
+def failed(wish: FetchWish) -> FetchResult:
+    result = FetchResult(wish)
+    result.code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return result
 
 
 def enough(results: list[FetchResult], min_bytes: int) -> bool:
@@ -73,15 +106,3 @@ def enough(results: list[FetchResult], min_bytes: int) -> bool:
             return True
         size += len(result.records)
     return size >= min_bytes
-
-
-def note_progress(replicas: ReplicaManager, broker_id: int, results: list[FetchResult]) -> None:
-    """A follower that fetches from an offset has everything below it."""
-    for result in results:
-        if result.code == ErrorCode.NONE and result.diverging_epoch < 0:
-            partition = replicas.partitions[result.wish.key]
-            if broker_id not in partition.followers:
-                result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                result.records = b""
-            elif partition.follower_fetched(broker_id, result.wish.offset, result.wish.log_start):
-                replicas.high_watermark_moved(partition)

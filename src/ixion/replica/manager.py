@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ixion.log.append import Origin
 from ixion.log.log import Log
@@ -28,13 +28,16 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
 from ixion.replica.append_result import AppendResult
+from ixion.replica.completions import Completions
 from ixion.replica.counters import Counters
 from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.moves import DirectoryMoves
 from ixion.replica.partition import IsrChange, Key, Partition
+from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps, start_in_turns
 
 if TYPE_CHECKING:
     import asyncio
@@ -43,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
 FLUSH_RETRY_MS: int = 1_000  # after a flush that failed, on a disk that has not
+T = TypeVar("T")
 LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
 
 
@@ -72,6 +76,8 @@ class ReplicaManager:
         self.fetch = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer=timer, purge_interval=delete_purge)
         self.elect_leader = DelayedOperationPurgatory("ElectLeader", timer=timer)
+        self.completions = Completions(loop.call_soon)
+        self.lane = Lane(loop.call_soon)  # for fetches of very many partitions
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
         self.on_isr_wanted: IsrChange | None = None
@@ -180,44 +186,64 @@ class ReplicaManager:
         self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
     ) -> None:
         """Delete records below an offset; HIGH_WATERMARK: all that consumers can see."""
-        results = []
+
+        def finish(_: None, error: Exception | None) -> None:
+            if error is not None:
+                logger.error("a deletion of records failed", exc_info=error)
+            for topic, number, _offset in offsets[len(results) :]:
+                result = DeletionResult(topic, number)
+                result.code = ErrorCode.UNKNOWN_SERVER_ERROR
+                results.append(result)
+            operation = DelayedDeleteRecords(timeout_ms, results, done)
+            keys = [(result.topic, result.number) for result in results if result.waits]
+            if keys:
+                self.delete_records.try_complete_else_watch(operation, keys)
+            else:
+                operation.force_complete()
+
+        results: list[DeletionResult] = []
+        self.in_turns(self._delete(offsets, results), finish)
+
+    def _delete(self, offsets: Sequence[tuple[str, int, int]], results: list[DeletionResult]) -> Steps[None]:
         for topic, number, offset in offsets:
             result = DeletionResult(topic, number)
+            self._delete_below(result, offset)
             results.append(result)
-            partition = self.partitions.get((topic, number))
-            if partition is None:
-                result.code = self.why_missing(topic, number)
-                continue
-            result.partition = partition
-            if not partition.leads:
-                result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                continue
-            log = partition.log
-            if not log.config.delete and log.config.compact:
-                result.code = ErrorCode.POLICY_VIOLATION
-                continue
-            if offset == HIGH_WATERMARK:
-                offset = log.high_watermark
-            if offset < 0:
-                result.code = ErrorCode.OFFSET_OUT_OF_RANGE
-                continue
-            try:
-                log.raise_log_start(offset)
-            except KafkaError as error:
-                result.code = error.code
-                continue
-            result.required = offset
-            self.wake_all(partition.key)
-        operation = DelayedDeleteRecords(timeout_ms, results, done)
-        keys = [(result.topic, result.number) for result in results if result.waits]
-        if keys:
-            self.delete_records.try_complete_else_watch(operation, keys)
-        else:
-            operation.force_complete()
+            yield
+
+    def _delete_below(self, result: DeletionResult, offset: int) -> None:
+        partition = self.partitions.get((result.topic, result.number))
+        if partition is None:
+            result.code = self.why_missing(result.topic, result.number)
+            return
+        result.partition = partition
+        log = partition.log
+        if not partition.leads:
+            result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return
+        if not log.config.delete and log.config.compact:
+            result.code = ErrorCode.POLICY_VIOLATION
+            return
+        if offset == HIGH_WATERMARK:
+            offset = log.high_watermark
+        if offset < 0:
+            result.code = ErrorCode.OFFSET_OUT_OF_RANGE
+            return
+        try:
+            log.raise_log_start(offset)
+        except KafkaError as error:
+            result.code = error.code
+            return
+        result.required = offset
+        self.wake_all(partition.key)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Go on with `work` when the loop has looked at everything else."""
         self._loop.call_soon(work)
+
+    def in_turns(self, steps: Steps[T], done: Callable[[T | None, Exception | None], None]) -> None:
+        """Long work on the loop. `done` gets its result or its fault, perhaps before this returns."""
+        start_in_turns(self._loop.call_soon, steps, done)
 
     # Events.
 

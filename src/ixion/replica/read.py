@@ -2,80 +2,105 @@
 
 The first partition that has anything gives at least one whole batch, however large: so a reader always gets on. After
 that each gives what fits into its own limit and into what is left of the request's.
+
+A follower that reads from an offset has everything below it, and the high watermark may move by that. A broker that is
+no replica of the partition gets UNKNOWN_LEADER_EPOCH if it names the leader's epoch (this leader does not know yet
+that it was added, and it asks again), else NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ixion._native import mypyc_attr
 from ixion.log.reader import Isolation, read_slice
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
 
 
-def read_all(
-    replicas: ReplicaManager,
-    wishes: list[FetchWish],
-    max_bytes: int,
-    isolation: Isolation,
-    leader_only: bool,
-    hard_limit: bool,
-) -> list[FetchResult]:
-    results: list[FetchResult] = []
-    left = max_bytes
-    min_one = not hard_limit
-    for wish in wishes:
+@mypyc_attr(allow_interpreted_subclasses=False)
+class Reader:
+    """The reads of one fetch. `results` has one for each wish, in their order."""
+
+    def __init__(
+        self, replicas: ReplicaManager, max_bytes: int, isolation: Isolation, leader_only: bool, follower: int
+    ) -> None:
+        self._replicas = replicas
+        self._isolation = isolation
+        self._leader_only = leader_only
+        self._follower = follower  # the broker id of a follower whose progress is noted; -1: nobody's
+        self._left = max_bytes
+        self._min_one = True
+        self.results: list[FetchResult] = []
+
+    def read_all(self, wishes: list[FetchWish]) -> list[FetchResult]:
+        for wish in wishes:
+            self.read(wish)
+        return self.results
+
+    def steps(self, wishes: list[FetchWish]) -> Steps[list[FetchResult]]:
+        """`read_all` for very many partitions."""
+        for wish in wishes:
+            self.read(wish)
+            yield
+        return self.results
+
+    def read(self, wish: FetchWish) -> None:
         result = FetchResult(wish)
-        read_one(replicas, result, left, isolation, leader_only, min_one)
+        self._read(result)
         size = len(result.records)
         if size:
-            min_one = False
-            left = max(0, left - size)
-        results.append(result)
-    return results
+            self._min_one = False
+            self._left = max(0, self._left - size)
+        self.results.append(result)
 
-
-def read_one(
-    replicas: ReplicaManager, result: FetchResult, left: int, isolation: Isolation, leader_only: bool, min_one: bool
-) -> None:
-    wish = result.wish
-    partition = replicas.partitions.get(wish.key)
-    if partition is None:
-        result.code = replicas.why_missing(wish.topic, wish.number)
-        return
-    if wish.topic_id and partition.topic_id != wish.topic_id:
-        result.code = ErrorCode.INCONSISTENT_TOPIC_ID
-        return
-    fault = partition.fault(wish.leader_epoch, leader_only)
-    if fault != ErrorCode.NONE:
-        result.code = fault
-        return
-    log = partition.log
-    result.high_watermark = log.high_watermark
-    result.last_stable_offset = log.last_stable_offset
-    result.log_start = log.log_start
-    result.end_offset = log.end_offset
-    if wish.last_epoch >= 0:
-        epoch, end = log.epoch_end_offset(wish.last_epoch)
-        if epoch < 0 or end < 0:
-            result.code = ErrorCode.OFFSET_OUT_OF_RANGE
+    def _read(self, result: FetchResult) -> None:
+        wish = result.wish
+        replicas = self._replicas
+        partition = replicas.partitions.get(wish.key)
+        if partition is None:
+            result.code = replicas.why_missing(wish.topic, wish.number)
             return
-        if epoch < wish.last_epoch or end < wish.offset:
-            result.diverging_epoch = epoch
-            result.diverging_end = end
+        if wish.topic_id and partition.topic_id != wish.topic_id:
+            result.code = ErrorCode.INCONSISTENT_TOPIC_ID
             return
-    try:
-        data = read_slice(log, wish.offset, min(left, wish.max_bytes), isolation, min_one)
-    except KafkaError as error:
-        if partition.log is log:
-            result.code = error.code
-        else:  # it has moved to another directory in this very moment
-            read_one(replicas, result, left, isolation, leader_only, min_one)
-        return
-    result.records = data.records
-    result.aborted = data.aborted
-    result.segment_base = data.segment_base
-    result.position = data.position
+        fault = partition.fault(wish.leader_epoch, self._leader_only)
+        if fault != ErrorCode.NONE:
+            result.code = fault
+            return
+        follower = self._follower
+        if follower >= 0 and follower not in partition.followers:
+            named = wish.leader_epoch >= 0
+            result.code = ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return
+        log = partition.log
+        result.high_watermark = log.high_watermark
+        result.last_stable_offset = log.last_stable_offset
+        result.log_start = log.log_start
+        if wish.last_epoch >= 0:
+            epoch, end = log.epoch_end_offset(wish.last_epoch)
+            if epoch < 0 or end < 0:
+                result.code = ErrorCode.OFFSET_OUT_OF_RANGE
+                return
+            if epoch < wish.last_epoch or end < wish.offset:
+                result.diverging_epoch = epoch
+                result.diverging_end = end
+                return
+        try:
+            data = read_slice(log, wish.offset, min(self._left, wish.max_bytes), self._isolation, self._min_one)
+        except KafkaError as error:
+            if partition.log is log:
+                result.code = error.code
+            else:  # it has moved to another directory in this very moment
+                self._read(result)
+            return
+        result.records = data.records
+        result.aborted = data.aborted
+        result.segment_base = data.segment_base
+        result.position = data.position
+        if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start):
+            replicas.high_watermark_moved(partition)
