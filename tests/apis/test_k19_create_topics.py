@@ -142,3 +142,13 @@ def broker_id(broker: Broker) -> int:
         return running.parts.node_id
 
     return broker.call(find)
+
+
+def test_the_partitions_of_one_request_are_limited(asking: Asking) -> None:
+    topics = [wish(f"huge{number}", 9_999) for number in range(200)]
+    for validate_only in (True, False):
+        made = create(asking, *topics, validate_only=validate_only)
+        assert {topic.error_code for topic in made} == {ErrorCode.POLICY_VIOLATION}
+        assert len(made) == 200
+    (large,) = create(asking, wish("huge", 9_999), validate_only=True)
+    assert (large.error_code, large.num_partitions) == (ErrorCode.NONE, 9_999)

@@ -92,3 +92,12 @@ def test_each_topic_is_answered_for_itself(broker: Broker, asking: Asking) -> No
         ("steady", ErrorCode.INVALID_REQUEST),
     ]
     assert (count(broker, "grows"), count(broker, "steady")) == (2, 3)
+
+
+def test_the_partitions_of_one_request_are_limited(broker: Broker, asking: Asking) -> None:
+    broker.create_topic("wide")
+    broker.create_topic("wider")
+    both = [wish("wide", 6_000), wish("wider", 6_000)]
+    for validate_only in (True, False):
+        assert {code for _, code in grow(asking, *both, validate_only=validate_only)} == {ErrorCode.POLICY_VIOLATION}
+    assert grow(asking, both[0], validate_only=True) == [("wide", ErrorCode.NONE)]

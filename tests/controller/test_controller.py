@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from ixion.controller.controller import MAX_PARTITIONS
+from ixion.controller.planning import MAX_PARTITIONS, MAX_PARTITIONS_PER_REQUEST
 from ixion.controller.topics import NewTopic, TopicOutcome, operations_to_create
 from ixion.metadata import paths
 from ixion.metadata.ensure import ensure
@@ -19,6 +19,8 @@ from ixion.metadata.topic_node import decode_partition_state
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.controller.realm import Realm
 from tests.replica.world import codes
+
+T = TypeVar("T")
 
 
 def create(realm: Realm, *wishes: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:
@@ -67,7 +69,6 @@ def test_nothing_is_made_when_it_is_only_to_be_checked(realm: Realm) -> None:
         (NewTopic(name="dot_ted"), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (NewTopic(name="t", partitions=0), ErrorCode.INVALID_PARTITIONS),
         (NewTopic(name="t", partitions=-2), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic(name="t", partitions=MAX_PARTITIONS + 1), ErrorCode.INVALID_PARTITIONS),
         (NewTopic(name="t", replication=0), ErrorCode.INVALID_REPLICATION_FACTOR),
         (NewTopic(name="t", replication=2), ErrorCode.INVALID_REPLICATION_FACTOR),
         (NewTopic(name="t", config={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
@@ -354,3 +355,66 @@ def test_a_controller_that_has_stopped_refuses_with_a_code(realm: Realm) -> None
     with pytest.raises(KafkaError) as refused:
         create(realm, NewTopic(name="late", partitions=1))
     assert refused.value.code == ErrorCode.NOT_CONTROLLER
+
+
+def turns_of(realm: Realm, work: Coroutine[Any, Any, T]) -> tuple[T, int]:
+    """What the work returns, and how many turns everybody else had while it was done."""
+
+    async def count() -> tuple[T, int]:
+        turns = 0
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return await task, turns
+
+    return realm.run(count())
+
+
+def test_the_partitions_of_all_topics_of_a_request_are_limited_before_one_is_planned(realm: Realm) -> None:
+    realm.start()
+    half = MAX_PARTITIONS_PER_REQUEST // 2
+    wishes = [NewTopic(name="a", partitions=half), NewTopic(name="b", partitions=half), NewTopic(name="c")]
+    for validate_only in (True, False):
+        outcomes = create(realm, *wishes, validate_only=validate_only)
+        assert [(outcome.code, outcome.topic) for outcome in outcomes] == [(ErrorCode.POLICY_VIOLATION, None)] * 3
+    assert realm.image.topics == {}
+    outcomes = create(realm, *wishes[:2], validate_only=True)
+    assert [outcome.code for outcome in outcomes] == [ErrorCode.NONE] * 2
+    assert [len(outcome.topic.partitions) for outcome in outcomes if outcome.topic] == [half] * 2
+
+
+def test_large_topics_are_planned_grown_and_elected_in_turns_of_the_loop(realm: Realm) -> None:
+    realm.start()
+    controller = realm.controller
+    most = MAX_PARTITIONS_PER_REQUEST
+    _, turns = turns_of(realm, controller.create_topics([NewTopic(name="t", partitions=most)], validate_only=True))
+    assert turns > 2
+    create(realm, NewTopic(name="t"))
+    _, turns = turns_of(realm, controller.create_partitions("t", most, None, validate_only=True))
+    assert turns > 2
+    keys = [("t", number) for number in range(100_000)]
+    codes_of, turns = turns_of(realm, controller.elect_leaders(keys, False))
+    assert turns > 2
+    assert len(codes_of) == len(keys)
+
+
+def test_names_that_collide_are_found_without_a_look_at_every_topic(realm: Realm) -> None:
+    realm.start()
+    wishes = [NewTopic(name="a.b"), NewTopic(name="a_b"), NewTopic(name="a.b"), NewTopic(name="a-b")]
+    collision = ErrorCode.INVALID_TOPIC_EXCEPTION
+    expected = [ErrorCode.NONE, collision, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE]
+    assert [outcome.code for outcome in create(realm, *wishes)] == expected
+
+
+def test_many_topics_are_deleted_with_their_logs(realm: Realm) -> None:
+    realm.start()
+    create(realm, *[NewTopic(name=f"t{number}", partitions=20) for number in range(5)])
+    _, turns = turns_of(realm, realm.controller.delete_topics([f"t{number}" for number in range(4)]))
+    assert turns > 2
+    assert list(realm.image.topics) == ["t4"]
+    assert sorted({topic for topic, _ in realm.world.logs.logs}) == ["t4"]
+    assert sorted({topic for topic, _ in realm.world.replicas.partitions}) == ["t4"]
+    realm.crash()
+    realm.start()
+    assert list(realm.image.topics) == ["t4"]

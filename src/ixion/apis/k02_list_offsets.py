@@ -4,15 +4,18 @@
 largest timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the
 first not yet there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at
 or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its
-high watermark yet; 10 a timeout for remote reads, which is not needed here.
+high watermark yet; 10 a timeout for remote reads, which is not needed here. A partition that is named twice is answered
+with INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.log.reader import Isolation, limit_of
 from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
@@ -25,6 +28,7 @@ from ixion.protocol.messages.k02_list_offsets import (
 )
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.timer.turns import Steps
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -42,7 +46,7 @@ CONSUMER: Final = -1
 def make(services: Services) -> Handle:
     replicas = services.replicas
 
-    def handle(call: Call) -> ListOffsetsResponse:
+    def handle(call: Call) -> Steps[ListOffsetsResponse]:
         request = cast(ListOffsetsRequest, call.body)
         if request.replica_id != CONSUMER:
             isolation = Isolation.LOG_END
@@ -50,27 +54,21 @@ def make(services: Services) -> Handle:
             isolation = Isolation.COMMITTED
         else:
             isolation = Isolation.HIGH_WATERMARK
-        seen: dict[tuple[str, int], int] = {}
+        topics = []
         for topic in request.topics:
+            times = Counter(wish.partition_index for wish in topic.partitions)
+            found = {}
             for wish in topic.partitions:
-                key = (topic.name, wish.partition_index)
-                seen[key] = seen.get(key, 0) + 1
-        return ListOffsetsResponse(
-            topics=tuple(
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=tuple(
-                        failed(wish, ErrorCode.INVALID_REQUEST)
-                        if seen[topic.name, wish.partition_index] > 1
-                        else look_up(replicas, topic.name, wish, isolation, call.version)
-                        for wish in topic.partitions
-                    ),
-                )
-                for topic in request.topics
-            )
-        )
+                number = wish.partition_index
+                if times[number] > 1:
+                    found[number] = failed(wish, ErrorCode.INVALID_REQUEST)
+                else:
+                    found[number] = look_up(replicas, topic.name, wish, isolation, call.version)
+                yield
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found.values())))
+        return ListOffsetsResponse(topics=tuple(topics))
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def look_up(

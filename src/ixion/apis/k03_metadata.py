@@ -1,7 +1,8 @@
 """Metadata, 0 to 13: brokers, controller, and where the partitions of topics are.
 
 In version 0 an empty list of topics means all, later null does. A topic that is missing is created if the client and
-auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer. Version 10 brought
+auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer; one that cannot be
+created is answered with the reason. Version 10 brought
 topic ids, 12 asking by them; 8 to 10 the authorised operations of the cluster, 8 on those of topics; 13 an error for
 the whole (never set here: nobody need start from the bootstrap servers again).
 Addresses are those of the listener that the client came by.
@@ -9,12 +10,14 @@ Addresses are those of the listener that the client came by.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import cast
 
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ixion.apis.patience import told
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE
 from ixion.controller.topics import NewTopic
@@ -24,12 +27,14 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
 from ixion.protocol.messages.k03_metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from ixion.replica.internal_topic import INTERNAL
+from ixion.timer.turns import Steps, in_turns
 
 
 def make(services: Services) -> Handle:
@@ -40,67 +45,69 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Outcome | Awaitable[Outcome]:
         request = cast(MetadataRequest, call.body)
-        if request.topics is not None and request.allow_auto_topic_creation and missing(request):
+        if request.topics is not None and request.allow_auto_topic_creation and any_missing(request):
             allowed = config.current[AUTO_CREATE_TOPICS_ENABLE]
             if allowed:
                 return creating(call)
-        return answer(call, request)
+        return answering(call)
 
-    def missing(request: MetadataRequest) -> list[str]:
-        names = [topic.name for topic in request.topics or () if topic.name is not None]
-        return [name for name in dict.fromkeys(names) if name not in image.topics]
+    def any_missing(request: MetadataRequest) -> bool:
+        return any(topic.name is not None and topic.name not in image.topics for topic in request.topics or ())
 
     async def create_and_answer(call: Call) -> MetadataResponse:
         request = cast(MetadataRequest, call.body)
-        plain = []
-        refused: dict[str, ErrorCode] = {}
-        for name in missing(request):
-            if name in internal_topics:
-                try:
-                    await internal_topics[name].ensure()
-                except KafkaError as error:
-                    refused[name] = error.code
-            elif _name_fault(name) == ErrorCode.NONE:
-                plain.append(NewTopic(name=name))
-        outcomes = await controller.create_topics(plain) if plain else []
-        refused |= {
-            outcome.name: outcome.code
-            for outcome in outcomes
-            if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-        }
-        return answer(call, request, refused)
+        wanted, refused = await in_turns(missing(request))
+        for name in [name for name in wanted if name in internal_topics]:
+            del wanted[name]
+            try:
+                await told(internal_topics[name].ensure())
+            except KafkaError as error:
+                refused[name] = error.code
+        if wanted:
+            try:
+                outcomes = await told(controller.create_topics(list(wanted.values())))
+                refused |= {
+                    outcome.name: outcome.code
+                    for outcome in outcomes
+                    if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+                }
+            except KafkaError as error:
+                refused |= dict.fromkeys(wanted, error.code)
+        return await in_turns(answer(call, refused))
 
-    def answer(call: Call, request: MetadataRequest, refused: dict[str, ErrorCode] | None = None) -> MetadataResponse:
+    def missing(request: MetadataRequest) -> Steps[tuple[dict[str, NewTopic], dict[str, ErrorCode]]]:
+        """The topics that are not there and could be, and those that could not."""
+        wanted: dict[str, NewTopic] = {}
+        refused: dict[str, ErrorCode] = {}
+        for topic in request.topics or ():
+            name = topic.name
+            if name is not None and name not in image.topics:
+                fault = _name_fault(name)
+                if fault == ErrorCode.NONE:
+                    wanted[name] = NewTopic(name=name)
+                else:
+                    refused[name] = fault
+            yield
+        return wanted, refused
+
+    def answer(call: Call, refused: Mapping[str, ErrorCode] | None = None) -> Steps[MetadataResponse]:
+        request = cast(MetadataRequest, call.body)
         with_operations = request.include_topic_authorized_operations
         wanted = request.topics
         topics: list[MetadataResponseTopic] = []
         if wanted is None or (call.version == 0 and not wanted):
-            topics = [describe(image, topic, call.listener, with_operations) for topic in image.topics.values()]
+            for topic in list(image.topics.values()):
+                described = yield from describe(image, topic, call.listener, with_operations)
+                topics.append(described)
         else:
             for each in wanted:
-                topic: TopicImage | None
-                if each.name is not None:
-                    topic = image.topics.get(each.name)
-                    fault = (
-                        _name_fault(each.name)
-                        or (refused or {}).get(each.name)
-                        or (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    )
+                known = image.topics.get(each.name) if each.name is not None else image.ids.get(each.topic_id)
+                if known is not None:
+                    described = yield from describe(image, known, call.listener, with_operations)
+                    topics.append(described)
                 else:
-                    topic = image.ids.get(each.topic_id)
-                    fault = ErrorCode.UNKNOWN_TOPIC_ID
-                if topic is not None:
-                    topics.append(describe(image, topic, call.listener, with_operations))
-                else:
-                    topics.append(
-                        MetadataResponseTopic(
-                            error_code=fault,
-                            name=each.name if each.name is not None or call.version >= 12 else "",
-                            topic_id=each.topic_id if each.name is None else ZERO_ID,
-                            is_internal=each.name in INTERNAL,
-                            partitions=(),
-                        )
-                    )
+                    topics.append(unknown(each, call.version, refused or {}))
+                    yield
         return MetadataResponse(
             brokers=brokers(image, call.listener),
             cluster_id=image.cluster_id,
@@ -110,7 +117,23 @@ def make(services: Services) -> Handle:
         )
 
     creating = unhurried(create_and_answer)
+    answering = sliced(services.loop.call_soon, answer)
     return handle
+
+
+def unknown(wanted: MetadataRequestTopic, version: int, refused: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
+    name = wanted.name
+    if name is None:
+        fault = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        fault = refused.get(name) or _name_fault(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return MetadataResponseTopic(
+        error_code=fault,
+        name=name if name is not None or version >= 12 else "",
+        topic_id=wanted.topic_id if name is None else ZERO_ID,
+        is_internal=name in INTERNAL,
+        partitions=(),
+    )
 
 
 def brokers(image: ClusterImage, listener: str) -> tuple[MetadataResponseBroker, ...]:
@@ -124,9 +147,12 @@ def brokers(image: ClusterImage, listener: str) -> tuple[MetadataResponseBroker,
     return tuple(found)
 
 
-def describe(image: ClusterImage, topic: TopicImage, listener: str, with_operations: bool) -> MetadataResponseTopic:
+def describe(
+    image: ClusterImage, topic: TopicImage, listener: str, with_operations: bool
+) -> Steps[MetadataResponseTopic]:
     partitions = []
-    for partition in topic.partitions:
+    for partition in list(topic.partitions):
+        yield
         code = ErrorCode.NONE
         leader = partition.leader
         known = image.brokers.get(leader)

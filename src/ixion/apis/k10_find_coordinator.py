@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.patience import told
 from ixion.apis.services import Services
 from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
@@ -36,9 +37,9 @@ def make(services: Services) -> Handle:
     async def create_and_answer(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)
         try:
-            await topics[TOPICS[request.key_type]].ensure()
+            await told(topics[TOPICS[request.key_type]].ensure())
         except KafkaError:
-            pass  # there is no leader then, and the answer says so
+            pass  # there is no leader then, and the answer says COORDINATOR_NOT_AVAILABLE
         return answer(call)
 
     creating = unhurried(create_and_answer)

@@ -2,13 +2,15 @@
 
 -1 partitions or replicas take the broker's defaults (version 4 on, KIP-464). The answer has the number of partitions
 and replicas and all settings of the new topic from version 5 on (KIP-525), its id from version 7 on. A name that comes
-twice is refused, as are null values of settings; each topic is answered for itself. Version 6 may answer
-THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
+twice is refused, as are null values of settings; each topic is answered for itself. All topics of a request together
+may have so many partitions as the controller makes at a time (POLICY_VIOLATION for all of them otherwise). Version 6
+may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
@@ -28,7 +30,9 @@ from ixion.protocol.messages.k19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from ixion.timer.turns import Steps, in_turns
 
+SETTINGS_SINCE: Final = 5
 CLUSTER_METADATA: Final = "__cluster_metadata"  # Kafka's own log of its cluster; tools take it for that
 
 
@@ -59,12 +63,8 @@ def make(services: Services) -> Handle:
                 made = [TopicOutcome(name=wish.name, code=error.code, message=error.message) for wish in wanted]
             for outcome in made:
                 outcomes[outcome.name] = outcome
-        return CreateTopicsResponse(
-            throttle_time_ms=0,
-            topics=tuple(
-                result_of(config, outcome, call.version, request.validate_only) for outcome in outcomes.values()
-            ),
-        )
+        results = await in_turns(results_of(config, list(outcomes.values()), call.version, request.validate_only))
+        return CreateTopicsResponse(throttle_time_ms=0, topics=tuple(results))
 
     return unhurried(handle)
 
@@ -90,7 +90,27 @@ def wish_of(topic: CreatableTopic, times: int) -> NewTopic:
     )
 
 
-def result_of(config: DynamicConfig, outcome: TopicOutcome, version: int, validate_only: bool) -> CreatableTopicResult:
+def results_of(
+    config: DynamicConfig, outcomes: Sequence[TopicOutcome], version: int, validate_only: bool
+) -> Steps[list[CreatableTopicResult]]:
+    results = []
+    described: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}  # by what is set for a topic
+    for outcome in outcomes:
+        settings: tuple[CreatableTopicConfigs, ...] = ()
+        topic = outcome.topic
+        if version >= SETTINGS_SINCE and topic is not None:
+            own = tuple(topic.config.items())
+            if own not in described:
+                described[own] = settings_of(config, topic)
+            settings = described[own]
+        results.append(result_of(outcome, settings, validate_only))
+        yield
+    return results
+
+
+def result_of(
+    outcome: TopicOutcome, settings: tuple[CreatableTopicConfigs, ...], validate_only: bool
+) -> CreatableTopicResult:
     topic = outcome.topic
     if outcome.code != ErrorCode.NONE or topic is None:
         # What is not there has no settings; Kafka's answer has an empty list, not null.
@@ -110,7 +130,7 @@ def result_of(config: DynamicConfig, outcome: TopicOutcome, version: int, valida
         topic_config_error_code=ErrorCode.NONE,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=settings_of(config, topic) if version >= 5 else (),
+        configs=settings,
     )
 
 

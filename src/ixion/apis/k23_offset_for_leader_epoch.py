@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -20,6 +21,7 @@ from ixion.protocol.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from ixion.timer.turns import Steps
 
 DEBUGGING: Final = -2
 
@@ -27,19 +29,17 @@ DEBUGGING: Final = -2
 def make(services: Services) -> Handle:
     replicas = services.replicas
 
-    def handle(call: Call) -> OffsetForLeaderEpochResponse:
+    def handle(call: Call) -> Steps[OffsetForLeaderEpochResponse]:
         request = cast(OffsetForLeaderEpochRequest, call.body)
         leader_only = call.version < 3 or request.replica_id != DEBUGGING
-        return OffsetForLeaderEpochResponse(
-            throttle_time_ms=0,
-            topics=tuple(
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=tuple(find(topic.topic, wish, leader_only) for wish in topic.partitions),
-                )
-                for topic in request.topics
-            ),
-        )
+        topics = []
+        for topic in request.topics:
+            found = []
+            for wish in topic.partitions:
+                found.append(find(topic.topic, wish, leader_only))
+                yield
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
+        return OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=tuple(topics))
 
     def find(topic: str, wish: OffsetForLeaderPartition, leader_only: bool) -> EpochEndOffset:
         partition = replicas.partition(topic, wish.partition)
@@ -53,4 +53,4 @@ def make(services: Services) -> Handle:
             epoch, end = log.epochs.end_offset(wish.leader_epoch, log.end_offset)
         return EpochEndOffset(error_code=ErrorCode.NONE, partition=wish.partition, leader_epoch=epoch, end_offset=end)
 
-    return handle
+    return sliced(services.loop.call_soon, handle)

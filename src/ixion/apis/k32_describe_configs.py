@@ -20,6 +20,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.loggers import logger_levels
 from ixion.apis.resources import ResourceType, check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.config.dynamic import Described, DynamicConfig, Level, Source
 from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
 from ixion.config.setting import Setting
@@ -35,6 +36,7 @@ from ixion.protocol.messages.k32_describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ixion.timer.turns import Steps
 
 UNKNOWN_KIND: Final = 0
 
@@ -44,11 +46,13 @@ def make(services: Services) -> Handle:
     config = services.config
     node_id = services.node_id
 
-    def handle(call: Call) -> DescribeConfigsResponse:
+    def handle(call: Call) -> Steps[DescribeConfigsResponse]:
         request = cast(DescribeConfigsRequest, call.body)
-        return DescribeConfigsResponse(
-            throttle_time_ms=0, results=tuple(answer(request, each) for each in request.resources)
-        )
+        results = []
+        for resource in request.resources:
+            results.append(answer(request, resource))
+            yield
+        return DescribeConfigsResponse(throttle_time_ms=0, results=tuple(results))
 
     def answer(request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
         code, message = ErrorCode.NONE, ""
@@ -113,7 +117,7 @@ def make(services: Services) -> Handle:
             case other:
                 raise unsupported(other)
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def for_all_brokers(config: DynamicConfig, name: str) -> Described:

@@ -11,6 +11,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.log.names import check_topic_name
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k34_alter_replica_log_dirs import (
@@ -20,12 +21,13 @@ from ixion.protocol.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from ixion.replica.manager import ReplicaManager
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     replicas = services.replicas
 
-    def handle(call: Call) -> AlterReplicaLogDirsResponse:
+    def handle(call: Call) -> Steps[AlterReplicaLogDirsResponse]:
         request = cast(AlterReplicaLogDirsRequest, call.body)
         topics: dict[str, dict[int, ErrorCode]] = {}
         for place in request.dirs:
@@ -33,6 +35,7 @@ def make(services: Services) -> Handle:
                 codes = topics.setdefault(topic.name, {})
                 for number in topic.partitions:
                     codes[number] = move(replicas, topic.name, number, place.path)
+                    yield
         return AlterReplicaLogDirsResponse(
             throttle_time_ms=0,
             results=tuple(
@@ -47,7 +50,7 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorCode:

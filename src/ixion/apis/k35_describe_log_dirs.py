@@ -13,6 +13,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
@@ -24,28 +25,31 @@ from ixion.protocol.messages.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     logs = services.replicas.logs
 
-    def handle(call: Call) -> DescribeLogDirsResponse:
+    def handle(call: Call) -> Steps[DescribeLogDirsResponse]:
         request = cast(DescribeLogDirsRequest, call.body)
         wanted = (
             None
             if request.topics is None
             else {(topic.topic, number) for topic in request.topics for number in topic.partitions}
         )
-        return DescribeLogDirsResponse(
-            throttle_time_ms=0,
-            error_code=ErrorCode.NONE,
-            results=tuple(describe(logs, directory, wanted) for directory in logs.directories),
-        )
+        results = []
+        for directory in logs.directories:
+            result = yield from describe(logs, directory, wanted)
+            results.append(result)
+        return DescribeLogDirsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results=tuple(results))
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
-def describe(logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def describe(
+    logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+) -> Steps[DescribeLogDirsResult]:
     try:
         room = None if directory.home.offline else os.statvfs(directory.path)
     except OSError:
@@ -65,9 +69,11 @@ def describe(logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, i
 
     for log in list(logs.logs.values()):
         add(log, max(log.high_watermark - log.end_offset, 0), future=False)
+        yield
     for log in list(logs.future_logs.values()):
         current = logs.get(log.topic, log.partition)
         add(log, -1 if current is None else current.end_offset - log.end_offset, future=True)
+        yield
     return DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,

@@ -1,18 +1,22 @@
 """CreatePartitions, 0 to 3: topics get more partitions, up to a count; never fewer.
 
 Where the new ones go is the broker's choice unless the request says so. Records that are there stay where they are, so
-keys may change their partition. Version 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
+keys may change their partition. All topics of a request together may get so many partitions as the controller makes at
+a time (POLICY_VIOLATION for all of them otherwise). Version 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is
+never the case here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
 from ixion.apis.unhurried import unhurried
+from ixion.controller.planning import check_partitions_of_request
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k37_create_partitions import (
     CreatePartitionsRequest,
@@ -24,6 +28,7 @@ from ixion.protocol.messages.k37_create_partitions import (
 
 def make(services: Services) -> Handle:
     controller = services.controller
+    image = services.image
     timer = services.timer
 
     async def handle(call: Call) -> CreatePartitionsResponse:
@@ -31,9 +36,12 @@ def make(services: Services) -> Handle:
         times = Counter(topic.name for topic in request.topics)
         wanted = {topic.name: topic for topic in request.topics}
         results = []
+        excess = too_many(wanted.values())
         for topic in wanted.values():
             code, message = ErrorCode.NONE, None
             try:
+                if excess is not None:
+                    raise excess
                 if times[topic.name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
                 await in_time(timer, request.timeout_ms, grow(topic, request.validate_only))
@@ -41,6 +49,16 @@ def make(services: Services) -> Handle:
                 code, message = error.code, error.message
             results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
         return CreatePartitionsResponse(throttle_time_ms=0, results=tuple(results))
+
+    def too_many(topics: Iterable[CreatePartitionsTopic]) -> KafkaError | None:
+        known = image.topics
+        try:
+            check_partitions_of_request(
+                topic.count - len(known[topic.name].partitions) for topic in topics if topic.name in known
+            )
+        except KafkaError as error:
+            return error
+        return None
 
     async def grow(topic: CreatePartitionsTopic, validate_only: bool) -> None:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]

@@ -11,6 +11,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k45_alter_partition_reassignments import (
@@ -19,12 +20,13 @@ from ixion.protocol.messages.k45_alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     image = services.image
 
-    def handle(call: Call) -> AlterPartitionReassignmentsResponse:
+    def handle(call: Call) -> Steps[AlterPartitionReassignmentsResponse]:
         request = cast(AlterPartitionReassignmentsRequest, call.body)
         topics = []
         for topic in request.topics:
@@ -41,6 +43,7 @@ def make(services: Services) -> Handle:
                         partition_index=wish.partition_index, error_code=code, error_message=message
                     )
                 )
+                yield
             topics.append(ReassignableTopicResponse(name=topic.name, partitions=tuple(results)))
         return AlterPartitionReassignmentsResponse(
             throttle_time_ms=0,
@@ -50,7 +53,7 @@ def make(services: Services) -> Handle:
             responses=tuple(topics),
         )
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def check(image: ClusterImage, topic: str, number: int, replicas: tuple[int, ...] | None, any_factor: bool) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -15,12 +16,13 @@ from ixion.protocol.messages.k46_list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     image = services.image
 
-    def handle(call: Call) -> ListPartitionReassignmentsResponse:
+    def handle(call: Call) -> Steps[ListPartitionReassignmentsResponse]:
         request = cast(ListPartitionReassignmentsRequest, call.body)
         wanted = (
             None
@@ -28,7 +30,8 @@ def make(services: Services) -> Handle:
             else {(topic.name, number) for topic in request.topics for number in topic.partition_indexes}
         )
         moving = []
-        for topic in image.topics.values():
+        for topic in list(image.topics.values()):
+            yield
             partitions = tuple(
                 OngoingPartitionReassignment(
                     partition_index=each.number,
@@ -45,4 +48,4 @@ def make(services: Services) -> Handle:
             throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(moving)
         )
 
-    return handle
+    return sliced(services.loop.call_soon, handle)

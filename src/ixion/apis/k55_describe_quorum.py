@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.model.ids import ZERO_ID
 from ixion.protocol.messages.k55_describe_quorum import (
@@ -22,6 +23,7 @@ from ixion.protocol.messages.k55_describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from ixion.timer.turns import Steps
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
 
@@ -61,19 +63,20 @@ def make(services: Services) -> Handle:
             observers=(),
         )
 
-    def handle(call: Call) -> DescribeQuorumResponse:
+    def handle(call: Call) -> Steps[DescribeQuorumResponse]:
         request = cast(DescribeQuorumRequest, call.body)
         controller = image.brokers.get(image.controller_id)
+        topics = []
+        for topic in request.topics:
+            described = []
+            for each in topic.partitions:
+                described.append(describe(topic.topic_name, each.partition_index))
+                yield
+            topics.append(ResponseTopicData(topic_name=topic.topic_name, partitions=tuple(described)))
         return DescribeQuorumResponse(
             error_code=ErrorCode.NONE,
             error_message="",
-            topics=tuple(
-                ResponseTopicData(
-                    topic_name=topic.topic_name,
-                    partitions=tuple(describe(topic.topic_name, each.partition_index) for each in topic.partitions),
-                )
-                for topic in request.topics
-            ),
+            topics=tuple(topics),
             nodes=()
             if controller is None or call.version < 2
             else (
@@ -86,4 +89,4 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return handle
+    return sliced(services.loop.call_soon, handle)

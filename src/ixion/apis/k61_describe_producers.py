@@ -6,6 +6,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.log.log import Log
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k61_describe_producers import (
@@ -15,23 +16,22 @@ from ixion.protocol.messages.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     replicas = services.replicas
 
-    def handle(call: Call) -> DescribeProducersResponse:
+    def handle(call: Call) -> Steps[DescribeProducersResponse]:
         request = cast(DescribeProducersRequest, call.body)
-        return DescribeProducersResponse(
-            throttle_time_ms=0,
-            topics=tuple(
-                TopicResponse(
-                    name=topic.name,
-                    partitions=tuple(describe(topic.name, number) for number in topic.partition_indexes),
-                )
-                for topic in request.topics
-            ),
-        )
+        topics = []
+        for topic in request.topics:
+            described = []
+            for number in topic.partition_indexes:
+                described.append(describe(topic.name, number))
+                yield
+            topics.append(TopicResponse(name=topic.name, partitions=tuple(described)))
+        return DescribeProducersResponse(throttle_time_ms=0, topics=tuple(topics))
 
     def describe(topic: str, number: int) -> PartitionResponse:
         partition = replicas.partition(topic, number)
@@ -41,7 +41,7 @@ def make(services: Services) -> Handle:
             return _refuse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return PartitionResponse(partition_index=number, error_code=0, active_producers=_producers(partition.log))
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def _producers(log: Log) -> tuple[ProducerState, ...]:

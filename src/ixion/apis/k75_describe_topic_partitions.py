@@ -17,6 +17,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.operations import NOT_ASKED, ON_TOPIC
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.config.network_settings import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from ixion.log.names import check_topic_name
 from ixion.metadata.image import ClusterImage, PartitionImage
@@ -30,13 +31,14 @@ from ixion.protocol.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from ixion.replica.internal_topic import INTERNAL
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     image = services.image
     config = services.config
 
-    def handle(call: Call) -> DescribeTopicPartitionsResponse:
+    def handle(call: Call) -> Steps[DescribeTopicPartitionsResponse]:
         request = cast(DescribeTopicPartitionsRequest, call.body)
         limit = config.current[MAX_REQUEST_PARTITION_SIZE_LIMIT]
         room = max(min(limit, request.response_partition_limit), 1)
@@ -49,6 +51,7 @@ def make(services: Services) -> Handle:
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         following = None
         for name in sorted(each for each in named or image.topics if each >= first[0]):
+            yield
             if room == 0:
                 following = Cursor(topic_name=name, partition_index=0)
                 break
@@ -74,7 +77,7 @@ def make(services: Services) -> Handle:
                 break
         return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=following)
 
-    return handle
+    return sliced(services.loop.call_soon, handle)
 
 
 def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> DescribeTopicPartitionsResponsePartition:

@@ -42,7 +42,7 @@ def check_broker(node_id: int, name: str, *, all_of_them: bool) -> str:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the id of a broker is needed, and none is given")
     if not name.lstrip("+-").isdecimal() or not name.isascii():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the id of a broker is a whole number, not '{name}'")
-    if int(name) != node_id:
+    if name != str(node_id):  # one spelling of it: "+1", "01", "001" … would be described once more each
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}, but the request is for broker {name}")
     return str(node_id)
 

@@ -10,15 +10,15 @@ each round, so that the followers of one leader are spread as well. Five brokers
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ixion.model.errors import ErrorCode, KafkaError
 
 
 def assign(
     brokers: Sequence[int], partitions: int, replication: int, *, first: int = 0, start: int = -1, shift: int = -1
-) -> list[tuple[int, ...]]:
-    """The replicas of partitions `first`, `first + 1` …, the preferred leader in front."""
+) -> Iterator[tuple[int, ...]]:
+    """The replicas of partitions `first`, `first + 1` …, the preferred leader in front, one after the other."""
     if replication > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -29,7 +29,6 @@ def assign(
         start = drawn(count)
     if shift < 0:
         shift = drawn(count)
-    placed = []
     for partition in range(first, first + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
@@ -38,8 +37,7 @@ def assign(
         for other in range(replication - 1):
             distance = 1 + (shift + other) % (count - 1)
             replicas.append(brokers[(leader + distance) % count])
-        placed.append(tuple(replicas))
-    return placed
+        yield tuple(replicas)
 
 
 def check_assignment(given: dict[int, tuple[int, ...]], brokers: Sequence[int], first: int = 0) -> None:

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, DELETE_TOPIC_ENABLE, NUM_PARTITIONS
+from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
 from ixion.config.dynamic import DynamicConfig
-from ixion.controller.assignment import assign, check_assignment
 from ixion.controller.election import Elected, elect
 from ixion.controller.leaders import elect_leader, without_leader
+from ixion.controller.planning import Names, check_partitions_of_request, partitions_of, plan_growth, plan_topic
 from ixion.controller.topics import (
     NewTopic,
     TopicOutcome,
-    check_new_name,
-    check_topic_config,
-    new_partitions,
     operations_to_add,
     operations_to_change_state,
     operations_to_configure,
@@ -49,12 +46,11 @@ from ixion.model.ids import new_id
 from ixion.replica.log_settings import log_config
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Key, Partition
+from ixion.timer.turns import Steps, in_turns
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-AT_A_TIME = 32  # partitions that go online while everybody else waits
-MAX_PARTITIONS = 100_000  # of one topic; a number beyond it is a mistake
 
 
 class Controller:
@@ -122,8 +118,9 @@ class Controller:
         session = self._session
         elected = elect(session, self._node_id, self._clock_ms())
         ensure(session, [paths.DELETE_TOPICS])
-        for name in session.children(paths.DELETE_TOPICS):
-            self._delete_logs(name)
+        doomed = session.children(paths.DELETE_TOPICS)
+        self._delete_logs(frozenset(doomed))
+        for name in doomed:
             session.multi(operations_to_delete(session, name))
         topics = []
         operations: list[Operation] = []
@@ -166,12 +163,10 @@ class Controller:
             except KafkaError as error:
                 logger.error("%s belongs to no topic, and cannot be set aside: %s", log.name, error)
 
-    async def _bring_all_online(self, topic: TopicImage, partitions: Sequence[PartitionImage]) -> None:
-        """A few at a time, so that nobody waits long for a large topic of somebody else's."""
-        for count, partition in enumerate(partitions, 1):
+    def _bring_all_online(self, topic: TopicImage, partitions: Sequence[PartitionImage]) -> Steps[None]:
+        for partition in partitions:
             self._bring_online(topic, partition)
-            if count % AT_A_TIME == 0:
-                await asyncio.sleep(0)
+            yield
 
     def _bring_online(self, topic: TopicImage, partition: PartitionImage) -> None:
         if partition.leader != self._node_id:
@@ -225,53 +220,39 @@ class Controller:
     async def create_topics(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
         """An outcome for each, in their order. One that is refused does not hold up the others."""
         async with self._turn:
-            outcomes = []
-            made: list[TopicImage] = []
-            for wish in wanted:
-                outcome = TopicOutcome(name=wish.name)
-                outcomes.append(outcome)
-                try:
-                    outcome.topic = self._plan(wish, {*self._image.topics, *(topic.name for topic in made)})
-                    made.append(outcome.topic)
-                except KafkaError as error:
-                    outcome.code = error.code
-                    outcome.message = error.message
+            outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
+            await in_turns(self._plan(wanted, outcomes))
+            made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
             if made and not validate_only:
                 await self.in_thread(lambda: self._create(made))
                 for topic in made:
                     self._image.put_topic(topic)
-                    await self._bring_all_online(topic, topic.partitions)
+                    await in_turns(self._bring_all_online(topic, topic.partitions))
             return outcomes
 
-    def _plan(self, wish: NewTopic, taken: Collection[str]) -> TopicImage:
-        check_new_name(wish.name, {*taken, *self._half_deleted})
-        self._logs.check_room()
+    def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome]) -> Steps[None]:
         settings = self._config.current
         brokers = sorted(self._image.brokers)
-        if wish.assignment:
-            if wish.partitions != -1 or wish.replication != -1:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "either a number of partitions and replicas or an assignment, not both"
-                )
-            check_assignment(dict(wish.assignment), brokers)
-            replicas = [wish.assignment[number] for number in sorted(wish.assignment)]
-        else:
-            count = settings[NUM_PARTITIONS] if wish.partitions == -1 else wish.partitions
-            replication = settings[DEFAULT_REPLICATION_FACTOR] if wish.replication == -1 else wish.replication
-            if not 1 <= count <= MAX_PARTITIONS:
-                raise KafkaError(
-                    ErrorCode.INVALID_PARTITIONS,
-                    f"number of partitions was set to {count}; 1 to {MAX_PARTITIONS} are allowed",
-                )
-            if replication < 1:
-                raise KafkaError(
-                    ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replication} is not larger than 0"
-                )
-            replicas = assign(brokers, count, replication)
-        config = check_topic_config(wish.config)
-        return TopicImage(
-            name=wish.name, topic_id=new_id(), partitions=new_partitions(replicas, brokers), config=config
-        )
+        names = Names((*self._image.topics, *self._half_deleted))
+        excess: KafkaError | None = None
+        try:
+            check_partitions_of_request(partitions_of(wish, settings) for wish in wanted)
+        except KafkaError as error:
+            excess = error
+        for wish, outcome in zip(wanted, outcomes, strict=True):
+            if excess is not None:
+                outcome.code = excess.code
+                outcome.message = excess.message
+                continue
+            try:
+                names.check(wish.name)
+                self._logs.check_room()
+                outcome.topic = yield from plan_topic(wish, brokers, settings)
+                names.add(wish.name)
+            except KafkaError as error:
+                outcome.code = error.code
+                outcome.message = error.message
+            yield
 
     def _create(self, topics: list[TopicImage]) -> None:
         operations: list[Operation] = []
@@ -296,31 +277,37 @@ class Controller:
         """By name; who knows only an id looks it up first."""
         async with self._turn:
             outcomes = []
-            doomed = []
+            doomed: dict[str, TopicImage] = {}
             for name in names:
                 outcome = TopicOutcome(name=name)
                 outcomes.append(outcome)
-                if name not in self._image.topics:
+                topic = self._image.topics.get(name)
+                if topic is None:
                     outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 elif not self._config.current[DELETE_TOPIC_ENABLE]:
                     outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
-                elif name not in doomed:
-                    doomed.append(name)
+                else:
+                    doomed[name] = topic
             if doomed:
-                await self.in_thread(lambda: ensure(self._session, [paths.delete_topic(name) for name in doomed]))
-                for name in doomed:
-                    topic = self._image.remove_topic(name)
-                    assert topic is not None
-                    for partition in topic.partitions:
-                        self._replicas.stop(name, partition.number, delete=False)
-                await self.in_thread(lambda: self._delete(doomed))
+                gone = list(doomed)
+                await self.in_thread(lambda: ensure(self._session, [paths.delete_topic(name) for name in gone]))
+                await in_turns(self._take_out(doomed.values()))
+                await self.in_thread(lambda: self._delete(gone))
                 for told in self.on_topics_deleted:
-                    told(doomed)
+                    told(gone)
             return outcomes
 
+    def _take_out(self, topics: Iterable[TopicImage]) -> Steps[None]:
+        """From the image, so that nobody finds them any more, and then their partitions."""
+        for topic in topics:
+            self._image.remove_topic(topic.name)
+        for topic in topics:
+            for partition in topic.partitions:
+                self._replicas.stop(topic.name, partition.number, delete=False)
+                yield
+
     def _delete(self, names: list[str]) -> None:
-        for name in names:
-            self._delete_logs(name)
+        self._delete_logs(frozenset(names))
         self._half_deleted.update(names)
         self._finish_deletions()
 
@@ -339,8 +326,8 @@ class Controller:
         """Whether `bring_back` may find something to do."""
         return bool(self._replicas.offline or self._half_deleted)
 
-    def _delete_logs(self, name: str) -> None:
-        doomed = [key for key in list(self._logs.logs) if key[0] == name]
+    def _delete_logs(self, names: frozenset[str]) -> None:
+        doomed = [key for key in list(self._logs.logs) if key[0] in names]
         for _, error in for_each(doomed, lambda key: self._logs.delete(*key)):
             logger.error("%s", error)
 
@@ -349,37 +336,12 @@ class Controller:
     ) -> None:
         """Bring a topic to `count` partitions. KafkaError if that cannot be."""
         async with self._turn:
-            topic = self._image.topics.get(name)
-            if topic is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
-            had = len(topic.partitions)
-            if count <= had or count > MAX_PARTITIONS:
-                raise KafkaError(
-                    ErrorCode.INVALID_PARTITIONS,
-                    f"the topic currently has {had} partition(s); {count} would not be an increase"
-                    if count <= had
-                    else f"{count} partitions are more than {MAX_PARTITIONS}",
-                )
-            brokers = sorted(self._image.brokers)
-            if assignment is not None:
-                if len(assignment) != count - had:
-                    raise KafkaError(
-                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"{count - had} new partitions, but {len(assignment)} assignments",
-                    )
-                given = dict(enumerate(assignment, had))
-                check_assignment(given, brokers, had)
-                if any(len(each) != len(topic.partitions[0].replicas) for each in assignment):
-                    raise KafkaError(
-                        ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the replication factor differs from that of the topic"
-                    )
-                replicas = list(assignment)
-            else:
-                replicas = assign(brokers, count - had, len(topic.partitions[0].replicas), first=had)
+            topics = self._image.topics
+            added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
             self._logs.check_room()
             if validate_only:
                 return
-            added = new_partitions(replicas, brokers, had)
+            topic = topics[name]
             after = replace(topic, partitions=[*topic.partitions, *added])
 
             def write() -> None:
@@ -391,45 +353,60 @@ class Controller:
 
             await self.in_thread(write)
             self._image.put_topic(after)
-            await self._bring_all_online(after, added)
+            await in_turns(self._bring_all_online(after, added))
 
     # Leaders.
 
     async def elect_leaders(self, keys: Sequence[Key], unclean: bool) -> dict[Key, ErrorCode]:
         """Let the preferred replica lead again; `unclean`: give a partition without a leader one, at any price."""
         async with self._turn:
-            outcomes: dict[Key, ErrorCode] = {}
-            changes: list[tuple[str, PartitionImage]] = []
-            live = tuple(self._image.brokers)
-            for name, number in keys:
-                partition = self._image.partition(name, number)
-                if partition is None:
-                    outcomes[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif partition.leader >= 0 and (unclean or partition.leader == partition.preferred):
-                    outcomes[name, number] = ErrorCode.ELECTION_NOT_NEEDED
-                elif not unclean and (partition.preferred not in live or partition.preferred not in partition.isr):
-                    outcomes[name, number] = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-                else:
-                    usable = [broker for broker in live if broker not in partition.offline]
-                    after = elect_leader(partition, usable, unclean)
-                    if after is None:
-                        outcomes[name, number] = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-                    else:
-                        outcomes[name, number] = ErrorCode.NONE
-                        changes.append((name, after))
+            outcomes, changes = await in_turns(self._elect(keys, unclean))
             await self._change_states(changes)
             return outcomes
+
+    def _elect(
+        self, keys: Sequence[Key], unclean: bool
+    ) -> Steps[tuple[dict[Key, ErrorCode], list[tuple[str, PartitionImage]]]]:
+        outcomes: dict[Key, ErrorCode] = {}
+        changes: list[tuple[str, PartitionImage]] = []
+        live = tuple(self._image.brokers)
+        for name, number in keys:
+            yield
+            partition = self._image.partition(name, number)
+            if partition is None:
+                outcomes[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition.leader >= 0 and (unclean or partition.leader == partition.preferred):
+                outcomes[name, number] = ErrorCode.ELECTION_NOT_NEEDED
+            elif not unclean and (partition.preferred not in live or partition.preferred not in partition.isr):
+                outcomes[name, number] = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            else:
+                usable = [broker for broker in live if broker not in partition.offline]
+                after = elect_leader(partition, usable, unclean)
+                if after is None:
+                    outcomes[name, number] = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                else:
+                    outcomes[name, number] = ErrorCode.NONE
+                    changes.append((name, after))
+        return outcomes, changes
 
     async def _change_states(self, changes: list[tuple[str, PartitionImage]]) -> None:
         if not changes:
             return
-        operations = [operations_to_change_state(name, partition, self.epoch) for name, partition in changes]
-        await self.in_thread(lambda: self._session.multi(operations))
+        epoch = self.epoch
+
+        def write() -> None:
+            self._session.multi([operations_to_change_state(name, partition, epoch) for name, partition in changes])
+
+        await self.in_thread(write)
+        await in_turns(self._take_states(changes))
+
+    def _take_states(self, changes: list[tuple[str, PartitionImage]]) -> Steps[None]:
         for name, partition in changes:
             if name in self._image.topics:
                 self._image.put_partition(name, partition)
                 self._bring_online(self._image.topics[name], partition)
                 self._replicas.wake_all((name, partition.number))
+            yield
 
     async def directory_failed(self, path: str) -> None:
         """A log directory of this broker went offline: its partitions have no leader here any more."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ixion.config.errors import InvalidSettingError
 from ixion.config.topic import parse_topic
-from ixion.log.names import check_topic_name
 from ixion.metadata import paths
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.image import PartitionImage, TopicImage, partition_image
@@ -48,20 +47,6 @@ class TopicOutcome:
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
     topic: TopicImage | None = None
-
-
-def check_new_name(name: str, topics: Collection[str]) -> None:
-    """A name that is allowed, free, and not the same as another one to the eyes of a metrics system."""
-    check_topic_name(name)
-    if name in topics:
-        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' already exists")
-    if "." in name or "_" in name:
-        plain = name.replace(".", "_")
-        for other in topics:
-            if len(other) == len(name) and other.replace(".", "_") == plain:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' collides with existing topic '{other}'"
-                )
 
 
 def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
@@ -147,21 +132,19 @@ def state_of(partition: PartitionImage, controller_epoch: int) -> PartitionState
     )
 
 
-def new_partitions(replicas: Sequence[tuple[int, ...]], live: Sequence[int], first: int = 0) -> list[PartitionImage]:
+def new_partitions(
+    replicas: Iterable[tuple[int, ...]], live: Sequence[int], first: int = 0
+) -> Iterator[PartitionImage]:
     """The first live replica leads; those that live are in sync, as all of them are empty."""
-    made = []
     for number, each in enumerate(replicas, first):
-        isr = tuple(broker for broker in each if broker in live)
-        made.append(
-            PartitionImage(
-                number=number,
-                leader=isr[0] if isr else -1,
-                leader_epoch=FIRST_EPOCH,
-                isr=isr or each[:1],
-                replicas=each,
-            )
+        isr = tuple([broker for broker in each if broker in live])
+        yield PartitionImage(
+            number=number,
+            leader=isr[0] if isr else -1,
+            leader_epoch=FIRST_EPOCH,
+            isr=isr or each[:1],
+            replicas=each,
         )
-    return made
 
 
 def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[int]] | None:

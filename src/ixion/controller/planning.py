@@ -1,0 +1,137 @@
+"""What new topics and new partitions will be, before anything of them is written.
+
+A plan is made in turns of the loop, as a topic may have thousands of partitions. How many one request may make is
+looked at before the first of them is planned, and is no matter of one topic: a request of a few bytes can name many
+topics, each with as many partitions as a number can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from ixion.controller.assignment import assign, check_assignment
+from ixion.controller.topics import NewTopic, check_topic_config, new_partitions
+from ixion.log.names import check_topic_name
+from ixion.metadata.image import PartitionImage, TopicImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import new_id
+from ixion.timer.turns import Steps
+
+MAX_PARTITIONS: Final = 100_000  # of one topic; a number beyond it is a mistake
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit
+
+
+class Names:
+    """The names that are taken. Those that differ in dots and underscores only are the same to metrics systems."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self._names = {plain(name): name for name in topics}
+
+    def check(self, name: str) -> None:
+        check_topic_name(name)
+        other = self._names.get(plain(name))
+        if other == name:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' already exists")
+        if other is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' collides with existing topic '{other}'"
+            )
+
+    def add(self, name: str) -> None:
+        self._names[plain(name)] = name
+
+
+def plain(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def check_partitions_of_request(counts: Iterable[int]) -> None:
+    """`counts`: the new partitions of each topic."""
+    total = sum(max(count, 0) for count in counts)
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request makes {total} partitions; {MAX_PARTITIONS_PER_REQUEST} are allowed at a time",
+        )
+
+
+def partitions_of(wish: NewTopic, settings: BrokerConfig) -> int:
+    if wish.assignment:
+        return len(wish.assignment)
+    return settings[NUM_PARTITIONS] if wish.partitions == -1 else wish.partitions
+
+
+def plan_topic(wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig) -> Steps[TopicImage]:
+    replicas: Iterable[tuple[int, ...]]
+    if wish.assignment:
+        if wish.partitions != -1 or wish.replication != -1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "either a number of partitions and replicas or an assignment, not both"
+            )
+        check_assignment(dict(wish.assignment), brokers)
+        replicas = [wish.assignment[number] for number in sorted(wish.assignment)]
+    else:
+        count = partitions_of(wish, settings)
+        replication = settings[DEFAULT_REPLICATION_FACTOR] if wish.replication == -1 else wish.replication
+        if not 1 <= count <= MAX_PARTITIONS:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"number of partitions was set to {count}; 1 to {MAX_PARTITIONS} are allowed",
+            )
+        if replication < 1:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replication} is not larger than 0"
+            )
+        replicas = assign(brokers, count, replication)
+    config = check_topic_config(wish.config)
+    partitions = yield from collected(replicas, brokers, 0)
+    return TopicImage(name=wish.name, topic_id=new_id(), partitions=partitions, config=config)
+
+
+def plan_growth(
+    topics: Mapping[str, TopicImage],
+    name: str,
+    count: int,
+    assignment: Sequence[tuple[int, ...]] | None,
+    brokers: Sequence[int],
+) -> Steps[list[PartitionImage]]:
+    """The partitions that bring a topic to `count`."""
+    topic = topics.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    had = len(topic.partitions)
+    if count <= had or count > MAX_PARTITIONS:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"the topic currently has {had} partition(s); {count} would not be an increase"
+            if count <= had
+            else f"{count} partitions are more than {MAX_PARTITIONS}",
+        )
+    replicas: Iterable[tuple[int, ...]]
+    factor = len(topic.partitions[0].replicas)
+    if assignment is None:
+        replicas = assign(brokers, count - had, factor, first=had)
+    else:
+        if len(assignment) != count - had:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{count - had} new partitions, but {len(assignment)} assignments",
+            )
+        check_assignment(dict(enumerate(assignment, had)), brokers, had)
+        if any(len(each) != factor for each in assignment):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the replication factor differs from that of the topic"
+            )
+        replicas = assignment
+    return (yield from collected(replicas, brokers, had))
+
+
+def collected(replicas: Iterable[tuple[int, ...]], brokers: Sequence[int], first: int) -> Steps[list[PartitionImage]]:
+    partitions = []
+    for partition in new_partitions(replicas, brokers, first):
+        partitions.append(partition)
+        yield
+    return partitions

@@ -1,0 +1,57 @@
+"""A metadata store that fails costs nobody the connection: each topic is answered with a code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ixion.broker.broker import Broker as RealBroker
+from ixion.metadata.errors import SessionExpiredError, StoreUnusableError
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.testing.broker import Broker
+from tests.apis.asking import Asking
+
+FAULTS: dict[str, Callable[[], Exception]] = {
+    "the disk is full": lambda: StoreUnusableError("metadata.sqlite", "database or disk is full"),
+    "the session is over": lambda: SessionExpiredError("/", "it was too late"),
+}
+
+
+@pytest.fixture(params=FAULTS)
+def failing(request: pytest.FixtureRequest) -> Iterator[Asking]:
+    with Broker() as broker, Asking(broker.bootstrap) as asking:
+        broker.create_topic("there")
+
+        async def break_it(real: RealBroker) -> None:
+            def refuse(_operations: object) -> None:
+                raise FAULTS[request.param]()
+
+            real.parts.session.multi = refuse  # type: ignore[method-assign, assignment]
+
+        broker.call(break_it)
+        yield asking
+
+
+def test_topics_that_metadata_would_create(failing: Asking) -> None:
+    names = ("new", "there", "__consumer_offsets", "other", "bad name")
+    topics = tuple(MetadataRequestTopic(name=name) for name in names)
+    answer = failing.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), MetadataResponse)
+    failed = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert {topic.name: topic.error_code for topic in answer.topics} == {
+        "new": failed,
+        "there": ErrorCode.NONE,
+        "__consumer_offsets": failed,
+        "other": failed,
+        "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+
+
+@pytest.mark.parametrize("key_type", [0, 1])
+def test_coordinators_whose_topic_cannot_be_created(failing: Asking, key_type: int) -> None:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a", "b"))
+    answer = failing.ask(request, FindCoordinatorResponse)
+    codes = [each.error_code for each in answer.coordinators]
+    assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
