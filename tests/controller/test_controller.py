@@ -418,3 +418,18 @@ def test_many_topics_are_deleted_with_their_logs(realm: Realm) -> None:
     realm.crash()
     realm.start()
     assert list(realm.image.topics) == ["t4"]
+
+
+def test_a_topic_setting_without_effect_is_warned_about(realm: Realm, caplog: pytest.LogCaptureFixture) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t", config={"follower.replication.throttled.replicas": "*"}))
+    assert "topic t: set, but without effect in ixion: follower.replication.throttled.replicas" in caplog.text
+    caplog.clear()
+
+    def change(current: dict[str, str]) -> dict[str, str]:
+        return {**current, "leader.replication.throttled.replicas": "0:1"}
+
+    for validate_only, lines in ((True, 0), (False, 1), (False, 1)):
+        realm.run(realm.controller.alter_config("topics", "t", change, validate_only))
+        assert caplog.text.count("without effect") == lines
+    assert "follower" not in caplog.text

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
+from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.rules import check_rules
 from ixion.config.setting import Scope, Setting, text_of
 from ixion.config.table import BROKER_SETTINGS, meant, synonyms
@@ -174,6 +175,12 @@ class DynamicConfig:
             if listener_of(name):
                 continue
             logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
+        before_it = self._overlays[level]
+        idle = broker_settings_without_effect(
+            {name: value for name, value in wanted.items() if before_it.get(name) != value}
+        )
+        if idle:
+            logger.warning("set, but without effect in ixion: %s", ", ".join(idle))
         self._overlays[level] = wanted
         for _, changed in self._listeners:
             try:

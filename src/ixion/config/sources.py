@@ -3,8 +3,8 @@
     defaults  <  server.properties  <  IXION_LOG_DIRS=/a,/b  <  --set log.dirs=/c
 
 A name that no setting has is a warning, with the nearest name that one has, because files are shared with programs that
-know more settings. A value that is not allowed is an error that names its source. A variable IXION_… counts as a
-setting only if it is one, or nearly: others have variables, too.
+know more settings. So is a setting that has no effect here. A value that is not allowed is an error that names its
+source. A variable IXION_… counts as a setting only if it is one, or nearly: others have variables, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 
 from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
+from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.properties import parse_properties
 from ixion.config.rules import check_rules
 from ixion.config.table import BROKER_SETTINGS, meant
@@ -54,6 +55,9 @@ def load(
                 warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")
     config = BrokerConfig(given)
     check_rules(config)
+    idle = broker_settings_without_effect(given)
+    if idle:
+        warnings.append(f"set, but without effect in ixion: {', '.join(idle)}")
     return Loaded(given=given, config=config, warnings=tuple(warnings))
 
 

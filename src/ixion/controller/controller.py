@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
 from ixion.config.dynamic import DynamicConfig
+from ixion.config.ineffective import topic_settings_without_effect
 from ixion.controller.election import Elected, elect
 from ixion.controller.leaders import elect_leader, without_leader
 from ixion.controller.planning import Names, check_partitions_of_request, partitions_of, plan_growth, plan_topic
@@ -257,6 +258,7 @@ class Controller:
     def _create(self, topics: list[TopicImage]) -> None:
         operations: list[Operation] = []
         for topic in topics:
+            warn_without_effect(topic.name, topic.config)
             operations += operations_to_create(topic, self.epoch)
         self._session.multi(operations)
         self._make_logs([(topic, partition) for topic in topics for partition in topic.partitions])
@@ -448,9 +450,13 @@ class Controller:
         """
         async with self._turn:
             session = self._session
-            wanted = change(await self.in_thread(lambda: read_config(session, kind, entity)))
+            current = await self.in_thread(lambda: read_config(session, kind, entity))
+            wanted = change(dict(current))
             if validate_only:
                 return
+            if kind == "topics":
+                changed = {name: value for name, value in wanted.items() if current.get(name) != value}
+                warn_without_effect(entity, changed)
 
             def write() -> None:
                 ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
@@ -474,6 +480,12 @@ class Controller:
 
     def stop(self) -> None:
         self._thread.shutdown(wait=True)
+
+
+def warn_without_effect(topic: str, config: Mapping[str, str]) -> None:
+    idle = topic_settings_without_effect(config)
+    if idle:
+        logger.warning("topic %s: set, but without effect in ixion: %s", topic, ", ".join(idle))
 
 
 def _report(task: asyncio.Task[None]) -> None:

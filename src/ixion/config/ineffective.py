@@ -1,0 +1,101 @@
+"""Settings that are accepted, kept and described, and that change nothing yet: the one list of them.
+
+They are accepted because a file made for Apache Kafka has them, and so do the tools that set throttles around a
+reassignment. But nobody should believe in a limit that is none: setting one of them to anything but its default is
+worth a warning, at the start and when it is changed. A test fails for a setting that no code reads and that is not
+listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ixion.config.setting import Setting
+from ixion.config.table import BROKER_SETTINGS
+from ixion.config.topic import OWN, TOPIC_SETTINGS
+
+_ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers"
+_ZOOKEEPER: Final = "the metadata is kept in the data directory"
+_TOKENS: Final = "there are no delegation tokens"
+_QUOTAS: Final = "nothing is throttled"
+_SYSTEM: Final = "the system chooses the size"
+_FIXED: Final = "the broker uses a fixed value"
+
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "auto.leader.rebalance.enable": _ONE_BROKER,
+    "leader.imbalance.check.interval.seconds": _ONE_BROKER,
+    "leader.imbalance.per.broker.percentage": _ONE_BROKER,
+    "controlled.shutdown.enable": _ONE_BROKER,
+    "controlled.shutdown.max.retries": _ONE_BROKER,
+    "controlled.shutdown.retry.backoff.ms": _ONE_BROKER,
+    "controller.socket.timeout.ms": _ONE_BROKER,
+    "request.timeout.ms": _ONE_BROKER,
+    "socket.connection.setup.timeout.ms": _ONE_BROKER,
+    "socket.connection.setup.timeout.max.ms": _ONE_BROKER,
+    "unclean.leader.election.enable": _ONE_BROKER,
+    "replica.socket.timeout.ms": _ONE_BROKER,
+    "replica.socket.receive.buffer.bytes": _ONE_BROKER,
+    "replica.fetch.max.bytes": _ONE_BROKER,
+    "replica.fetch.wait.max.ms": _ONE_BROKER,
+    "replica.fetch.min.bytes": _ONE_BROKER,
+    "replica.fetch.response.max.bytes": _ONE_BROKER,
+    "replica.fetch.backoff.ms": _ONE_BROKER,
+    "replica.selector.class": _ONE_BROKER,
+    "num.replica.fetchers": _ONE_BROKER,
+    "leader.replication.throttled.replicas": _QUOTAS,
+    "follower.replication.throttled.replicas": _QUOTAS,
+    "quota.window.num": _QUOTAS,
+    "quota.window.size.seconds": _QUOTAS,
+    "replication.quota.window.num": _QUOTAS,
+    "replication.quota.window.size.seconds": _QUOTAS,
+    "alter.log.dirs.replication.quota.window.num": _QUOTAS,
+    "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
+    "controller.quota.window.num": _QUOTAS,
+    "controller.quota.window.size.seconds": _QUOTAS,
+    "zookeeper.connect": _ZOOKEEPER,
+    "zookeeper.connection.timeout.ms": _ZOOKEEPER,
+    "zookeeper.max.in.flight.requests": _ZOOKEEPER,
+    "zookeeper.set.acl": _ZOOKEEPER,
+    "delegation.token.master.key": _TOKENS,
+    "delegation.token.max.lifetime.ms": _TOKENS,
+    "delegation.token.expiry.time.ms": _TOKENS,
+    "delegation.token.expiry.check.interval.ms": _TOKENS,
+    "connections.max.reauth.ms": "clients are not authenticated",
+    "connection.failed.authentication.delay.ms": "clients are not authenticated",
+    "socket.send.buffer.bytes": _SYSTEM,
+    "socket.receive.buffer.bytes": _SYSTEM,
+    "log.preallocate": "segments grow as they are written",
+    "log.cleaner.threads": "one thread compacts",
+    "log.cleaner.io.buffer.size": _FIXED,
+    "log.cleaner.io.buffer.load.factor": _FIXED,
+    "log.cleaner.io.max.bytes.per.second": "compaction is not throttled",
+    "producer.id.expiration.check.interval.ms": _FIXED,
+    "offsets.load.buffer.size": _FIXED,
+    "offsets.topic.compression.codec": "offsets are not compressed",
+    "offsets.commit.timeout.ms": _FIXED,
+    "offsets.commit.required.acks": "offsets are written with acks=all",
+    "transaction.state.log.load.buffer.size": _FIXED,
+}
+_OF_TOPICS: Final[Mapping[str, str]] = {
+    BROKER_SETTINGS[name].topic: why
+    for name, why in WITHOUT_EFFECT.items()
+    if name in BROKER_SETTINGS and BROKER_SETTINGS[name].topic
+} | {name: why for name, why in WITHOUT_EFFECT.items() if name in OWN}
+
+
+def broker_settings_without_effect(given: Mapping[str, str]) -> list[str]:
+    """`name (why)` of each that is set to something other than its default; values must be valid."""
+    return _changed(given, BROKER_SETTINGS, WITHOUT_EFFECT)
+
+
+def topic_settings_without_effect(given: Mapping[str, str]) -> list[str]:
+    return _changed(given, TOPIC_SETTINGS, _OF_TOPICS)
+
+
+def _changed(given: Mapping[str, str], known: Mapping[str, Setting[Any]], reasons: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} ({reasons[name]})"
+        for name, value in given.items()
+        if name in reasons and name in known and known[name].parse(value) != known[name].default
+    ]
