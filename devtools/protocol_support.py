@@ -28,7 +28,8 @@ Versions are those that Apache Kafka 4.3 serves; the keys 4 to 7, which it has g
 from* is the first version with compact lengths and tagged fields. Produce is advertised from version 0, although 3 is
 the oldest that is read: librdkafka before 2.11.1 compresses only if it finds version 0.
 
-*Served* APIs are answered in all of their versions, and ApiVersions lists just these. The messages of the others can be
+*Served* APIs are answered in all of their versions, and ApiVersions lists just these, but for client telemetry (71 and
+72), which Kafka does not list without a plugin for it either. The messages of the others can be
 read and written, but a broker closes the connection that sends one, as Apache Kafka does with keys it does not know.
 
 | key | API | served | versions | flexible from | sent by | what it does |

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.features import SUPPORTED
-from ixion.apis.served import SERVED
+from ixion.apis.served import SERVED, UNLISTED
 from ixion.apis.services import Services
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k18_api_versions import (
@@ -27,7 +27,9 @@ from ixion.protocol.registry import ApiKey
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _KEYS: Final = tuple(
-    ApiVersion(api_key=int(key), min_version=key.advertised_from, max_version=key.newest) for key in SERVED
+    ApiVersion(api_key=int(key), min_version=key.advertised_from, max_version=key.newest)
+    for key in SERVED
+    if key not in UNLISTED
 )
 
 

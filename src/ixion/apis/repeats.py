@@ -76,6 +76,9 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
         )
     },
     ApiKey.TXN_OFFSET_COMMIT: {"topics": once("name", partitions=once("partition_index"))},
+    # The first result is that of the first rule or filter, and so on.
+    ApiKey.CREATE_ACLS: {"creations": as_sent()},
+    ApiKey.DELETE_ACLS: {"filters": as_sent()},
     ApiKey.DESCRIBE_CONFIGS: {"resources": once("resource_type", "resource_name", configuration_keys=once())},
     ApiKey.ALTER_CONFIGS: {"resources": twice("resource_type", "resource_name", configs=twice("name"))},
     ApiKey.ALTER_REPLICA_LOG_DIRS: {"dirs": once("path", topics=once("name", partitions=NUMBERS))},
@@ -90,6 +93,13 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     },
     ApiKey.LIST_PARTITION_REASSIGNMENTS: {"topics": once("name", partition_indexes=NUMBERS)},
     ApiKey.OFFSET_DELETE: {"topics": once("name", partitions=once("partition_index"))},
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: {"components": twice("entity_type")},
+    ApiKey.ALTER_CLIENT_QUOTAS: {"entries": as_sent(entity=as_sent(), ops=as_sent())},
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {"users": twice("name")},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {
+        "deletions": twice("name", "mechanism"),
+        "upsertions": twice("name", "mechanism"),
+    },
     ApiKey.DESCRIBE_QUORUM: {"topics": once("topic_name", partitions=once("partition_index"))},
     ApiKey.UPDATE_FEATURES: {"feature_updates": twice("feature")},
     ApiKey.DESCRIBE_PRODUCERS: {"topics": once("name", partition_indexes=NUMBERS)},

@@ -1,0 +1,40 @@
+"""DescribeUserScramCredentials, 0: no user has SCRAM credentials here (see AlterUserScramCredentials).
+
+Without names the answer is empty. A user who is named does not exist, or is named twice; the codes are Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+def make(_services: Services) -> Handle:
+    def handle(call: Call) -> DescribeUserScramCredentialsResponse:
+        request = cast(DescribeUserScramCredentialsRequest, call.body)
+        times = Counter(user.name for user in request.users or ())
+        return DescribeUserScramCredentialsResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            results=tuple(result(user, count) for user, count in times.items()),
+        )
+
+    return handle
+
+
+def result(user: str, times: int) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        code, message = ErrorCode.DUPLICATE_RESOURCE, f"user '{user}' is in the request more than once"
+    else:
+        code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user '{user}' has no SCRAM credentials"
+    return DescribeUserScramCredentialsResult(user=user, error_code=code, error_message=message, credential_infos=())
