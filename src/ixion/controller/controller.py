@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
@@ -235,24 +236,20 @@ class Controller:
         settings = self._config.current
         brokers = sorted(self._image.brokers)
         names = Names((*self._image.topics, *self._half_deleted))
-        excess: KafkaError | None = None
-        try:
-            check_partitions_of_request(partitions_of(wish, settings) for wish in wanted)
-        except KafkaError as error:
-            excess = error
+        counts = [partitions_of(wish, settings) for wish in wanted]
+        refused = refusal_of(lambda: check_partitions_of_request(counts))
+        full = refusal_of(self._logs.check_room)
         for wish, outcome in zip(wanted, outcomes, strict=True):
-            if excess is not None:
-                outcome.code = excess.code
-                outcome.message = excess.message
-                continue
+            fault = refused or refusal_of(partial(names.check, wish.name)) or full
             try:
-                names.check(wish.name)
-                self._logs.check_room()
-                outcome.topic = yield from plan_topic(wish, brokers, settings)
-                names.add(wish.name)
+                if fault is None:
+                    outcome.topic = yield from plan_topic(wish, brokers, settings)
+                    names.add(wish.name)
             except KafkaError as error:
-                outcome.code = error.code
-                outcome.message = error.message
+                fault = error
+            if fault is not None:
+                outcome.code = fault.code
+                outcome.message = fault.message
             yield
 
     def _create(self, topics: list[TopicImage]) -> None:
@@ -480,6 +477,14 @@ class Controller:
 
     def stop(self) -> None:
         self._thread.shutdown(wait=True)
+
+
+def refusal_of(check: Callable[[], None]) -> KafkaError | None:
+    try:
+        check()
+    except KafkaError as error:
+        return error
+    return None
 
 
 def warn_without_effect(topic: str, config: Mapping[str, str]) -> None:
