@@ -102,7 +102,7 @@ def test_validation_makes_nothing(asking: Asking) -> None:
         (wish("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "__cluster_metadata"),
         (wish("no", config={"retention.ms": None}), ErrorCode.INVALID_CONFIG, "retention.ms"),
         (wish("no", config={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG, "soon"),
-        (wish("no", config={"retention.mss": "1"}), ErrorCode.INVALID_CONFIG, "did you mean retention.ms?"),
+        (wish("no", config={"retention.mss": "1"}), ErrorCode.INVALID_CONFIG, "did you mean 'retention.ms'?"),
         (wish("no", 2, -1, assignment=[(0, (0,))]), ErrorCode.INVALID_REQUEST, "assignment"),
         (wish("no", -1, -1, assignment=[(1, (0,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "[1]"),
         (wish("no", -1, -1, assignment=[(0, (0,)), (0, (0,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partition 0"),
