@@ -68,7 +68,7 @@ def make(services: Services) -> Handle:
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found.values())))
         return ListOffsetsResponse(topics=tuple(topics))
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def look_up(

@@ -117,7 +117,7 @@ def make(services: Services) -> Handle:
         )
 
     creating = unhurried(create_and_answer)
-    answering = sliced(services.loop.call_soon, answer)
+    answering = sliced(answer)
     return handle
 
 

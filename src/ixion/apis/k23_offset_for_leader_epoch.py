@@ -53,4 +53,4 @@ def make(services: Services) -> Handle:
             epoch, end = log.epochs.end_offset(wish.leader_epoch, log.end_offset)
         return EpochEndOffset(error_code=ErrorCode.NONE, partition=wish.partition, leader_epoch=epoch, end_offset=end)
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)

@@ -117,7 +117,7 @@ def make(services: Services) -> Handle:
             case other:
                 raise unsupported(other)
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def for_all_brokers(config: DynamicConfig, name: str) -> Described:

@@ -50,7 +50,7 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorCode:

@@ -44,7 +44,7 @@ def make(services: Services) -> Handle:
             results.append(result)
         return DescribeLogDirsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results=tuple(results))
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def describe(

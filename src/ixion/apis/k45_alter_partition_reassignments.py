@@ -53,7 +53,7 @@ def make(services: Services) -> Handle:
             responses=tuple(topics),
         )
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def check(image: ClusterImage, topic: str, number: int, replicas: tuple[int, ...] | None, any_factor: bool) -> None:

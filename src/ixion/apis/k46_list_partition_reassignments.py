@@ -48,4 +48,4 @@ def make(services: Services) -> Handle:
             throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(moving)
         )
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)

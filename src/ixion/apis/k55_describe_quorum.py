@@ -89,4 +89,4 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)

@@ -41,7 +41,7 @@ def make(services: Services) -> Handle:
             return _refuse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return PartitionResponse(partition_index=number, error_code=0, active_producers=_producers(partition.log))
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def _producers(log: Log) -> tuple[ProducerState, ...]:

@@ -77,7 +77,7 @@ def make(services: Services) -> Handle:
                 break
         return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=following)
 
-    return sliced(services.loop.call_soon, handle)
+    return sliced(handle)
 
 
 def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> DescribeTopicPartitionsResponsePartition:
