@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any, get_args, get_origin
 
 import pytest
 
 from ixion.apis.call import Call
-from ixion.apis.dispatch import Dispatch
 from ixion.apis.distinct import AS_SENT, FIRST, ONCE, TWICE, Rule, reduce
 from ixion.apis.repeats import RULES
 from ixion.apis.served import SERVED
-from ixion.protocol.envelope import frame_request
 from ixion.protocol.flaws import EncodeError
-from ixion.protocol.headers import RequestHeader
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -28,7 +24,8 @@ from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopi
 from ixion.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ixion.protocol.notation import Struct, StructMeta, empty
 from ixion.protocol.registry import ApiKey
-from ixion.wire.server import RequestFrame
+from ixion.testing.broker import Broker
+from tests.apis.asking import Asking
 
 
 def lists_of(table: StructMeta) -> Iterator[tuple[str, Any]]:
@@ -144,32 +141,41 @@ def check_reduced(value: Struct, rules: dict[str, Rule]) -> None:
                 check_reduced(entry, rule.inner)
 
 
-@pytest.mark.parametrize("key", [key for key in SERVED if key in RULES], ids=lambda key: key.stem)
-def test_the_handler_of_each_api_gets_distinct_places(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole way: a frame with repeats in every list goes in, and what the handler is given is looked at."""
+def repeating(key: ApiKey, version: int) -> Struct:
+    """A request with repeats in every list that the version has."""
+    body = key.request_table.blank()
+    assert isinstance(body, Struct)
+    for name, element in lists_of(key.request_table):
+        wanted = body.replace(**{name: (full(element),) * FEW})
+        try:
+            key.request(version).encode(wanted)
+        except EncodeError:
+            continue  # this version has no such list
+        body = wanted
+    return body
+
+
+def test_the_handler_of_each_api_gets_distinct_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way, over a socket: requests have repeats in every list, and handlers get none of them."""
     seen: list[Struct] = []
 
-    def make(_services: object) -> Any:
-        def handle(call: Call) -> None:
+    def spy(key: ApiKey) -> Any:
+        def handle(call: Call) -> Struct:
             seen.append(call.body)
+            answer = key.response_table.blank()
+            assert isinstance(answer, Struct)
+            return answer
 
-        return handle
+        return lambda _services: handle
 
-    monkeypatch.setattr(f"ixion.apis.{key.stem}.make", make)
-    dispatch = Dispatch(SimpleNamespace())  # type: ignore[arg-type]
-    for version in range(key.oldest, key.newest + 1):
-        body = key.request_table.blank()
-        for name, element in lists_of(key.request_table):
-            wanted = body.replace(**{name: (full(element),) * FEW})
-            try:
-                key.request(version).encode(wanted)
-            except EncodeError:
-                continue  # this version has no such list
-            body = wanted
-        header = RequestHeader(api_key=int(key), api_version=version, correlation_id=1, client_id="c")
-        data = b"".join(bytes(part) for part in frame_request(header, body))
-        dispatch.handle(SimpleNamespace(frame=RequestFrame(data, 4, len(data))))  # type: ignore[arg-type]
-        got = seen.pop()
-        held = {name: rule for name, rule in RULES[key].items() if getattr(got, name)}
-        check_reduced(got, held)
+    keys = [key for key in SERVED if key in RULES]
+    for key in keys:
+        monkeypatch.setattr(f"ixion.apis.{key.stem}.make", spy(key))
+    with Broker() as broker, Asking(broker.bootstrap) as asking:
+        for key in keys:
+            for version in range(key.oldest, key.newest + 1):
+                asking.ask(repeating(key, version), Struct, version)
+                got = seen.pop()
+                held = {name: rule for name, rule in RULES[key].items() if getattr(got, name)}
+                check_reduced(got, held)
     assert not seen
