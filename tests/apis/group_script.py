@@ -1,4 +1,8 @@
-"""A long conversation about groups, of which every answer is written down: brokers can be compared by it."""
+"""A long conversation about groups, of which every answer is written down: brokers are compared by it.
+
+Add a step here when an answer must be the same as Apache Kafka's (`test_answers_beside_kafka.py`). The words that steps
+are made of are in `group_talk`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A member of a consumer group as a client is one: sends heartbeats, takes what it is given, lets go of the rest."""
+"""A member of the consumer protocol that behaves as a client: it sends heartbeats, takes what it is assigned, gives up the
+rest.
+
+Use it on a `World` of `kit` where a test is about epochs, assignments and migration, and not about one request. For
+members of the classic protocol there is `eager_kit`, for real clients `members`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A consumer of the classic protocol, eager: it lets go of everything before it joins again. As a leader it assigns."""
+"""A member of the classic protocol that behaves as an eager client: it gives up all its partitions before it rejoins, and
+assigns them if it leads.
+
+Use it on a `World` of `kit` beside the clients of `consumer_kit`, to test groups that change their protocol. Single
+requests of the classic protocol are in `kit` itself.
+"""
 
 from __future__ import annotations
 

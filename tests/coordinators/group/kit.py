@@ -1,4 +1,12 @@
-"""A coordinator without a broker: a log in memory, a loop and a clock that move when told to."""
+"""A group coordinator without a broker: a log in memory, and a loop and a clock that the test moves.
+
+Use it for rules, timeouts, crashes and faults of the log: every request is a call, and no time passes by itself. Four
+kits stand beside it:
+  `consumer_kit`  members of the consumer protocol (KIP-848) that behave as clients do
+  `eager_kit`     members of the classic protocol that do, to mix both protocols in one group
+  `members`       the real clients (librdkafka, kafka-python, aiokafka) against a running broker
+  `tests/apis/group_kit.py`  single requests over a connection, to test an API key
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Members of groups behind one face: librdkafka's, kafka-python's and aiokafka's consumers, on a topic "t"."""
+"""Real members of groups behind one interface: the consumers of librdkafka, kafka-python and aiokafka, on a topic "t".
+
+Use it where the client matters: what a rebalance looks like to it, a client that is killed, clients of two kinds in one
+group. It needs a running broker and seconds; rules are tested in milliseconds with `kit`.
+"""
 
 from __future__ import annotations
 
