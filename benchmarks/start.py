@@ -4,6 +4,7 @@ The client (librdkafka) runs before the broker does and tries to connect every f
 measured. Each round starts every broker anew with an empty directory:
 
 - `ixion serve` and Apache Kafka (KRaft, formatted beforehand) as processes: from making the process;
+- `ixion serve` on the directory of one that was killed (SIGKILL) with 140 partitions, all of them written to;
 - `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it.
 """
 
@@ -13,12 +14,16 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
+from confluent_kafka import Producer
+
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
-from benchmarks.loads.broker_servers import Server, apache_kafka, ixion
+from benchmarks.loads.broker_clients import create_topics
+from benchmarks.loads.broker_servers import Server, apache_kafka, ixion, ixion_after_kill
 from benchmarks.loads.first_record import Client
 from ixion.testing.broker import Broker
 
-OURS, IN_TESTS, KAFKA = "ixion serve", "ixion.testing.Broker", "Apache Kafka 3.9.1"
+OURS, KILLED, IN_TESTS, KAFKA = "ixion serve", "ixion, killed", "ixion.testing.Broker", "Apache Kafka 3.9.1"
+TOPICS, PARTITIONS, RECORDS = 14, 10, 20_000
 REST_S = 1.0
 
 
@@ -26,7 +31,21 @@ def process(start: AbstractContextManager[Server]) -> Mapping[str, float]:
     with Client() as client, start as server:
         acknowledged = client.first_record(server.bootstrap)
         time.sleep(REST_S)
-        return {"first": (acknowledged - server.started) * 1000, "idle": server.resident_mb()}
+        return {
+            "first": (acknowledged - server.started) * 1000,
+            "processor": server.cpu_seconds() * 1000,
+            "idle": server.resident_mb(),
+        }
+
+
+def fill(bootstrap: str) -> None:
+    """Idempotent records of 200 bytes into every partition, as an application leaves them."""
+    create_topics(bootstrap, {f"t{number}": PARTITIONS for number in range(TOPICS)})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(RECORDS):
+        producer.produce(f"t{number % TOPICS}", bytes(200), partition=number // TOPICS % PARTITIONS)
+        producer.poll(0)
+    producer.flush(60)
 
 
 def in_a_test() -> Mapping[str, float]:
@@ -41,6 +60,7 @@ def in_a_test() -> Mapping[str, float]:
 def contenders(_session: Session) -> Mapping[str, Contender]:
     return {
         OURS: lambda: process(ixion()),
+        KILLED: lambda: process(ixion_after_kill(fill)),
         IN_TESTS: in_a_test,
         KAFKA: lambda: process(apache_kafka()),
     }
@@ -51,12 +71,14 @@ BENCHMARK = Benchmark(
     title="From nothing to the first acknowledged record",
     rows=(
         Row(key="first", label="start to the first acknowledged record", unit="ms"),
+        Row(key="processor", label="processor time of that, and of a second of rest", unit="ms"),
         Row(key="ready", label="start to ready, in a test", unit="ms"),
         Row(key="idle", label="memory, idle", unit="MB"),
     ),
     goals=(
         Goal(label="a process, beside Kafka's", value=("first", OURS), base=("first", KAFKA), at_most=0.1),
         Goal(label="a process: 300 ms", value=("first", OURS), base=300.0, at_most=1.0),
+        Goal(label="after a kill, beside a new one", value=("first", KILLED), base=("first", OURS), at_most=1.5),
         Goal(label="in a test, ready: 50 ms", value=("ready", IN_TESTS), base=50.0, at_most=1.0),
         Goal(label="idle memory, beside Kafka's", value=("idle", OURS), base=("idle", KAFKA), at_most=0.15),
         Goal(label="idle memory: 60 MB", value=("idle", OURS), base=60.0, at_most=1.0),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,21 +39,37 @@ class Server:
 
 @contextmanager
 def ixion(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
-    port = free_port()
+    with tempfile.TemporaryDirectory() as data, ixion_on(data, settings) as server:
+        yield server
+
+
+@contextmanager
+def ixion_after_kill(fill: Callable[[str], None]) -> Iterator[Server]:
+    """Started on the directory of a broker that was killed after `fill` had written to it."""
     with tempfile.TemporaryDirectory() as data:
-        started = time.time()
-        command = [sys.executable, "-m", "ixion", "serve", "--data", data, "--port", str(port)]
-        command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        with ixion_on(data) as server:
+            fill(server.bootstrap)
+            os.kill(server.pid, signal.SIGKILL)
+        with ixion_on(data) as server:
+            yield server
+
+
+@contextmanager
+def ixion_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+    port = free_port()
+    started = time.time()
+    command = [sys.executable, "-m", "ixion", "serve", "--data", data, "--port", str(port)]
+    command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
+    finally:
+        process.terminate()
         try:
-            yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager

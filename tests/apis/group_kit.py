@@ -1,8 +1,8 @@
 """Requests of group members over a real connection, in a version of the test's choice.
 
-Use it to test an API key of groups (`tests/apis/kNN_*`): the handler, the versions, the error codes. `group_talk` writes
-the same requests and answers down as lines, to compare brokers; `group_script` is the long conversation that it
-compares. Rules of rebalancing need no connection: use `tests/coordinators/group/kit.py`.
+Use it to test an API key of groups (`tests/apis/kNN_*`): the handler, the versions, the error codes. `group_talk`
+writes the same requests and answers down as lines, to compare brokers; `group_script` is the long conversation that is
+compared. Rules of rebalancing need no connection: use `tests/coordinators/group/kit.py`.
 """
 
 from __future__ import annotations

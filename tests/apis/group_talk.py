@@ -1,6 +1,6 @@
 """Requests about groups, and their answers as lines that are the same for every broker that behaves the same.
 
-Use it for a new step of `group_script`, which compares ixion with Apache Kafka; a test of one API key takes `group_kit`.
+Use it for a new step of `group_script`, which compares ixion with Apache Kafka; to test one API key, use `group_kit`.
 Member ids that a broker draws are shown by the order in which they came, topic ids as names. The broker has TOPIC,
 group.initial.rebalance.delay.ms=0, group.max.size=3 and group.consumer.assignment.interval.ms=0.
 """

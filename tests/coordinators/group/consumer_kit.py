@@ -1,5 +1,5 @@
-"""A member of the consumer protocol that behaves as a client: it sends heartbeats, takes what it is assigned, gives up the
-rest.
+"""A member of the consumer protocol that behaves as a client: it sends heartbeats, takes what it is assigned and gives
+up the rest.
 
 Use it on a `World` of `kit` where a test is about epochs, assignments and migration, and not about one request. For
 members of the classic protocol there is `eager_kit`, for real clients `members`.

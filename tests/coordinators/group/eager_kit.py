@@ -1,5 +1,5 @@
-"""A member of the classic protocol that behaves as an eager client: it gives up all its partitions before it rejoins, and
-assigns them if it leads.
+"""A member of the classic protocol that behaves as an eager client: it gives up all its partitions before it rejoins,
+and assigns them if it leads.
 
 Use it on a `World` of `kit` beside the clients of `consumer_kit`, to test groups that change their protocol. Single
 requests of the classic protocol are in `kit` itself.
