@@ -25,7 +25,7 @@ def test_there_are_none(asking: Asking) -> None:
     for version in versions(ApiKey.DESCRIBE_CLIENT_QUOTAS):
         for components in ((), (USER,), (USER, CLIENT), (ADDRESS,)):
             answer = ask(asking, *components, version=version)
-            assert (answer.error_code, answer.error_message, answer.entries) == (ErrorCode.NONE, None, ())
+            assert (answer.error_code, answer.error_message, answer.entries) == (ErrorCode.NONE, "", ())
 
 
 @pytest.mark.parametrize(

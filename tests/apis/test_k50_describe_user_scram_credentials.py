@@ -14,7 +14,7 @@ from tests.apis.asking import Asking
 @pytest.mark.parametrize("users", [None, ()])
 def test_nobody_has_any(asking: Asking, users: tuple[UserName, ...] | None) -> None:
     answer = asking.ask(DescribeUserScramCredentialsRequest(users=users), DescribeUserScramCredentialsResponse)
-    assert (answer.error_code, answer.error_message, answer.results) == (ErrorCode.NONE, None, ())
+    assert (answer.error_code, answer.error_message, answer.results) == (ErrorCode.NONE, "", ())
 
 
 def test_users_by_name(asking: Asking) -> None:

@@ -186,3 +186,19 @@ def test_unknown_names_are_kept_and_logged(caplog: pytest.LogCaptureFixture) -> 
     assert config.overlay(ALL) == {"num.io.thread": "7", "num.io.threads": "9"}
     expected = ["num.io.thread was set, but ixion has no such setting; did you mean 'num.io.threads'?"]
     assert [record.getMessage() for record in caplog.records] == expected
+
+
+def test_min_insync_replicas_is_shown_as_set_for_all_brokers() -> None:
+    """As Apache Kafka 4.3.0 describes it, of a topic, of a broker and of all brokers."""
+    set_for_all = [("min.insync.replicas", "1", Source.DYNAMIC_DEFAULT), ("min.insync.replicas", "1", Source.DEFAULT)]
+    config = DynamicConfig({})
+    for described in (config.describe("min.insync.replicas"), config.describe_topic("min.insync.replicas", {})):
+        assert (described.value, described.source) == ("1", Source.DYNAMIC_DEFAULT)
+        assert [(each.name, each.value, each.source) for each in described.synonyms] == set_for_all
+    assert config.shown(Level.ALL_BROKERS) == {"min.insync.replicas": "1"}
+    assert config.shown(Level.THIS_BROKER) == {}
+    assert config.overlay(Level.ALL_BROKERS) == {}
+    config = DynamicConfig({"min.insync.replicas": "2"})
+    config.change(Level.ALL_BROKERS, {"min.insync.replicas": "3"})
+    own = config.describe_topic("min.insync.replicas", {"min.insync.replicas": "4"})
+    assert [each.value for each in own.synonyms] == ["4", "3", "2", "1"]

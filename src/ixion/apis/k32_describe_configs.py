@@ -96,7 +96,7 @@ def make(services: Services) -> Handle:
             case ResourceType.BROKER:
                 return tuple(
                     entry(for_all_brokers(config, key), BROKER_SETTINGS.get(key), synonyms, documentation)
-                    for key in chosen(config.overlay(Level.ALL_BROKERS))
+                    for key in chosen(config.shown(Level.ALL_BROKERS))
                 )
             case ResourceType.BROKER_LOGGER:
                 check_broker(node_id, name, all_of_them=False)
@@ -123,7 +123,7 @@ def make(services: Services) -> Handle:
 def for_all_brokers(config: DynamicConfig, name: str) -> Described:
     """A setting as it is set for all brokers, whatever this one has."""
     found = config.describe(name)
-    value = None if found.sensitive else config.overlay(Level.ALL_BROKERS)[name]
+    value = None if found.sensitive else config.shown(Level.ALL_BROKERS)[name]
     return Described(
         name=name,
         value=value,

@@ -33,9 +33,7 @@ def make(_services: Services) -> Handle:
             return DescribeClientQuotasResponse(
                 throttle_time_ms=0, error_code=error.code, error_message=error.message, entries=None
             )
-        return DescribeClientQuotasResponse(
-            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=()
-        )
+        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", entries=())
 
     return handle
 

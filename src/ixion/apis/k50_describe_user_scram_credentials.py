@@ -25,7 +25,7 @@ def make(_services: Services) -> Handle:
         return DescribeUserScramCredentialsResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
-            error_message=None,
+            error_message="",
             results=tuple(result(user, count) for user, count in times.items()),
         )
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 from ixion.config.broker import BrokerConfig, listener_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.ineffective import broker_settings_without_effect
+from ixion.config.replica_settings import MIN_INSYNC_REPLICAS
 from ixion.config.rules import check_rules
 from ixion.config.setting import Scope, Setting, text_of
 from ixion.config.table import BROKER_SETTINGS, meant, synonyms
@@ -82,6 +83,7 @@ class DynamicConfig:
         self._overlays: dict[Level, dict[str, str]] = {Level.ALL_BROKERS: {}, Level.THIS_BROKER: {}}
         self._listeners: list[tuple[Check | None, Changed]] = []
         self.current = BrokerConfig(self._static)
+        self._implied: Final = {MIN_INSYNC_REPLICAS.name: str(self.current[MIN_INSYNC_REPLICAS])}
 
     def listen(self, changed: Changed, check: Check | None = None) -> None:
         self._listeners.append((check, changed))
@@ -89,6 +91,14 @@ class DynamicConfig:
     def overlay(self, level: Level) -> dict[str, str]:
         """What is set at this level now."""
         return dict(self._overlays[level])
+
+    def shown(self, level: Level) -> dict[str, str]:
+        """What descriptions show as set at this level.
+
+        A cluster of Kafka 4.1 or later begins with min.insync.replicas set for all brokers (KIP-966), to what the first
+        broker was started with. Clients and tools see it so; here it is shown, and the value is the same.
+        """
+        return (self._implied if level is Level.ALL_BROKERS else {}) | self._overlays[level]
 
     def validate(self, level: Level, wanted: Mapping[str, str]) -> BrokerConfig:
         """The config as it would be with `wanted` as all the dynamic settings of the level; changes nothing."""
@@ -193,7 +203,7 @@ class DynamicConfig:
         defaults = {other: text_of(known.default) for other, known in settings.items() if known is not None}
         layers: tuple[tuple[Source, Mapping[str, str | None]], ...] = (
             (Source.DYNAMIC_BROKER, self._overlays[Level.THIS_BROKER]),
-            (Source.DYNAMIC_DEFAULT, self._overlays[Level.ALL_BROKERS]),
+            (Source.DYNAMIC_DEFAULT, self.shown(Level.ALL_BROKERS)),
             (Source.STATIC, self._static),
             (Source.DEFAULT, {other: value for other, value in defaults.items() if value is not None}),
         )
