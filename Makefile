@@ -9,7 +9,7 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake soak-faults apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -41,6 +41,9 @@ soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by ki
 
 soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand members, a hundred thousand ids; memory, and what others have to wait
 	$(BIN)/python -m tests.crowd.soak $(ARGS)
+
+soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed, at every call in turn; nothing acknowledged may be lost
+	IXION_EXPECT=compiled IXION_FAULTS=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/faults $(ARGS)
 
 soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once
 	$(BIN)/python -m tests.pipelines.soak $(ARGS)

@@ -22,6 +22,7 @@ from ixion.broker import steps_storage
 from ixion.log import checkpoint
 from ixion.log.clean_shutdown import FILE_NAME as MARKER
 from ixion.log.config import LogConfig
+from ixion.log.files import Files
 from ixion.replica.log_settings import log_config
 from tests.broker.served import NO_PAGES, SECONDS, environment
 from tests.broker.support import broker_on, run, running
@@ -62,7 +63,7 @@ def check(path: Path) -> None:
 
 def offsets(path: Path) -> dict[str, dict[tuple[str, int], int]]:
     names = (checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS)
-    return {name: checkpoint.read_offsets(str(path / name)) for name in names}
+    return {name: checkpoint.read_offsets(Files(), str(path / name)) for name in names}
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def test_offsets_are_written_as_kafka_does(tmp_path: Path) -> None:
     path = tmp_path / "recovery-point-offset-checkpoint"
     write_offsets(FILES, str(path), {("orders", 1): 88, ("orders", 0): 1523})
     assert path.read_text() == "0\n2\norders 0 1523\norders 1 88\n"
-    assert read_offsets(str(path)) == {("orders", 0): 1523, ("orders", 1): 88}
+    assert read_offsets(FILES, str(path)) == {("orders", 0): 1523, ("orders", 1): 88}
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
@@ -33,11 +33,11 @@ def test_epochs_are_written_as_kafka_does(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     write_epochs(FILES, str(path), [(2, 0), (5, 40)], True)
     assert path.read_text() == "0\n2\n2 0\n5 40\n"
-    assert read_epochs(str(path)) == [(2, 0), (5, 40)]
+    assert read_epochs(FILES, str(path)) == [(2, 0), (5, 40)]
 
 
 def test_a_missing_checkpoint_is_empty(tmp_path: Path) -> None:
-    assert read_offsets(str(tmp_path / "none")) == {}
+    assert read_offsets(FILES, str(tmp_path / "none")) == {}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "replication-offset-checkpoint"
     path.write_bytes(content)
     with pytest.raises(CorruptFileError, match=path.name):
-        read_offsets(str(path))
+        read_offsets(FILES, str(path))
 
 
 @pytest.mark.parametrize("content", ["0\n2\n5 40\n5 50\n", "0\n2\n5 40\n6 30\n", "0\n1\n5 40 1\n"])
@@ -70,7 +70,7 @@ def test_epochs_must_rise(tmp_path: Path, content: str) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text(content)
     with pytest.raises(CorruptFileError):
-        read_epochs(str(path))
+        read_epochs(FILES, str(path))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
     path = tmp_path / "partition.metadata"
     write_topic_id(FILES, str(path), topic_id)
     assert path.read_text() == f"version: 0\ntopic_id: {id_text(topic_id)}"
-    assert read_topic_id(str(path)) == topic_id
+    assert read_topic_id(FILES, str(path)) == topic_id
     assert len(id_text(topic_id)) == 22
 
 
@@ -123,7 +123,7 @@ def test_damaged_partition_metadata_is_named(tmp_path: Path, content: str) -> No
     path = tmp_path / "partition.metadata"
     path.write_text(content)
     with pytest.raises(CorruptFileError, match=r"partition\.metadata"):
-        read_topic_id(str(path))
+        read_topic_id(FILES, str(path))
 
 
 def test_a_directory_has_one_owner_in_this_process(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_the_checkpoint_says_how_far_it_got(stage: Stage) -> None:
         stage.write((b"a", b"%d" % number))
     stage.clean()
     path = str(stage.path / "cleaner-offset-checkpoint")
-    assert read_offsets(path) == {("orders", 0): 10}
+    assert read_offsets(QuickFiles(), path) == {("orders", 0): 10}
     assert Cleaner(stage.manager, MEMORY).clean_dirtiest(NOW) is None
     Path(path).write_text("nonsense")
     assert Cleaner(stage.manager, MEMORY).due(NOW) != []

@@ -98,7 +98,7 @@ class Stage:
         return (self.path / MARKER).exists()
 
     def offsets(self) -> dict[str, dict[tuple[str, int], int]]:
-        return {name: checkpoint.read_offsets(str(self.path / name)) for name in CHECKPOINTS}
+        return {name: checkpoint.read_offsets(self.files, str(self.path / name)) for name in CHECKPOINTS}
 
 
 @pytest.fixture

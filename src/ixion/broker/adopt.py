@@ -26,6 +26,7 @@ from typing import Final
 from ixion.controller.topics import FIRST_EPOCH, new_partitions, operations_to_create
 from ixion.log.checkpoint import LEADER_EPOCHS, read_epochs
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.metadata import paths
 from ixion.metadata.image import TopicImage
@@ -48,14 +49,14 @@ def epoch_after(logs: LogManager, key: tuple[str, int]) -> int:
     for directory in logs.directories:
         for folder, parsed in directory.unloaded.items():
             if (parsed.topic, parsed.partition) == key:
-                latest = max(latest, written_epoch(folder))
+                latest = max(latest, written_epoch(logs.files, folder))
     return max(FIRST_EPOCH, latest + 1)
 
 
-def written_epoch(folder: str) -> int:
+def written_epoch(files: Files, folder: str) -> int:
     """The last epoch of a log that could not be loaded, as far as its checkpoint tells."""
     try:
-        epochs = read_epochs(os.path.join(folder, LEADER_EPOCHS))
+        epochs = read_epochs(files, os.path.join(folder, LEADER_EPOCHS))
     except (CorruptFileError, OSError):
         return -1
     return epochs[-1][0] if epochs else -1

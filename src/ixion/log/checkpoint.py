@@ -27,10 +27,10 @@ _VERSION: Final = "0"
 Offsets = dict[tuple[str, int], int]
 
 
-def read_offsets(path: str) -> Offsets:
+def read_offsets(files: Files, path: str) -> Offsets:
     """Partition -> offset. A file that is not there holds nothing; one that cannot be believed raises."""
     offsets: Offsets = {}
-    for number, line in enumerate(_read_lines(path)):
+    for number, line in enumerate(_read_lines(files, path)):
         fields = line.split(" ")
         if len(fields) != 3:
             raise CorruptFileError(path, f"entry {number} has {len(fields)} fields instead of 3: {line!r}")
@@ -44,10 +44,10 @@ def write_offsets(files: Files, path: str, offsets: Offsets) -> None:
     files.replace_content(path, _content(lines), True)
 
 
-def read_epochs(path: str) -> list[tuple[int, int]]:
+def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
     """(epoch, start offset), both rising."""
     entries: list[tuple[int, int]] = []
-    for number, line in enumerate(_read_lines(path)):
+    for number, line in enumerate(_read_lines(files, path)):
         fields = line.split(" ")
         if len(fields) != 2:
             raise CorruptFileError(path, f"entry {number} has {len(fields)} fields instead of 2: {line!r}")
@@ -66,10 +66,9 @@ def _content(lines: list[str]) -> bytes:
     return "".join(line + "\n" for line in [_VERSION, str(len(lines)), *lines]).encode()
 
 
-def _read_lines(path: str) -> list[str]:
+def _read_lines(files: Files, path: str) -> list[str]:
     try:
-        with open(path, "rb") as file:
-            lines = file.read().decode("utf-8").split("\n")
+        lines = files.read_file(path).decode("utf-8").split("\n")
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:

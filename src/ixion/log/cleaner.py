@@ -87,12 +87,20 @@ class Cleaner:
         self._lock = threading.Lock()
         self.uncleanable: dict[tuple[str, int], str] = {}  # set aside until the next start, and why
         self._checkpoints: dict[str, checkpoint.Offsets] = {}
-        for directory in manager.directories:
+
+    def _read_checkpoints(self) -> None:
+        """Of the directories whose checkpoint was not read yet. One that cannot be read now is read the next time."""
+        for directory in self._manager.directories:
+            path = directory.path
+            if path in self._checkpoints or directory.home.offline:
+                continue
             try:
-                self._checkpoints[directory.path] = checkpoint.read_offsets(self._path(directory))
+                self._checkpoints[path] = checkpoint.read_offsets(self._manager.files, self._path(directory))
             except CorruptFileError as error:
                 logger.warning("%s; compaction starts at the beginning of every log", error)
-                self._checkpoints[directory.path] = {}
+                self._checkpoints[path] = {}
+            except OSError as failure:
+                logger.error("%s", directory.home.fail(f"reading {checkpoint.CLEANER_OFFSETS}", failure))
 
     def resize(self, dedupe_buffer_bytes: int) -> None:
         """From the next compaction on. For the thread that compacts."""
@@ -105,14 +113,16 @@ class Cleaner:
 
     def due(self, now_ms: int) -> list[DirtyPart]:
         """The logs to compact, the dirtiest first."""
+        self._read_checkpoints()
         parts = []
         for log in list(self._manager.logs.values()):
-            if log.config.compact and not log.closed and not log.home.offline:
+            known = self._checkpoints.get(log.home.path)
+            if known is not None and log.config.compact and not log.closed and not log.home.offline:
                 key = (log.topic, log.partition)
                 if key in self.uncleanable:
                     continue
                 try:
-                    part = dirty_part(log, self._checkpoints.get(log.home.path, {}).get(key, -1), now_ms)
+                    part = dirty_part(log, known.get(key, -1), now_ms)
                 except OSError as error:
                     if not log.closed:  # else it was deleted just now
                         log.home.fail(f"looking for what to compact in {log.name}", error)

@@ -71,7 +71,7 @@ class LogDirectory:
     def _read(self, name: str, consequence: str) -> Offsets | None:
         """None if the file cannot be believed."""
         try:
-            return checkpoint.read_offsets(os.path.join(self.path, name))
+            return checkpoint.read_offsets(self.files, os.path.join(self.path, name))
         except CorruptFileError as error:
             logger.warning("%s; %s", error, consequence)
             return None
@@ -88,14 +88,13 @@ class LogDirectory:
 
     def _partition_folders(self) -> list[tuple[str, PartitionFolder]]:
         found = []
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=True):
-                    parsed = parse_folder_name(entry.name)
-                    if parsed is None:
-                        logger.warning("%s is not a partition folder; it is left alone", entry.path)
-                    elif parsed.topic != _METADATA_TOPIC:
-                        found.append((entry.path, parsed))
+        for entry in self.files.list_dir(self.path):
+            if entry.is_dir(follow_symlinks=True):
+                parsed = parse_folder_name(entry.name)
+                if parsed is None:
+                    logger.warning("%s is not a partition folder; it is left alone", entry.path)
+                elif parsed.topic != _METADATA_TOPIC:
+                    found.append((entry.path, parsed))
         return sorted(found, key=lambda pair: pair[0])
 
     def meta_properties(self) -> MetaProperties | None:

@@ -29,6 +29,7 @@ from ixion.records.batch import BatchView
 from ixion.records.control import control_type
 
 Found = dict[str, Any]
+FILES = Files()
 
 _CHECKPOINTS = (
     checkpoint.RECOVERY_POINTS,
@@ -87,13 +88,13 @@ def _dump_file(path: str, deep: bool) -> Iterator[Found]:
         else:
             raise CorruptFileError(path, f"files that end in {suffix} are not known")
     elif name in _CHECKPOINTS:
-        for (topic, partition), offset in checkpoint.read_offsets(path).items():
+        for (topic, partition), offset in checkpoint.read_offsets(FILES, path).items():
             yield {"topic": topic, "partition": partition, "offset": offset}
     elif name == checkpoint.LEADER_EPOCHS:
-        for epoch, start in checkpoint.read_epochs(path):
+        for epoch, start in checkpoint.read_epochs(FILES, path):
             yield {"epoch": epoch, "start": start}
     elif name == partition_metadata.FILE_NAME:
-        topic_id = partition_metadata.read_topic_id(path)
+        topic_id = partition_metadata.read_topic_id(FILES, path)
         yield {"topic id": None if topic_id is None else id_text(topic_id)}
     elif name == meta_properties.FILE_NAME:
         meta = meta_properties.read_meta_properties(path)
@@ -176,7 +177,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _dump_snapshot(path: str) -> Iterator[Found]:
-    for entry in read_snapshot(path):
+    for entry in read_snapshot(FILES, path):
         yield {
             "producer": entry.producer_id,
             "producer epoch": entry.epoch,

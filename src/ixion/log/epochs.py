@@ -37,7 +37,7 @@ class EpochCache:
         self.latest = NO_EPOCH  # looked at by every append
 
     def load(self) -> None:
-        self._entries = read_epochs(self._path)
+        self._entries = read_epochs(self._files, self._path)
         self._changed()
         self._dirty = False
 

@@ -1,6 +1,6 @@
-"""The one door through which the log changes the disk.
+"""The one door through which the log reads and changes the disk.
 
-Everything that must survive a crash goes through a `Files` object: appends, truncations, renames, deletions, syncs.
+Everything goes through a `Files` object: reads and lists as well as appends, truncations, renames, deletions, syncs.
 The real one below is a thin layer over the operating system. Tests put their own in its place: one that writes down
 every step, so that a crash can be replayed after each of them with any unsynced bytes lost; one that fails as a dying
 or a full disk does.
@@ -40,6 +40,15 @@ class Files:
 
     def close(self, fd: int) -> None:
         os.close(fd)
+
+    def read_file(self, path: str) -> bytes:
+        """All of a small file; FileNotFoundError if there is none."""
+        with open(path, "rb") as file:
+            return file.read()
+
+    def list_dir(self, path: str) -> list[os.DirEntry[str]]:
+        with os.scandir(path) as entries:
+            return list(entries)
 
     def read(self, fd: int, size: int, position: int) -> bytes:
         return os.pread(fd, size, position)

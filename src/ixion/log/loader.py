@@ -55,7 +55,7 @@ def open_log(
         if not os.path.isdir(folder):
             files.make_dir(folder)
         sizes = _settle(log)
-        log.topic_id = _topic_id(folder)
+        log.topic_id = read_topic_id(files, os.path.join(folder, PARTITION_METADATA))
         epochs_lost = _load_epochs(log) or not log.epochs.entries()
         now_ms = clock_ms()
         _load_segments(log, sizes, now_ms, clean, recovery_point, log_start)
@@ -88,15 +88,14 @@ def _settle(log: Log) -> dict[int, dict[str, int]]:
     files, folder = log.files, log.folder
     found: dict[tuple[int, str], int] = {}
     others: list[str] = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            parsed = parse_file_name(entry.name)
-            if parsed is not None:
-                found[parsed] = entry.stat().st_size
-            elif entry.name.endswith(".tmp"):
-                files.remove(entry.path)
-            else:
-                others.append(entry.name)
+    for entry in files.list_dir(folder):
+        parsed = parse_file_name(entry.name)
+        if parsed is not None:
+            found[parsed] = entry.stat().st_size
+        elif entry.name.endswith(".tmp"):
+            files.remove(entry.path)
+        else:
+            others.append(entry.name)
     log.aside.find(others)
     if any(suffix.endswith((DELETED, CLEANED, SWAP)) for _, suffix in found):
         _finish_swaps(files, folder, found)
@@ -136,10 +135,6 @@ def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) 
             plain = suffix.removesuffix(SWAP)
             files.rename(path(offset, suffix), path(offset, plain))
             found[offset, plain] = found.pop((offset, suffix))
-
-
-def _topic_id(folder: str) -> bytes | None:
-    return read_topic_id(os.path.join(folder, PARTITION_METADATA))
 
 
 def _load_epochs(log: Log) -> bool:

@@ -369,12 +369,13 @@ class Log:
             segment.close()
 
     def move(self, folder: str) -> None:
-        """Renames the folder, and makes the new name durable."""
+        """Renames the folder, and makes the new name durable. If only the latter fails, the log has the new name."""
         with self.lock:
+            old = self.folder
             try:
-                self.files.rename(self.folder, folder)
+                self.files.rename(old, folder)
             except OSError as error:
-                raise self.home.fail(f"renaming {self.folder} to {folder}", error) from error
+                raise self.home.fail(f"renaming {old} to {folder}", error) from error
             self.folder = folder
             self.epochs.move(os.path.join(folder, checkpoint.LEADER_EPOCHS))
             self.snapshots.move(folder)

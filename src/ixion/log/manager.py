@@ -126,22 +126,34 @@ class LogManager:
                 folder = os.path.join(where.path, name)
                 if os.path.isdir(folder):
                     self._clear_the_way(where, folder, key)
+                settings = self.config_of(topic) if config is None else config
+                log = self._make(where, folder, key, settings)
                 self._unsynced.add(folder)
-                log = open_log(
-                    home=where.home,
-                    folder=folder,
-                    topic=topic,
-                    partition=partition,
-                    config=self.config_of(topic) if config is None else config,
-                    files=self.files,
-                    clock_ms=self.clock_ms,
-                )
                 self.logs[key] = log
                 self._preferred.pop(key, None)
         if topic_id is not None:
             self._set_topic_id(log, topic_id)
         self._sync_name(log)
         return log
+
+    def _make(self, where: LogDirectory, folder: str, key: Key, config: LogConfig) -> Log:
+        """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""
+        try:
+            return open_log(
+                home=where.home,
+                folder=folder,
+                topic=key[0],
+                partition=key[1],
+                config=config,
+                files=self.files,
+                clock_ms=self.clock_ms,
+            )
+        except KafkaError:
+            try:
+                self.files.remove_tree(folder)
+            except OSError:
+                pass  # `_clear_the_way` finds it if another attempt is made; a start finds an empty log
+            raise
 
     def _clear_the_way(self, where: LogDirectory, folder: str, key: Key) -> None:
         """A folder of this name that is no log of ours is one that could not be renamed when its log was deleted, or
@@ -192,20 +204,7 @@ class LogManager:
                 return self.future_logs[key]
             directory.home.check_writable()
             folder = os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE))
-            try:
-                log = open_log(
-                    home=directory.home,
-                    folder=folder,
-                    topic=topic,
-                    partition=partition,
-                    config=self.config_of(topic),
-                    files=self.files,
-                    clock_ms=self.clock_ms,
-                )
-            except KafkaError:
-                self.delete_folder(folder)  # nothing of it is needed
-                raise
-            self.future_logs[key] = log
+            log = self.future_logs[key] = self._make(directory, folder, key, self.config_of(topic))
             return log
 
     def promote_future(self, topic: str, partition: int) -> Log:

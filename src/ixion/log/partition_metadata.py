@@ -15,10 +15,9 @@ from ixion.model.ids import ZERO_ID, id_from_text, id_text
 FILE_NAME: Final = "partition.metadata"
 
 
-def read_topic_id(path: str) -> bytes | None:
+def read_topic_id(files: Files, path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            lines = file.read().decode("utf-8", "replace").splitlines()
+        lines = files.read_file(path).decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return None
     if len(lines) != 2 or lines[0] != "version: 0":

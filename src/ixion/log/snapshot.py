@@ -71,9 +71,8 @@ def decode_snapshot(path: str, data: bytes) -> list[ProducerEntry]:
     return entries
 
 
-def read_snapshot(path: str) -> list[ProducerEntry]:
-    with open(path, "rb") as file:
-        return decode_snapshot(path, file.read())
+def read_snapshot(files: Files, path: str) -> list[ProducerEntry]:
+    return decode_snapshot(path, files.read_file(path))
 
 
 def write_snapshot(files: Files, path: str, entries: list[ProducerEntry], sync: bool) -> None:

@@ -40,7 +40,7 @@ class Snapshots:
         """The latest readable snapshot in [lowest, highest]. Those that cannot be believed are deleted."""
         for offset in [offset for offset in reversed(self.offsets) if lowest <= offset <= highest]:
             try:
-                return offset, read_snapshot(self.path(offset))
+                return offset, read_snapshot(self._files, self.path(offset))
             except FileNotFoundError:
                 self.offsets.remove(offset)
             except CorruptFileError as error:
