@@ -217,6 +217,7 @@ def check_now(life: Life, passes: bool) -> None:
     for directory in manager.directories:
         DiskGuard(1, lambda _: (1 << 30, 1 << 40)).check(directory.home)
     manager.load_missing()
+    manager.mend()
     for (topic, _), log in list(manager.logs.items()):
         if not log.closed and not log.home.offline:
             check_records(life.truth, topic, log)

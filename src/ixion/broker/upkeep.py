@@ -63,6 +63,7 @@ def schedule(parts: Parts) -> None:
     def look_at_disks() -> None:
         for directory in logs.directories:
             guard.check(directory.home)
+        logs.mend()
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
     scheduler.every_on_loop("offline-partitions", DISK_CHECK_MS, lambda: bring_back(parts))

@@ -328,6 +328,17 @@ class LogManager:
                 logger.error("looking after %s: %s", log.name, error)
         self.delete_folders(now_ms)
 
+    def mend(self) -> None:
+        """Brings logs back that refuse appends because a failed write could not be cut off. Blocks."""
+        for log in list(self.logs.values()):
+            if log.broken and not log.home.full and not log.home.offline and not log.closed:
+                try:
+                    log.truncate_to(log.end_offset)
+                except KafkaError as error:
+                    logger.error("%s still takes no appends: %s", log.name, error)
+                else:
+                    logger.warning("%s takes appends again", log.name)
+
     def delete_folders(self, now_ms: int) -> None:
         with self.lock:
             due = [path for when, path in self._doomed_folders if when <= now_ms]
