@@ -6,6 +6,9 @@ measured. Each round starts every broker anew with an empty directory:
 - `ixion serve` and Apache Kafka (KRaft, formatted beforehand) as processes: from making the process;
 - `ixion serve` on the directory of one that was killed (SIGKILL) with 140 partitions, all of them written to;
 - `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it.
+
+And the commands that people type, `ixion --help` and `ixion topic list` against a broker that runs: the processor time
+of the whole process, the median of twenty, beside a Python that does nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from confluent_kafka import Producer
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
 from benchmarks.loads.broker_clients import create_topics
 from benchmarks.loads.broker_servers import Server, apache_kafka, ixion, ixion_after_kill
+from benchmarks.loads.commands import processor_ms
 from benchmarks.loads.first_record import Client
 from ixion.testing.broker import Broker
 
 OURS, KILLED, IN_TESTS, KAFKA = "ixion serve", "ixion, killed", "ixion.testing.Broker", "Apache Kafka 3.9.1"
+COMMANDS, PYTHON = "ixion's commands", "python -c pass"
 TOPICS, PARTITIONS, RECORDS = 14, 10, 20_000
 REST_S = 1.0
 
@@ -57,12 +62,28 @@ def in_a_test() -> Mapping[str, float]:
     return {"ready": (ready - begun) * 1000, "first": (acknowledged - begun) * 1000}
 
 
+def commands() -> Mapping[str, float]:
+    with Broker() as broker:
+        broker.create_topic("orders", 3)
+        return {
+            "help": processor_ms("-m", "ixion", "--help"),
+            "list": processor_ms("-m", "ixion", "topic", "list", "-b", broker.bootstrap),
+        }
+
+
+def nothing() -> Mapping[str, float]:
+    spent = processor_ms("-c", "pass")
+    return {"help": spent, "list": spent}
+
+
 def contenders(_session: Session) -> Mapping[str, Contender]:
     return {
         OURS: lambda: process(ixion()),
         KILLED: lambda: process(ixion_after_kill(fill)),
         IN_TESTS: in_a_test,
         KAFKA: lambda: process(apache_kafka()),
+        COMMANDS: commands,
+        PYTHON: nothing,
     }
 
 
@@ -74,6 +95,8 @@ BENCHMARK = Benchmark(
         Row(key="processor", label="processor time of that, and of a second of rest", unit="ms"),
         Row(key="ready", label="start to ready, in a test", unit="ms"),
         Row(key="idle", label="memory, idle", unit="MB"),
+        Row(key="help", label="ixion --help, processor time", unit="ms"),
+        Row(key="list", label="ixion topic list, processor time", unit="ms"),
     ),
     goals=(
         Goal(label="a process, beside Kafka's", value=("first", OURS), base=("first", KAFKA), at_most=0.1),
@@ -81,6 +104,10 @@ BENCHMARK = Benchmark(
         Goal(label="after a kill, beside a new one", value=("first", KILLED), base=("first", OURS), at_most=1.5),
         Goal(label="in a test, ready: 50 ms", value=("ready", IN_TESTS), base=50.0, at_most=1.0),
         Goal(label="idle memory, beside Kafka's", value=("idle", OURS), base=("idle", KAFKA), at_most=0.15),
+        Goal(label="help, beside Python alone", value=("help", COMMANDS), base=("help", PYTHON), at_most=4.0),
+        Goal(label="topic list, beside Python alone", value=("list", COMMANDS), base=("list", PYTHON), at_most=8.0),
+        Goal(label="help: 150 ms", value=("help", COMMANDS), base=150.0, at_most=1.0),
+        Goal(label="topic list: 150 ms", value=("list", COMMANDS), base=150.0, at_most=1.0),
         Goal(label="idle memory: 60 MB", value=("idle", OURS), base=60.0, at_most=1.0),
     ),
     baseline=KAFKA,

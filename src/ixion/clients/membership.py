@@ -52,7 +52,8 @@ REBALANCE_S: Final = 60.0  # how long the others wait for us in a rebalance
 JOIN_S: Final = 330.0  # and how long we wait for others, who may take five minutes (Kafka's max.poll.interval.ms)
 HEARTBEAT_S: Final = 3.0
 LEAVES_BY_LIST: Final = 3  # the version of LeaveGroup from which it names several members
-FORGOTTEN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID)
+FORGOTTEN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)  # the member id is no longer valid
+OUTDATED: Final = (*FORGOTTEN, ErrorCode.ILLEGAL_GENERATION)  # the assignment is not
 
 
 class Membership:
@@ -104,7 +105,7 @@ class Membership:
             version = self._connection(within).version(ApiKey.OFFSET_COMMIT, newest=newest)
             answer = self._call(ApiKey.OFFSET_COMMIT, request, OffsetCommitResponse, within, version)
             for code in {part.error_code for topic in answer.topics for part in topic.partitions}:
-                if code in FORGOTTEN:
+                if code in OUTDATED:
                     self._hear(error_code(code))
                     return False
                 if code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -171,7 +172,7 @@ class Membership:
         answer = self._call(ApiKey.SYNC_GROUP, request, SyncGroupResponse, within)
         code = error_code(answer.error_code)
         self._moved(code)
-        if code in (*FORGOTTEN, ErrorCode.REBALANCE_IN_PROGRESS):
+        if code in (*OUTDATED, ErrorCode.REBALANCE_IN_PROGRESS):
             self.member_id = "" if code in FORGOTTEN else self.member_id
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self._group!r} is being balanced anew")
         check(answer.error_code, None, f"group {self._group!r}")
@@ -211,8 +212,9 @@ class Membership:
     def _hear(self, code: ErrorCode) -> None:
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             self.must_rejoin = True
-        elif code in FORGOTTEN:
-            self.member_id, self.generation, self.must_rejoin = "", -1, True
+        elif code in OUTDATED:
+            self.member_id = "" if code in FORGOTTEN else self.member_id
+            self.generation, self.must_rejoin = -1, True
         elif code != ErrorCode.NONE:
             raise KafkaError(code, f"group {self._group!r}: {code.explanation}")
 
