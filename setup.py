@@ -29,6 +29,7 @@ HOT = (
     *("log/producer_entry.py", "log/producer_state.py", "log/reader.py", "log/replay.py", "log/scan.py"),
     *(
         "log/appending.py",
+        "log/breather.py",
         "log/segment.py",
         "log/segments.py",
         "log/recovery.py",

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ixion.log.breather import Breather
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.names import CLEANED, LOG, SWAP
@@ -34,7 +35,6 @@ from ixion.log.segment import Segment
 from ixion.log.txn_index import AbortedTxn
 from ixion.log.txn_tracker import TxnTracker
 from ixion.records.batch import BatchView
-from ixion.records.record import Record
 
 
 class CompactionAbortedError(Exception):
@@ -60,6 +60,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
         aborted = _aborted(segments)
     tracker = TxnTracker()
     tracker.add(aborted)
+    breather = Breather()
     for segment in segments:
         if log.home.stopping:
             raise CompactionAbortedError(f"{log.name} is not compacted: the broker stops")
@@ -70,6 +71,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
                 tracker.is_spent(batch)
             elif not tracker.is_aborted(batch) and batch.last_offset >= start:
                 for record in batch.records():
+                    breather.step()
                     key = record.key
                     if key is not None and record.offset >= start:
                         if offset_map.is_full and offset_map.get(key) < 0:
@@ -170,10 +172,12 @@ def _filter(
     horizon = int(batch.base_timestamp) if batch.has_delete_horizon else -1
     is_past = 0 <= horizon <= now_ms
     drop_all = spent and (is_past or not batch.is_control)
-    kept: list[Record] = []
-    dropped = 0
+    kept = bytearray()  # of each record, whether it stays; the records themselves would take a hundred times the memory
+    count = 0
     tombstones = False
+    breather = Breather()
     for record in batch.records():
+        breather.step()
         if drop_all:
             stays = False
         elif batch.is_control or record.offset > offset_map.latest:
@@ -187,14 +191,13 @@ def _filter(
                 tombstones = tombstones or stays
             else:
                 stays = record.offset >= offset_map.get(key)
+        kept.append(1 if stays else 0)
         if stays:
-            kept.append(record)
-        else:
-            dropped += 1
-    if not kept and not _must_stay(batch, end, last_offsets):
+            count += 1
+    if not count and not _must_stay(batch, end, last_offsets):
         return None
-    sets_horizon = horizon < 0 and (tombstones or (batch.is_control and spent and bool(kept)))
-    if not dropped and not sets_horizon:
+    sets_horizon = horizon < 0 and (tombstones or (batch.is_control and spent and count > 0))
+    if count == len(kept) and not sets_horizon:
         return bytes(batch.as_view())
     if sets_horizon:
         horizon = now_ms + delete_retention_ms

@@ -17,6 +17,7 @@ from librt.strings import read_i32_be
 
 from ixion._native import i64
 from ixion.log.aside import Aside
+from ixion.log.breather import Breather
 from ixion.log.epochs import EpochCache
 from ixion.log.names import LOG
 from ixion.log.producer_state import ProducerState
@@ -53,7 +54,9 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
     piece = b""
     start: i64 = 0  # of the piece, in the file
     reason = ""
+    breather = Breather()
     while good < size:
+        breather.step()
         inside: i64 = good - start
         wanted: i64 = LOG_OVERHEAD + MIN_BATCH_LENGTH
         if inside + wanted <= len(piece):

@@ -5,18 +5,21 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ixion.log.breather import Breather
 from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder
 from ixion.records.layout import LAST_OFFSET_DELTA, MAX_TIMESTAMP
 from ixion.records.patch import patch_crc
-from ixion.records.record import Record
 
 _I32: Final = Struct(">i")
 _I64: Final = Struct(">q")
 
 
-def rewrite_batch(batch: BatchView, kept: list[Record], delete_horizon: int) -> bytes:
-    """`delete_horizon` in milliseconds, -1 for none. First and last offset stay as they were, even without records."""
+def rewrite_batch(batch: BatchView, kept: bytearray, delete_horizon: int) -> bytes:
+    """The batch with those records for which `kept` has a 1. First and last offset stay as they were, even without any.
+
+    `delete_horizon` in milliseconds, -1 for none.
+    """
     builder = BatchBuilder(
         codec=batch.codec,
         base_offset=batch.base_offset,
@@ -29,11 +32,17 @@ def rewrite_batch(batch: BatchView, kept: list[Record], delete_horizon: int) -> 
         is_control=batch.is_control,
         delete_horizon=delete_horizon if delete_horizon >= 0 else None,
     )
-    for record in kept:
-        builder.append_copy(record)
+    breather = Breather()
+    number = 0
+    if any(kept):
+        for record in batch.records():
+            breather.step()
+            if kept[number]:
+                builder.append_copy(record)
+            number += 1
     data = bytearray(builder.build())
     _I32.pack_into(data, LAST_OFFSET_DELTA, batch.last_offset_delta)
-    if not kept:
+    if not builder.count:
         _I64.pack_into(data, MAX_TIMESTAMP, batch.max_timestamp)
     patch_crc(data, 0)
     return bytes(data)
