@@ -72,7 +72,7 @@ def test_a_time_is_found_where_a_plain_list_has_it(steps: list[tuple[int, int]],
         if not model or timestamp > model[-1][0]:
             model.append((timestamp, offset))
     assert index.entries() == model
-    assert index.lookup(wanted) == max((o for t, o in model if t < wanted), default=5)
+    assert index.first_offset_at(wanted) == min((o for t, o in model if t >= wanted), default=-1)
     assert index.last() == (model[-1] if model else (-1, 5))
     index.truncate(wanted)
     assert index.entries() == [(t, o) for t, o in model if o < wanted]

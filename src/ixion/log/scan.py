@@ -83,6 +83,12 @@ class Scan:
         self.max_timestamp = read_i64_be(chunk, inside + MAX_TIMESTAMP)
         return True
 
+    def peek(self) -> bool:
+        """Whether a batch begins at the position; steps nowhere. For a scan that has not stepped yet."""
+        found = self.step()
+        self.size = 0
+        return found
+
     def head(self) -> BatchView:
         """The header of the batch stepped on; its records are not there."""
         return BatchView(self._chunk, int(self.position - self._chunk_start))

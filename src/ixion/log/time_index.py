@@ -1,10 +1,9 @@
 """`.timeindex`: from a timestamp to an offset.
 
 An entry is 12 bytes: a timestamp in milliseconds (64 bits) and an offset less the base offset (32 bits). It says that
-no record up to this offset is later than the timestamp. Timestamps rise strictly, offsets never fall. To find the
-first record at or after time t, take the last entry with a timestamp below t: everything up to its offset is earlier
-than t, so the search in the log starts there. Sealing a segment adds a last entry with the segment's largest timestamp,
-which is what retention by time and the search across segments look at.
+no record up to this offset is later than the timestamp. Timestamps rise strictly, offsets never fall. How the first
+record at or after a time is found stands in `timestamps`. Sealing a segment adds a last entry with the segment's
+largest timestamp, which is what retention by time and the search across segments look at.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ class TimeIndex:
             self.file.append(_pack(timestamp, offset - self.base_offset))
             self._last = (timestamp, offset)
 
-    def lookup(self, timestamp: int) -> int:
-        """The offset from which to look for the first record at or after `timestamp`."""
+    def first_offset_at(self, timestamp: int) -> int:
+        """The offset of the first entry that is not earlier than `timestamp`; -1 if all are."""
         low: i64 = 0
         high: i64 = self.file.count
         if not high:
-            return self.base_offset
+            return -1
         view = self.file.view()
         while low < high:
             middle = (low + high) // 2
@@ -69,9 +68,9 @@ class TimeIndex:
                 low = middle + 1
             else:
                 high = middle
-        if not low:
-            return self.base_offset
-        return self.base_offset + int(_unpack_from(view, (low - 1) * ENTRY_SIZE)[1])
+        if low == self.file.count:
+            return -1
+        return self.base_offset + int(_unpack_from(view, low * ENTRY_SIZE)[1])
 
     def truncate(self, offset: int) -> None:
         """Drops all entries at or after `offset`."""

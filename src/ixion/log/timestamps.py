@@ -1,12 +1,30 @@
-"""Offsets by time: the first record at or after a timestamp, and the record with the largest one."""
+"""Offsets by time: the first record at or after a timestamp, and the record with the largest one.
+
+A time index has entries with rising timestamps only, so records with equal times share one entry, that of the first of
+them. Walking from there would read the whole segment to find what comes after them. But the offset index gets an entry
+whenever the time index may get one. So the batch that exceeded all earlier ones lies behind the last offset entry
+before it, and the walk is one index.interval.bytes long:
+
+    time index     (10, offset 0)                             (11, offset 800)
+    offset index   (99) (199) (299) (399) (499) (599) (699) (799)        a search for time 11 begins at the batch of 799
+
+The log's lock is held to look at the indexes; batches are read without it, in steps (see `timer.turns`): one batch may
+hold millions of records.
+"""
 
 from __future__ import annotations
+
+from typing import Final, TypeVar
 
 from ixion.log.log import Log
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
-from ixion.records.batch import BatchView
-from ixion.records.layout import HEADER_SIZE
+from ixion.timer.turns import Steps
+
+T = TypeVar("T")
+
+RECORDS_A_STEP: Final = 256
+BATCHES_A_STEP: Final = 64
 
 
 class TimedOffset:
@@ -21,49 +39,127 @@ class TimedOffset:
 
 
 def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
-    """The first record with this timestamp or a later one; None if all are earlier."""
-    with log.lock:
-        log.home.check_readable()
-        try:
-            for segment in log.segments.from_offset(log.log_start):
-                if segment.max_timestamp >= timestamp:
-                    start = max(segment.time_index.lookup(timestamp), log.log_start)
-                    found = _search(segment, start, timestamp)
-                    if found is not None:
-                        return found
-        except OSError as error:
-            raise log.home.fail(f"searching {log.name} for time {timestamp}", error) from error
-        return None
+    """`search_by_timestamp` in one go."""
+    return _finish(search_by_timestamp(log, timestamp))
 
 
 def find_max_timestamp(log: Log) -> TimedOffset | None:
+    """`search_max_timestamp` in one go."""
+    return _finish(search_max_timestamp(log))
+
+
+def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
+    """The first record with this timestamp or a later one; None if all are earlier."""
+    after = -1
+    try:
+        while True:
+            with log.lock:
+                log.home.check_readable()
+                segment = _next_with(log, timestamp, after)
+                if segment is None:
+                    return None
+                after = segment.base_offset
+                start = log.log_start
+                scan = _scan(segment, start, timestamp)
+            found = yield from _walk(scan, start, timestamp)
+            if found is not None:
+                return found
+    except OSError as error:
+        raise log.home.fail(f"searching {log.name} for time {timestamp}", error) from error
+
+
+def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
     """The record with the largest timestamp, the first of them if there are several."""
-    with log.lock:
-        log.home.check_readable()
-        best: Segment | None = None
-        for segment in log.segments.from_offset(log.log_start):
-            if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
-                best = segment
-        if best is None or best.max_timestamp < 0:
-            return None
-        try:
-            start = max(best.time_index.lookup(best.max_timestamp), log.log_start)
-            return _search(best, start, best.max_timestamp)
-        except OSError as error:
-            raise log.home.fail(f"searching {log.name} for its last time", error) from error
-
-
-def _search(segment: Segment, start: int, timestamp: int) -> TimedOffset | None:
-    place = segment.locate(start)
-    if place is None:
+    largest = -1
+    rest: Scan | None = None  # of a segment whose largest timestamp may lie below the log start
+    try:
+        with log.lock:
+            log.home.check_readable()
+            start = log.log_start
+            for segment in log.segments.from_offset(start):
+                if segment.size and _counts(segment, start):
+                    largest = max(largest, segment.max_timestamp)
+                elif segment.size:
+                    rest = Scan(segment.handle, segment.index.lookup(start), segment.size)
+        if rest is not None:
+            largest = max(largest, (yield from _largest(rest, start)))
+    except OSError as error:
+        raise log.home.fail(f"searching {log.name} for its last time", error) from error
+    if largest < 0:
         return None
-    handle = segment.handle
-    scan = Scan(handle, place.position, segment.size)
+    return (yield from search_by_timestamp(log, largest))
+
+
+def _counts(segment: Segment, start: int) -> bool:
+    """Whether the batch with the largest timestamp lies at or after `start`."""
+    if segment.base_offset >= start:
+        return True
+    place = segment.locate(segment.offset_of_max_timestamp)
+    return place is not None and place.base_offset >= start
+
+
+def _largest(scan: Scan, start: int) -> Steps[int]:
+    largest = -1
+    batches = 0
     while scan.step():
-        head = BatchView(handle.read(HEADER_SIZE, scan.position), 0)
-        if head.max_timestamp >= timestamp:
-            whole = BatchView(handle.read(scan.size, scan.position), 0)
-            for record in whole.records():
-                if record.timestamp >= timestamp and record.offset >= start:
-                    return TimedOffset(int(record.timestamp), int(record.offset), int(whole.leader_epoch))
+        batches += 1
+        if batches % BATCHES_A_STEP == 0:
+            yield
+        if scan.base_offset >= start:
+            largest = max(largest, int(scan.max_timestamp))
+        elif scan.last_offset >= start:
+            for number, record in enumerate(scan.whole().records()):
+                if record.offset >= start:
+                    largest = max(largest, int(record.timestamp))
+                if number % RECORDS_A_STEP == 0:
+                    yield
+    return largest
+
+
+def _next_with(log: Log, timestamp: int, after: int) -> Segment | None:
+    """The first segment behind base offset `after` that has such a time."""
+    for segment in log.segments.from_offset(log.log_start):
+        if segment.base_offset > after and segment.size and segment.max_timestamp >= timestamp:
+            return segment
     return None
+
+
+def _scan(segment: Segment, start: int, timestamp: int) -> Scan:
+    """From the last index entry before which every record is earlier, or below the log start."""
+    position = segment.index.lookup(start)
+    exceeds = segment.time_index.first_offset_at(timestamp)
+    if exceeds < 0:  # it came after the last entry
+        position = max(position, segment.index.last_position())
+    else:
+        position = max(position, segment.index.lookup(exceeds - 1))
+    scan = Scan(segment.handle, position, segment.size)
+    if position and not scan.peek():  # the index lies
+        scan = Scan(segment.handle, 0, segment.size)
+    return scan
+
+
+def _walk(scan: Scan, start: int, timestamp: int) -> Steps[TimedOffset | None]:
+    batches = 0
+    while scan.step():
+        batches += 1
+        if batches % BATCHES_A_STEP == 0:
+            yield
+        if scan.max_timestamp < timestamp or scan.last_offset < start:
+            continue
+        batch = scan.whole()
+        yield
+        for number, record in enumerate(batch.records()):
+            if record.timestamp >= timestamp and record.offset >= start:
+                return TimedOffset(int(record.timestamp), int(record.offset), int(batch.leader_epoch))
+            if number % RECORDS_A_STEP == 0:
+                yield
+    return None
+
+
+def _finish(steps: Steps[T]) -> T:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
