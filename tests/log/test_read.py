@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from ixion.log.config import LogConfig
 from ixion.log.handle import FileSlice
 from ixion.log.log import Log
-from ixion.log.reader import Isolation, read, read_slice
+from ixion.log.reader import UNVERIFIED, Isolation, read, read_slice
 from ixion.log.retention import delete_doomed, take_out
 from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import joined
 from ixion.records.batches import iter_batches
-from tests.log.support import NOW, Box, batch, stored
+from tests.log.support import NOW, Box, QuickFiles, batch, stored
 
 
 def fill(log: Log, batches: int = 30, records: int = 3, size: int = 40) -> None:
@@ -172,3 +172,52 @@ def test_times_are_found_after_a_restart(box: Box, clean: bool) -> None:
     biggest = find_max_timestamp(log)
     assert biggest is not None
     assert biggest.offset == 87
+
+
+class SizedReads(QuickFiles):
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        self.sizes.append(size)
+        return super().read(fd, size, position)
+
+
+def test_the_first_reads_after_a_restart_check_a_little_each(box: Box) -> None:
+    log = box.open()
+    for _ in range(60):
+        log.append_as_leader(batch(b"x" * 50_000), 0)
+    log.close()
+    size = log.size
+    files = SizedReads()
+    box.files = files
+    log = box.open(clean=True)
+    files.sizes.clear()
+    offset = checked = reads = 0
+    while offset < log.end_offset:
+        piece = read_slice(log, offset, 1 << 30, at_once=0)
+        assert 0 < piece.size <= UNVERIFIED + 51_000
+        checked += max(files.sizes)
+        assert max(files.sizes) == piece.size
+        files.sizes.clear()
+        assert isinstance(piece.records, FileSlice)
+        for view in iter_batches(piece.records.read(0, piece.size)):
+            offset = int(view.last_offset) + 1
+        files.sizes.clear()
+        reads += 1
+    assert checked == size
+    assert reads > 4
+    # It is all known now: the second time there is nothing to check, and all of it comes at once.
+    assert read_slice(log, 0, 1 << 30, at_once=0).size == size
+    assert max(files.sizes) < 10_000
+
+
+def test_a_large_batch_comes_whole_after_a_restart(box: Box) -> None:
+    log = box.open()
+    large = batch(b"x" * (UNVERIFIED * 3 // 2))
+    for _ in range(3):
+        log.append_as_leader(large, 0)
+    log.close()
+    log = box.open(clean=True)
+    for offset in range(3):
+        assert read_slice(log, offset, 1 << 30).size in (len(large), 2 * len(large))

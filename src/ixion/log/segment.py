@@ -219,11 +219,13 @@ class Segment:
             self._hints.clear()
         self._hints[offset] = position
 
+    def verified_up_to(self, position: int) -> int:
+        """The end of the bytes from `position` on that have been checked."""
+        return max(position, self._verified_end) if self._verified_start <= position <= self._verified_end else position
+
     def verify(self, position: int, size: int) -> None:
-        """Checks the batches in these bytes, once: the disk may have changed what an earlier process wrote."""
+        """Checks the batches in these bytes: the disk may have changed what an earlier process wrote."""
         end = position + size
-        if self._verified_start <= position and end <= self._verified_end:
-            return
         data = self.handle.read(size, position)
         last = self.base_offset - 1
         at = 0
