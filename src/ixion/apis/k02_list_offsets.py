@@ -17,7 +17,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.log.reader import Isolation, limit_of
-from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
+from ixion.log.timestamps import search_by_timestamp, search_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
@@ -63,7 +63,7 @@ def make(services: Services) -> Handle:
                 if times[number] > 1:
                     found[number] = failed(wish, ErrorCode.INVALID_REQUEST)
                 else:
-                    found[number] = look_up(replicas, topic.name, wish, isolation, call.version)
+                    found[number] = yield from look_up(replicas, topic.name, wish, isolation, call.version)
                 yield
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found.values())))
         return ListOffsetsResponse(topics=tuple(topics))
@@ -73,7 +73,7 @@ def make(services: Services) -> Handle:
 
 def look_up(
     replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition, isolation: Isolation, version: int
-) -> ListOffsetsPartitionResponse:
+) -> Steps[ListOffsetsPartitionResponse]:
     partition = replicas.partition(topic, wish.partition_index)
     if partition is None:
         return failed(wish, replicas.why_missing(topic, wish.partition_index))
@@ -83,7 +83,7 @@ def look_up(
     if wish.timestamp < EARLIEST and version < _SINCE.get(wish.timestamp, 1 << 15):
         return failed(wish, ErrorCode.UNSUPPORTED_VERSION)
     try:
-        timestamp, offset, epoch = find(partition, wish.timestamp, isolation)
+        timestamp, offset, epoch = yield from find(partition, wish.timestamp, isolation)
     except KafkaError as error:
         if error.code == ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
             return failed(wish, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -97,7 +97,7 @@ def look_up(
     )
 
 
-def find(partition: Partition, timestamp: int, isolation: Isolation) -> tuple[int, int, int]:
+def find(partition: Partition, timestamp: int, isolation: Isolation) -> Steps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch), -1 for what is not known."""
     log = partition.log
     limit = limit_of(log, isolation)
@@ -110,7 +110,8 @@ def find(partition: Partition, timestamp: int, isolation: Isolation) -> tuple[in
         return -1, log.log_start, log.epochs.epoch_of(log.log_start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return -1, -1, -1
-    found = find_max_timestamp(log) if timestamp == MAX_TIMESTAMP else find_by_timestamp(log, timestamp)
+    by_time = search_max_timestamp(log) if timestamp == MAX_TIMESTAMP else search_by_timestamp(log, timestamp)
+    found = yield from by_time
     if found is None or found.offset >= limit:
         return -1, -1, -1
     return found.timestamp, found.offset, found.leader_epoch
