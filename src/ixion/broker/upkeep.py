@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import logging
+from typing import TYPE_CHECKING, Any, Final
 
 from ixion.broker.memory import MemoryReturn
 from ixion.config import log_settings as log
@@ -12,8 +13,13 @@ from ixion.log.disk_guard import DiskGuard
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.config.setting import Setting
     from ixion.log.cleaner import Cleaner
 
+logger = logging.getLogger(__name__)
+
+# Taken over from configurations of Apache Kafka, where they speed things up that need it; nothing here depends on them.
+WITHOUT_EFFECT: Final[tuple[Setting[Any], ...]] = (log.LOG_PREALLOCATE, log.LOG_CLEANER_IO_BUFFER_SIZE)
 LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
 LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
 MEMORY_CHECK_MS: Final = 500
@@ -24,6 +30,9 @@ BRING_BACK: Final = "bring-back"
 
 def schedule(parts: Parts) -> None:
     scheduler, logs, config = parts.scheduler, parts.logs, parts.config.current
+    for setting in WITHOUT_EFFECT:
+        if config[setting] != setting.default:
+            logger.warning("%s is set and has no effect", setting.name)
     delay = config[log.LOG_INITIAL_TASK_DELAY_MS]
     scheduler.every("log-retention", config[log.LOG_RETENTION_CHECK_INTERVAL_MS], logs.look_after, delay)
     if config[log.LOG_FLUSH_SCHEDULER_INTERVAL_MS] < LONG:
@@ -48,12 +57,16 @@ def schedule(parts: Parts) -> None:
         cleaners: list[Cleaner] = []
 
         def clean() -> None:
-            memory = parts.config.current[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE]
+            current = parts.config.current
             if not cleaners:
                 from ixion.log.cleaner import Cleaner  # 5 ms, which the start can do without
 
-                cleaners.append(Cleaner(logs, memory))
-            cleaners[0].resize(memory)
+                cleaners.append(Cleaner(logs))
+            cleaners[0].reconfigure(
+                current[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE],
+                current[log.LOG_CLEANER_IO_BUFFER_LOAD_FACTOR],
+                current[log.LOG_CLEANER_IO_MAX_BYTES_PER_SECOND],
+            )
             while cleaners[0].clean_dirtiest(parts.clock_ms()) is not None:
                 pass
 

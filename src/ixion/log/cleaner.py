@@ -11,6 +11,7 @@ One thread calls `clean_dirtiest` again and again. The map of keys, log.cleaner.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 
@@ -21,7 +22,8 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
-from ixion.log.offset_map import OffsetMap
+from ixion.log.offset_map import LOAD, OffsetMap
+from ixion.log.throttle import Throttle
 from ixion.model.errors import KafkaError
 
 logger = logging.getLogger(__name__)
@@ -80,9 +82,17 @@ def dirty_part(log: Log, checkpointed: int, now_ms: int) -> DirtyPart:
 
 
 class Cleaner:
-    def __init__(self, manager: LogManager, dedupe_buffer_bytes: int = 128 << 20) -> None:
+    def __init__(
+        self,
+        manager: LogManager,
+        dedupe_buffer_bytes: int = 128 << 20,
+        load_factor: float = LOAD,
+        throttle: Throttle | None = None,
+    ) -> None:
         self._manager = manager
         self._memory = dedupe_buffer_bytes
+        self._load = load_factor
+        self._throttle = throttle if throttle is not None else Throttle(math.inf)
         self._map: OffsetMap | None = None
         self._lock = threading.Lock()
         self.uncleanable: dict[tuple[str, int], str] = {}  # set aside until the next start, and why
@@ -102,10 +112,12 @@ class Cleaner:
             except OSError as failure:
                 logger.error("%s", directory.home.fail(f"reading {checkpoint.CLEANER_OFFSETS}", failure))
 
-    def resize(self, dedupe_buffer_bytes: int) -> None:
+    def reconfigure(self, dedupe_buffer_bytes: int, load_factor: float, bytes_per_second: float) -> None:
         """From the next compaction on. For the thread that compacts."""
-        if dedupe_buffer_bytes != self._memory:
+        self._throttle.bytes_per_second = bytes_per_second
+        if (dedupe_buffer_bytes, load_factor) != (self._memory, self._load):
             self._memory = dedupe_buffer_bytes
+            self._load = load_factor
             self._map = None
 
     def _path(self, directory: LogDirectory) -> str:
@@ -149,11 +161,16 @@ class Cleaner:
     def _clean(self, part: DirtyPart, now_ms: int) -> CompactionStats:
         log = part.log
         if self._map is None:
-            self._map = OffsetMap(self._memory)
+            self._map = OffsetMap(self._memory, self._load)
+        throttle = self._throttle
+
+        def spend(size: int) -> None:
+            throttle.spend(size, lambda: log.home.stopping or log.closed)
+
         with log.upkeep:
             try:
-                end = build_map(log, part.start, part.end, self._map)
-                stats = compact(log, end, self._map, now_ms, part.truncations)
+                end = build_map(log, part.start, part.end, self._map, spend)
+                stats = compact(log, end, self._map, now_ms, part.truncations, spend)
             except (KafkaError, CorruptFileError, OSError) as error:
                 # A file that is gone or cut short is no fault of the disk if the log was deleted or truncated.
                 try:

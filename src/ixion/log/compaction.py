@@ -21,7 +21,7 @@ was chosen, tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ixion.log.breather import Breather
 from ixion.log.corrupt import CorruptFileError
@@ -35,6 +35,13 @@ from ixion.log.segment import Segment
 from ixion.log.txn_index import AbortedTxn
 from ixion.log.txn_tracker import TxnTracker
 from ixion.records.batch import BatchView
+
+# Told of every byte before it is read again or written; sleeps if that was too fast.
+Spend = Callable[[int], None]
+
+
+def spend_freely(_size: int) -> None:
+    """No limit."""
 
 
 class CompactionAbortedError(Exception):
@@ -51,7 +58,7 @@ class CompactionStats:
         self.records_after = 0
 
 
-def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
+def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spend = spend_freely) -> int:
     """Notes the last offset of every key in [start, end); stops early when the map is full. Says up to where it got."""
     offset_map.clear()
     offset_map.latest = start - 1
@@ -67,6 +74,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
         for batch in batches_of(log, segment):
             if batch.base_offset >= end:
                 break
+            spend(int(batch.size_in_bytes))
             if batch.is_control:
                 tracker.is_spent(batch)
             elif not tracker.is_aborted(batch) and batch.last_offset >= start:
@@ -82,14 +90,16 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap) -> int:
     return end
 
 
-def compact(log: Log, end: int, offset_map: OffsetMap, now_ms: int, truncations: int) -> CompactionStats:
+def compact(
+    log: Log, end: int, offset_map: OffsetMap, now_ms: int, truncations: int, spend: Spend = spend_freely
+) -> CompactionStats:
     """Rewrites the segments below `end`, unless the log has been truncated more than `truncations` times by then."""
     stats = CompactionStats()
     with log.lock:
         segments = [segment for segment in log.segments if segment.base_offset < end]
     tracker = TxnTracker()
     for group in _groups(segments, log.config.segment_bytes, log.config.segment_index_bytes):
-        _compact_group(log, group, end, offset_map, tracker, now_ms, truncations, stats)
+        _compact_group(log, group, end, offset_map, tracker, now_ms, truncations, stats, spend)
     return stats
 
 
@@ -119,6 +129,7 @@ def _compact_group(
     now_ms: int,
     truncations: int,
     stats: CompactionStats,
+    spend: Spend,
 ) -> None:
     fresh = Segment(log.files, log.folder, group[0].base_offset, {}, now_ms, CLEANED)
     fresh.delete()  # what an earlier attempt may have left
@@ -131,11 +142,13 @@ def _compact_group(
                 aborted = _aborted([segment])
             tracker.add(aborted)
             for batch in batches_of(log, segment):
+                spend(int(batch.size_in_bytes))
                 stats.bytes_before += int(batch.size_in_bytes)
                 stats.records_before += int(batch.count)
                 kept = _filter(batch, end, offset_map, tracker, last_offsets, now_ms, log.config.delete_retention_ms)
                 if kept is None:
                     continue
+                spend(len(kept))
                 position = fresh.append([kept], len(kept))
                 view = BatchView(kept, 0)
                 fresh.note_batch(

@@ -27,11 +27,11 @@ _put_offset = struct.Struct(">q").pack_into
 
 
 class OffsetMap:
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, load: float = LOAD) -> None:
         self.slots: Final = memory_bytes // ENTRY_SIZE
         if self.slots < 2:
             raise ValueError(f"an offset map needs at least {2 * ENTRY_SIZE} bytes, not {memory_bytes}")
-        self.capacity: Final = max(int(self.slots * LOAD), 1)
+        self.capacity: Final = min(max(int(self.slots * load), 1), self.slots - 1)
         self._table = bytearray(self.slots * ENTRY_SIZE)
         self.size = 0
         self.latest = -1  # everything up to this offset is in the map
