@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials, 0: no user has SCRAM credentials here (see AlterUserScramCredentials).
 
-Without names the answer is empty. A user who is named does not exist, or is named twice; the codes are Kafka's.
+Without names the answer is empty. A named user does not exist, or is named twice; the codes are Kafka's.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def safe_try_complete(operation: DelayedOperation, key: Hashable | None = None) 
             FLAGS.release()
         if done or operation._completed or not again:
             return done
-        key = None  # whoever left the note may have come for another key
+        key = None  # the check that left the note may have been for another key
 
 
 def abandon(operation: DelayedOperation) -> bool:
