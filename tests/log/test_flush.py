@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ixion.log.config import LogConfig
+from ixion.log.files import Part
 from ixion.log.flushing import flush_if_due
 from ixion.log.log import Log
-from tests.log.support import NOW, Box, Clock, QuickFiles, batch
+from ixion.model.errors import KafkaError
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, stored
 
 
 class Watched(QuickFiles):
@@ -180,3 +184,66 @@ def test_flush_by_time(box: Box, files: Watched) -> None:
     assert files.take() == []
     log.close()
     flush_if_due(log, NOW + 5000)
+
+
+class Sick(QuickFiles):
+    """Syncs of files with `part` in their names fail with `code`; every write and sync is noted."""
+
+    def __init__(self) -> None:
+        self.part = ""
+        self.code = 0
+        self.steps: list[tuple[str, str, int]] = []
+
+    def _note(self, what: str, fd: int, size: int) -> str:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+        self.steps.append((what, name, size))
+        return name
+
+    def write(self, fd: int, position: int, parts: list[Part]) -> None:
+        self._note("write", fd, sum(len(part) for part in parts))
+        super().write(fd, position, parts)
+
+    def sync(self, fd: int) -> None:
+        if self.part and self.part in self._note("sync", fd, 0):
+            raise OSError(self.code, os.strerror(self.code))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_what_a_sync_without_room_may_have_dropped_is_written_again(tmp_path: Path, code: int) -> None:
+    files = Sick()
+    log = Box(tmp_path, LogConfig(segment_bytes=400), files).open()
+    for number in range(6):
+        log.append_as_leader(batch(b"%d" % number * 50), 0)
+    expected = stored(log)
+    files.part, files.code = "00.log", code
+    with pytest.raises(KafkaError):
+        log.flush()
+    assert (log.recovery_point, log.home.offline) == (0, False)
+    files.part = ""
+    files.steps.clear()
+    log.flush()
+    again = {name: size for what, name, size in files.steps if what == "write" and name.endswith(".log")}
+    assert sum(again.values()) == log.size, "all that is not flushed, before it is synced"
+    assert (log.recovery_point, stored(log)) == (6, expected)
+    log.home.full = False
+    log.append_as_leader(batch(b"more"), 0)
+    files.steps.clear()
+    log.flush()
+    assert not [step for step in files.steps if step[0] == "write" and step[1].endswith(".log")], "once is enough"
+    log.abandon()
+
+
+@pytest.mark.parametrize("part", [".index", ".timeindex", "leader-epoch"])
+def test_what_a_failed_flush_took_to_sync_is_synced_by_the_next(tmp_path: Path, part: str) -> None:
+    files = Sick()
+    log = Box(tmp_path, LogConfig(segment_bytes=400, index_interval_bytes=0), files).open()
+    for number in range(6):
+        log.append_as_leader(batch(b"%d" % number * 50), 3)
+    files.part, files.code = part, errno.ENOSPC
+    with pytest.raises(KafkaError):
+        log.flush()
+    files.part = "nothing"
+    files.steps.clear()
+    log.flush()
+    assert [name for what, name, _ in files.steps if what == "sync" and part in name]
+    log.abandon()

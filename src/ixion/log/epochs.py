@@ -122,6 +122,10 @@ class EpochCache:
             self._dirty = False
             self._unsynced = not sync
 
+    def sync_again(self) -> None:
+        """The file was taken to be synced, and that failed."""
+        self._unsynced = True
+
     def take_unsynced(self) -> Handle | None:
         """The file, for the caller to sync, and its folder after it; None if both are on the disk."""
         if not self._unsynced:

@@ -17,12 +17,16 @@ their turn: n threads that want one record each on the disk cost one or two roun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion.log.handle import Handle
+from ixion.log.home import NO_ROOM
+from ixion.log.index_file import IndexFile
 
 if TYPE_CHECKING:
     from ixion.log.log import Log
+
+PIECE: Final = 1 << 20  # bytes
 
 
 def flush(log: Log, to: int) -> None:
@@ -32,6 +36,8 @@ def flush(log: Log, to: int) -> None:
         if target <= log.recovery_point:
             return
     with log.flushing:
+        if log.must_rewrite:
+            _write_again(log)
         while not _flush_once(log, target):
             pass
 
@@ -46,6 +52,8 @@ def _flush_once(log: Log, target: int) -> bool:
         folder = log.folder
         batches: list[Handle] = []
         indexes: list[Handle] = []
+        taken: list[IndexFile] = []
+        epochs: Handle | None = None
         covered = target
         try:
             for segment in log.segments.from_offset(log.recovery_point):
@@ -55,17 +63,24 @@ def _flush_once(log: Log, target: int) -> bool:
                 if segment.write_indexes_so_far():
                     log.new_names = True
                 batches.append(segment.handle)
-                indexes += segment.take_unsynced_indexes()
+                for file in (segment.index.file, segment.time_index.file, segment.txn_index.file):
+                    index = file.take_unsynced()
+                    if index is not None:
+                        taken.append(file)
+                        indexes.append(index)
                 covered = log.end_offset
             log.epochs.write(False)
             epochs = log.epochs.take_unsynced()
         except OSError as error:
+            _take_back(log, taken, False)
             raise log.home.fail(f"flushing {log.name}", error) from error
         names = log.new_names or epochs is not None
         log.new_names = False
+    written = False
     try:
         for handle in batches:
             handle.sync()
+        written = True
         for handle in indexes:
             handle.sync()
         if epochs is not None:
@@ -74,7 +89,10 @@ def _flush_once(log: Log, target: int) -> bool:
             log.files.sync_dir(folder)
     except OSError as error:
         with log.lock:
-            log.new_names = True
+            log.new_names = log.new_names or names
+            _take_back(log, taken, epochs is not None)
+            if not written and error.errno in NO_ROOM:
+                log.must_rewrite = True
             if isinstance(error, FileNotFoundError) and log.folder != folder:
                 return False  # the log was deleted, or put in place
         raise log.home.fail(f"flushing {log.name}", error) from error
@@ -85,6 +103,40 @@ def _flush_once(log: Log, target: int) -> bool:
             log.recovery_point = covered
         log.last_flush_ms = log.clock_ms()
         return True
+
+
+def _take_back(log: Log, taken: list[IndexFile], epochs: bool) -> None:
+    """The flush failed: what it took to sync is for the next one. The caller holds the lock."""
+    for file in taken:
+        file.sync_again()
+    if epochs:
+        log.epochs.sync_again()
+
+
+def _write_again(log: Log) -> None:
+    """Writes all that is not flushed once more, from the page cache into the page cache.
+
+    A sync that found no room may have dropped pages, and the system reports that once: the next sync would succeed
+    without having written them. A piece at a time is done under the lock, so that no truncation comes between reading
+    and writing it.
+    """
+    with log.lock:
+        truncations = log.truncations
+        segments = list(log.segments.from_offset(log.recovery_point))
+    try:
+        for segment in segments:
+            position = 0
+            while position < segment.size:
+                with log.lock:
+                    if log.closed or log.truncations != truncations:
+                        return  # the next flush begins anew
+                    handle = segment.handle
+                    piece = handle.read(min(PIECE, segment.size - position), position)
+                    handle.write(position, [piece])
+                position += len(piece)
+    except OSError as error:
+        raise log.home.fail(f"flushing {log.name}", error) from error
+    log.must_rewrite = False
 
 
 def flush_if_due(log: Log, now_ms: int) -> None:

@@ -144,6 +144,10 @@ class IndexFile:
             self._loaded = None
         return self._buffer
 
+    def sync_again(self) -> None:
+        """The file was taken to be synced, and that failed."""
+        self._unsynced = True
+
     def take_unsynced(self) -> Handle | None:
         """The file, for the caller to sync; None if it has not been written since the last time."""
         if not self._unsynced:

@@ -87,6 +87,7 @@ class Log:
         self.doomed: list[tuple[int, Segment]] = []  # (when to delete, segment), see retention
         self.swapping: Segment | None = None  # a compaction is putting it in place; see `compaction.swap`
         self.closed = False
+        self.must_rewrite = False  # a sync found no room: what is not flushed is written again by the next flush
         self.broken = ""  # why nothing can be appended until the log is truncated or recovered
         self.config = config
         self._rules = topic_rules(config)
