@@ -7,12 +7,16 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ixion.pipelines.errors import PipelineError
 from tests.pipelines.crash import crash_after_a_batch
 from tests.pipelines.support import Lab, column
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 UPKEEP = "[sinks.upkeep]\ncompact_below_mb = 1\n"
@@ -49,6 +53,36 @@ def test_groups_just_reach_the_size_that_is_wanted(spark_parts: None) -> None:
     assert list(groups(files, 100)) == [["0", "1", "2"], ["3", "4", "5"]]  # one alone stays as it is
     assert list(groups([("a", 10), ("b", 10)], 100)) == [["a", "b"]]
     assert list(groups([], 100)) == []
+
+
+def test_joined_files_keep_every_column(spark: SparkSession, tmp_path: Path) -> None:
+    """A file whose column has another type stays by itself; two of its like are joined."""
+    import pyarrow
+    from pyarrow import parquet
+
+    from ixion.pipelines.spec.sinks import TableSink, UpkeepSpec
+    from ixion.pipelines.upkeep import look_after
+
+    table = tmp_path / "out"
+    table.mkdir()
+    sink = TableSink(format="parquet", path=str(table), upkeep=UpkeepSpec(compact_below_bytes=1 << 20))
+    rows: list[dict[str, object]] = [{"id": 1, "a": 1}, {"id": 2, "a": 2, "b": "two"}, {"id": 3, "b": "three"}]
+
+    def add(number: int, row: dict[str, object]) -> None:
+        name = f"p-01234567-{number:09d}-00000.snappy.parquet"
+        parquet.write_table(pyarrow.Table.from_pylist([row]), table / name)
+
+    for number, row in enumerate(rows):
+        add(number, row)
+    look_after(sink, "p", spark)
+    (joined,) = table.glob("*.parquet")
+    found = parquet.read_table(joined).to_pylist()
+    assert sorted(found, key=lambda row: int(row["id"])) == [{"id": None, "a": None, "b": None, **row} for row in rows]
+    for number in (4, 5):
+        add(number, {"id": number, "a": "text"})
+    look_after(sink, "p", spark)
+    (other,) = set(table.glob("*.parquet")) - {joined}
+    assert [row["a"] for row in parquet.read_table(other).to_pylist()] == ["text", "text"]
 
 
 def test_whose_file_it_is(spark_parts: None) -> None:
@@ -117,7 +151,7 @@ def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
     assert not list(lab.folder.glob("out/_ixion/p/joins/*.json"))
 
 
-@pytest.mark.timeout(400)  # procedures of both formats, many small jobs
+@pytest.mark.timeout(900)  # procedures of both formats, many small jobs
 def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
     sent = numbers(lab, 8)
     upkeep = f'{UPKEEP}keep = "1 ms"\n'

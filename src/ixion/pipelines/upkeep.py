@@ -27,7 +27,9 @@ import uuid
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
@@ -89,10 +91,18 @@ def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]
 def _join(
     writer: ParquetWriter, files: Files, pipeline: str, folder: str, names: list[str], spark: SparkSession
 ) -> None:
+    """The joined file has every column that one of them has. Files that no schema fits are joined with their like."""
+    try:
+        rows = _read(writer, names, spark)
+    except (PySparkException, Py4JJavaError) as error:  # a column has two types
+        if "CANNOT_MERGE" not in str(error):
+            raise
+        for alike in _alike(writer, names, spark):
+            if len(alike) > 1:
+                _join(writer, files, pipeline, folder, alike, spark)
+        return
     stage, mark = _stage(writer, pipeline), uuid.uuid4().hex[:8]
     files.remove(stage)
-    # The folder names its partition, so its columns are not in the files; they are read one by one, without it.
-    rows = spark.read.option("recursiveFileLookup", "true").parquet(*(f"{writer.table}/{name}" for name in names))
     rows.coalesce(1).write.options(**writer.sink.options).parquet(f"{stage}/{mark}")
     (staged,) = [name for name, _ in files.walk(f"{stage}/{mark}") if name.endswith(".parquet")]
     final = joined_name(pipeline, mark, staged)
@@ -101,6 +111,20 @@ def _join(
     files.write_new(listed, json.dumps(listing, indent=1))
     writer.finish(listed, stage)
     files.remove(listed)
+
+
+def _read(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
+    """The folder names its partition, so its columns are not in the files; they are read one by one, without it."""
+    reader = spark.read.options(recursiveFileLookup="true", mergeSchema="true")
+    return reader.parquet(*(f"{writer.table}/{name}" for name in names))
+
+
+def _alike(writer: ParquetWriter, names: list[str], spark: SparkSession) -> list[list[str]]:
+    """NAMES by the columns of the files and their types."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_read(writer, [name], spark).schema.simpleString(), []).append(name)
+    return list(found.values())
 
 
 def _look_after_delta(sink: TableSink, spark: SparkSession) -> None:
