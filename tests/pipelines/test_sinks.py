@@ -140,6 +140,43 @@ def test_a_lost_checkpoint_does_not_write_everything_again(lab: Lab) -> None:
         assert numbers == [0, 0, 1, 1, 2, 2]
 
 
+def expire_snapshots(lab: Lab) -> None:
+    """As anybody may: add a row, then forget all snapshots but the newest."""
+    from ixion.pipelines.sinks.iceberg import iceberg_name
+    from ixion.pipelines.spec.sinks import TableSink
+
+    name = iceberg_name(TableSink(format="iceberg", path=str(lab.folder / "ice")), lab.spark)
+    lab.spark.sql(f"INSERT INTO {name} VALUES (-1, 1)")
+    catalog, _, table = name.partition(".")
+    moment = "TIMESTAMP '2100-01-01 00:00:00'"
+    lab.spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => {moment})")
+    assert lab.spark.table(f"{name}.snapshots").count() == 1
+
+
+def test_iceberg_knows_its_batches_when_the_snapshots_are_gone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FORMAT + ICEBERG
+    lab.send(*sent(4))
+    with crash_after_a_batch(monkeypatch):
+        lab.run(text)
+    expire_snapshots(lab)
+    assert lab.run(text).batches == 1  # the batch comes again
+    assert iceberg_numbers(lab) == [-1, *range(4)]
+    expire_snapshots(lab)
+    (lab.folder / ".ixion").rename(lab.folder / "lost")
+    with pytest.raises(PipelineError, match=r"iceberg .* has rows of this pipeline, but the checkpoint .* is new"):
+        lab.run(text)
+
+
+def test_the_same_batch_is_written_to_iceberg_once(lab: Lab) -> None:
+    from ixion.pipelines import write_table
+
+    rows = lab.spark.createDataFrame([(n, n % 2) for n in range(10)], "n INT, half INT")
+    for _ in range(2):
+        rows.transform(write_table, "iceberg", str(lab.folder / "ice"), job="mine", query="1", batch=0)
+        expire_snapshots(lab)
+    assert [n for n in iceberg_numbers(lab) if n >= 0] == list(range(10))
+
+
 def test_an_iceberg_table_of_a_catalog(lab: Lab) -> None:
     catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"{lab.folder}/warehouse"}
     for name, value in catalog.items():

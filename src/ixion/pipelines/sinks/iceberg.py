@@ -1,13 +1,26 @@
-"""Exactly once into Iceberg: every snapshot that a pipeline makes carries the writer and the batch in its summary.
+"""Exactly once into Iceberg: the table itself keeps, for each writer, the number of its last batch.
 
-The snapshot and its summary are one atomic commit. Before the first batch of a run is written, the summaries are asked
-whether it is there; later batches of the same run cannot be, because Spark repeats only the last one of the run before.
+It is a property of the table (`ixion.batch.<writer>` = `12`), set in the same transaction that adds the files of the
+batch. So it lives as long as the table does, whoever expires snapshots. Spark's own append cannot set a property in its
+commit. So Spark writes the files without a commit, as it does when Iceberg rewrites files, and the commit is made here:
+
+    1  write      Spark writes data files; nothing refers to them yet
+    2  commit     one transaction: add the files, set the property
+
+Killed before 2: the files belong to no snapshot, and Iceberg's `remove_orphan_files` clears them away one day. Killed
+after 2: the property says so when the batch comes again. Before the first batch of a run the table is asked whether it
+is there; later batches of the same run cannot be, because Spark repeats only the last one of the run before.
+
+The summary of each snapshot names writer and batch too, for people who look for it. Tables that were written before
+there was the property have only that, so it is asked as well.
 """
 
 from __future__ import annotations
 
+import re
+import uuid
 import zlib
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,8 +28,10 @@ from pyspark.sql import functions as F
 from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.spec.sinks import TableSink
 
-WRITER: Final = "ixion-writer"
+WRITER: Final = "ixion-writer"  # in the summary of a snapshot
 NUMBER: Final = "ixion-batch"
+PROPERTY: Final = "ixion.batch."  # of the table; a writer's name follows
+_STAGED: Final = "rewritten-file-scan-task-set-id"  # Iceberg's write option: write the files, leave the commit to us
 
 
 class IcebergWriter:
@@ -32,28 +47,75 @@ class IcebergWriter:
         if self._asked:
             return False
         self._asked = True
+        if self._last_batches().get(batch.writer, -1) >= batch.number:
+            return True
         summary = F.col("summary")
-        return self._any((summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number))
+        return self._any_snapshot((summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number))
 
     def knows(self, pipeline: str) -> bool:
-        return self._any(F.col("summary")[WRITER].rlike(writers_of(pipeline)))
+        if any(re.match(writers_of(pipeline), writer) for writer in self._last_batches()):
+            return True
+        return self._any_snapshot(F.col("summary")[WRITER].rlike(writers_of(pipeline)))
 
-    def _any(self, condition: Column) -> bool:
-        """Whether there is such a snapshot."""
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """All of FRAME, unless an earlier call for the same batch has written it."""
+        if self._last_batches().get(batch.writer, -1) >= batch.number:
+            return
+        if not self._spark.catalog.tableExists(self.table):
+            empty = frame.where(F.lit(False)).writeTo(self.table).using("iceberg")
+            columns = [F.col(name) for name in self.sink.partition_by]
+            (empty.partitionedBy(*columns) if columns else empty).create()
+        staged = uuid.uuid4().hex
+        frame.writeTo(self.table).options(**self.sink.options).option(_STAGED, staged).append()
+        self._commit(staged, batch)
+
+    def _commit(self, staged: str, batch: Batch) -> None:
+        jvm: Any = self._spark.sparkContext._jvm
+        table = self._load()
+        writes = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        files = writes.fetchNewFiles(table, staged).iterator()
+        transaction = table.newTransaction()
+        append = transaction.newAppend().set(WRITER, batch.writer).set(NUMBER, str(batch.number))
+        if branch := _branch(self.sink):
+            append = append.toBranch(branch)
+        while files.hasNext():
+            append.appendFile(files.next())
+        append.commit()
+        transaction.updateProperties().set(f"{PROPERTY}{batch.writer}", str(batch.number)).commit()
+        transaction.commitTransaction()
+        writes.clearRewrite(table, staged)
+        refresh(self.table, self._spark)
+
+    def _last_batches(self) -> dict[str, int]:
+        """Writer -> number of its last batch."""
+        if not self._spark.catalog.tableExists(self.table):
+            return {}
+        properties = dict(self._load().properties())
+        return {
+            str(name).removeprefix(PROPERTY): int(value)
+            for name, value in properties.items()
+            if str(name).startswith(PROPERTY)
+        }
+
+    def _any_snapshot(self, condition: Column) -> bool:
         if not self._spark.catalog.tableExists(self.table):
             return False
         refresh(self.table, self._spark)
         return not self._spark.table(f"{self.table}.snapshots").where(condition).isEmpty()
 
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        if not self._spark.catalog.tableExists(self.table):
-            empty = frame.where(F.lit(False)).writeTo(self.table).using("iceberg")
-            columns = [F.col(name) for name in self.sink.partition_by]
-            (empty.partitionedBy(*columns) if columns else empty).create()
-        writer = frame.writeTo(self.table).options(**self.sink.options)
-        writer.option(f"snapshot-property.{WRITER}", batch.writer).option(
-            f"snapshot-property.{NUMBER}", str(batch.number)
-        ).append()
+    def _load(self) -> Any:
+        """Iceberg's own object for the table, as it is now."""
+        refresh(self.table, self._spark)
+        jvm: Any = self._spark.sparkContext._jvm
+        table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self._spark._jsparkSession, self.table)
+        table.refresh()
+        return table
+
+
+def _branch(sink: TableSink) -> str | None:
+    """A sink can name a branch of its table: shop.db.orders.branch_audit."""
+    last = sink.table.rpartition(".")[2].strip("`")
+    return last.removeprefix("branch_") if last.startswith("branch_") and sink.table.count(".") > 2 else None
 
 
 def refresh(table: str, spark: SparkSession) -> None:
