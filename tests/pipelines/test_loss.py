@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.loss import EMPTY_ID, Topic, refuse_losses, refuse_start
 from ixion.testing import Broker
-from tests.pipelines.support import Lab, column, send
+from tests.pipelines.support import PATIENCE_S, Lab, column, send
 
 if TYPE_CHECKING:
     from ixion.broker.broker import Broker as RealBroker
+    from ixion.pipelines.figures import BatchFigures
     from ixion.pipelines.progress import Progress
 
 TEXT = '[format]\ntype = "text"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
@@ -113,9 +115,10 @@ def delete_records(lab: Lab, before: int) -> None:
     done.result(30)
 
 
-def delete_topic(lab: Lab) -> None:
+def delete_topic(lab: Lab, name: str = "") -> None:
     admin = AdminClient({"bootstrap.servers": lab.bootstrap})
-    admin.delete_topics([lab.topic])[lab.topic].result(30)
+    topic = name or lab.topic
+    admin.delete_topics([topic])[topic].result(30)
 
 
 def test_deleted_records_are_a_loss_only_if_they_were_not_read(lab: Lab) -> None:
@@ -206,10 +209,51 @@ def test_a_topic_that_is_deleted_while_it_is_followed(lab: Lab) -> None:
     lab.send("a")
     thread = threading.Thread(target=follow)
     thread.start()
-    assert arrived.wait(60)
+    assert arrived.wait(PATIENCE_S)
     delete_topic(lab)
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert [str(error) for error in caught] == [
         f"what was read before is not there any more: topic {lab.topic} is gone, of which partition 0 up to offset 1, "
         "partition 1 up to offset 0 had been read"
     ]
+
+
+def test_a_topic_that_is_made_anew_while_it_is_followed(lab: Lab, broker: Broker) -> None:
+    """The new one is longer: going on where the old one ended would leave its first records out."""
+    held: list[Progress] = []
+
+    def report(batch: BatchFigures) -> None:
+        if batch.batch == 0:
+            delete_topic(lab)
+            broker.create_topic(lab.topic, partitions=2)
+            lab.send(*"vwxyz")
+        else:
+            held[0].stop()
+
+    lab.send(*"abc")
+    with pytest.raises(
+        PipelineError, match=f"topic {lab.topic} was deleted and made anew, after partition 0 up to off"
+    ):
+        lab.pipeline(TEXT).run(lab.spark, follow=True, every_ms=4000, report=report, started=held.append)
+    assert column(lab.rows(), "value") == list("abc")
+
+
+def test_a_topic_that_a_pattern_finds_later_is_remembered(lab: Lab, broker: Broker) -> None:
+    from ixion.pipelines.watch import TopicWatch
+
+    pattern = f'pattern = "{lab.topic}.*"'
+    pipeline = lab.pipeline(TEXT, source=pattern)
+    lab.send("a")
+    pipeline.run(lab.spark)
+    broker.create_topic(f"{lab.topic}-2")
+    checkpoint = pipeline.checkpoint(lab.spark)
+    (offsets,) = [path for path in (lab.folder / ".ixion/p/offsets").iterdir() if path.name == "0"]
+    reached = {lab.topic: {"0": 1, "1": 0}, f"{lab.topic}-2": {"0": 1}}
+    (offsets.parent / "1").write_text("\n".join([*offsets.read_text().splitlines()[:2], json.dumps(reached)]))
+    with TopicWatch(lab.spark, pipeline.spec.source, checkpoint) as watch:
+        watch.look(1)
+        assert set(checkpoint.topic_ids()) == {lab.topic, f"{lab.topic}-2"}
+        delete_topic(lab, f"{lab.topic}-2")
+        broker.create_topic(f"{lab.topic}-2")
+        with pytest.raises(PipelineError, match=f"topic {lab.topic}-2 was deleted and made anew"):
+            watch.look(1)

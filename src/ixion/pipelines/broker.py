@@ -18,7 +18,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.spec.source import SourceSpec
 
-TIMEOUT_MS: Final = 8000
+TIMEOUT_MS: Final = 30_000  # that something listens is known by then; on a busy machine its answer takes seconds
 
 
 class Broker:
@@ -82,6 +82,11 @@ class Broker:
             topic: Topic(id=str(described[topic].topicId().toString()), first=first[topic], end=end[topic])
             for topic in partitions
         }
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Topic -> its id. One that is not there is an error."""
+        described = self._describe(topics)
+        return {topic: str(described[topic].topicId().toString()) for topic in topics}
 
     def ends(self, partitions: Mapping[str, int], *, earliest: bool = False) -> dict[str, dict[str, int]]:
         """Topic -> partition -> the next offset to be written, or the first that is still there."""

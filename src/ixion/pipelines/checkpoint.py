@@ -5,6 +5,8 @@ batches.
 <checkpoint>/ixion/owner.json                       the pipeline's name and topics
 <checkpoint>/ixion/topics.json                      the ids of the topics that were read
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
+<checkpoint>/ixion/added.json                       fields that came later and were added, with their types
+<checkpoint>/ixion/kept/                            rows of the batch that is being written (see `kept`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
 <checkpoint>/ixion/lock                             held while the pipeline runs
 
@@ -104,11 +106,23 @@ class Checkpoint:
         are at the same place.
         """
         done = self._newest("commits")
-        place = "sources/0/0" if done is None else f"offsets/{done}"
+        if done is None:
+            return self._offsets_in("sources/0/0", 1)
+        return self._offsets_in(f"offsets/{done}", 2)
+
+    def offsets(self, batch: int) -> Offsets:
+        """Where BATCH ends; Spark notes it before it begins the batch. Nothing for a batch that it does not know."""
+        return self._offsets_in(f"offsets/{batch}", 2) or {}
+
+    def newest_offsets(self) -> Offsets:
+        """Where the last batch ends that was begun."""
+        newest = self._newest("offsets")
+        return {} if newest is None else self.offsets(newest)
+
+    def _offsets_in(self, place: str, line: int) -> Offsets | None:
         if not self._store.exists(f"{self.path}/{place}"):
             return None
-        lines = self._store.read(f"{self.path}/{place}").splitlines()
-        offsets: Offsets = json.loads(lines[1 if done is None else 2])
+        offsets: Offsets = json.loads(self._store.read(f"{self.path}/{place}").splitlines()[line])
         return offsets
 
     @property
@@ -137,6 +151,15 @@ class Checkpoint:
 
     def pin_schema(self, ddl: str) -> None:
         self._store.write(f"{self._own}/schema.sql", ddl)
+
+    def added_fields(self) -> dict[str, str]:
+        """Name -> type of fields that were not in the schema at first."""
+        path = f"{self._own}/added.json"
+        added: dict[str, str] = json.loads(self._store.read(path)) if self._store.exists(path) else {}
+        return added
+
+    def remember_added(self, fields: Mapping[str, str]) -> None:
+        self._store.write(f"{self._own}/added.json", json.dumps(fields))
 
     def remember(self, figures: BatchFigures) -> None:
         path = self._history(figures.batch)

@@ -64,6 +64,17 @@ def refuse_losses(position: Offsets, ids: Mapping[str, str], there: Mapping[str,
         raise PipelineError(f"records were deleted before they were read: {_listed(deleted)}", hint=_DELETED)
 
 
+def refuse_made_anew(position: Offsets, ids: Mapping[str, str], there: Mapping[str, str]) -> None:
+    """Raises if a topic has another id than it had. IDS are those of before, THERE those of now; this is case B."""
+    anew = [
+        f"topic {topic} was deleted and made anew, after {_up_to(position.get(topic, {}))}"
+        for topic, now in sorted(there.items())
+        if _is_another(ids.get(topic, now), now)
+    ]
+    if anew:
+        raise PipelineError(f"this is no longer what was read before: {_listed(anew)}", hint=_ANEW)
+
+
 def refuse_start(start: Mapping[str, Mapping[int, int]], there: Mapping[str, Topic]) -> None:
     """START is what the file asks of a first run."""
     for topic, offsets in start.items():
@@ -80,7 +91,7 @@ def refuse_start(start: Mapping[str, Mapping[int, int]], there: Mapping[str, Top
 
 
 def _made_anew(topic: str, read: Mapping[str, int], ids: Mapping[str, str], now: Topic) -> Iterator[str]:
-    if now.id != ids.get(topic, now.id) and EMPTY_ID not in (now.id, ids[topic]):  # B
+    if _is_another(ids.get(topic, now.id), now.id):  # B
         yield f"topic {topic} was deleted and made anew, after {_up_to(read)}"
         return
     for partition, offset in sorted(read.items(), key=_number):
@@ -88,6 +99,10 @@ def _made_anew(topic: str, read: Mapping[str, int], ids: Mapping[str, str], now:
             yield f"topic {topic} has no partition {partition} any more, which had been read up to offset {offset}"
         elif now.end[partition] < offset:  # D
             yield f"{topic}-{partition} ends at offset {now.end[partition]} and had been read up to offset {offset}"
+
+
+def _is_another(before: str, now: str) -> bool:
+    return before != now and EMPTY_ID not in (before, now)
 
 
 def _deleted(topic: str, read: Mapping[str, int], now: Topic) -> Iterator[str]:
@@ -100,7 +115,7 @@ def _deleted(topic: str, read: Mapping[str, int], now: Topic) -> Iterator[str]:
 
 def _up_to(read: Mapping[str, int]) -> str:
     parts = [f"partition {partition} up to offset {offset}" for partition, offset in sorted(read.items(), key=_number)]
-    return f"{_listed(parts, ', ')} had been read"
+    return f"{_listed(parts, ', ') or 'nothing'} had been read"
 
 
 def _number(item: tuple[str, int]) -> int:
