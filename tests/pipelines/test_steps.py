@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ixion.pipelines.errors import PipelineError
-from tests.pipelines.support import Lab, column
+from tests.pipelines.crash import crash_after_a_batch, crash_before
+from tests.pipelines.support import PATIENCE_S, Lab, column
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OUT = '[[sinks]]\ntype = "parquet"\npath = "out"\n'
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -144,7 +150,7 @@ join = {{ table = "colours", on = ["id"] }}
         target=lambda: run(lab.spark, follow=True, every_ms=100, report=report, started=held.append)
     )
     thread.start()
-    thread.join(100)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     rows = sorted((row["id"], row["colour"] or "") for row in lab.rows())
     assert rows == [("a", "blue"), ("a", "red"), ("b", ""), ("b", "green")]
@@ -191,6 +197,105 @@ def test_an_expectation_can_stop_the_pipeline_before_anything_is_written(lab: La
         )
     assert not caught.value.retry
     assert lab.rows() == []
+
+
+def test_the_plan_grows_with_the_number_of_expectations(spark: SparkSession) -> None:
+    from ixion.pipelines.expectations import expect, expect_result
+    from ixion.pipelines.spec.pipeline import Expectation
+
+    rows = expect_result(spark.range(3), [])
+
+    def size(count: int) -> int:
+        ways = ("quarantine", "drop", "warn")
+        asked = [Expectation(name=f"e{n}", check=f"id <> {n}", otherwise=ways[n % 3]) for n in range(count)]
+        return len(expect(rows, asked)._jdf.queryExecution().optimizedPlan().toString())
+
+    few, more, many = size(3), size(6), size(12)
+    assert many - more < 3 * (more - few)
+
+
+LUCK = "cast(reflect('java.lang.Math', 'random') AS double) < 0.5"
+
+
+@pytest.mark.parametrize("on", ["record", "result"])
+def test_a_record_is_judged_once_even_if_the_judgement_depends_on_chance(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    """Also if the run ends when the first table is written, and the batch is taken up again."""
+    from ixion.pipelines.batch import BatchWriter
+
+    text = f"""
+[format]
+type = "json"
+schema = "n INT"
+[[expectations]]
+check = "{LUCK}"
+on = "{on}"
+otherwise = "quarantine"
+{OUT}[[sinks]]
+type = "parquet"
+path = "other"
+"""
+    lab.send(*({"n": n} for n in range(40)))
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchWriter, "_write_quarantine", crash_before(BatchWriter, "_write_quarantine", 0))
+        with pytest.raises(PipelineError):
+            lab.run(text)
+    lab.run(text)
+    lab.send(*({"n": n} for n in range(40, 80)))
+    figures = lab.run(text)
+    assert (figures.rows_in, figures.rows_out + figures.quarantined) == (40, 40)
+    kept = column(lab.rows(), "n")
+    assert column(lab.rows("other"), "n") == kept
+    left_out = [json.loads(row["value"])["n"] for row in lab.rows("out_quarantine")]
+    assert sorted([*kept, *left_out]) == list(range(80))
+    assert 10 < len(kept) < 70
+    assert not list(lab.folder.glob(".ixion/p/ixion/kept/*"))  # nothing is left lying about
+
+
+def test_which_rows_might_change_from_one_pass_to_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    from ixion.pipelines.kept import may_change
+
+    (tmp_path / "colours.csv").write_text("id,colour\n1,red\n")
+    spark.read.csv(str(tmp_path / "colours.csv"), header=True).createOrReplaceTempView("colours")
+    spark.range(3).createOrReplaceTempView("numbers")
+    spark.udf.register("mine", lambda n: n)
+    changing = (
+        "now()",
+        "current_date()",
+        "unix_timestamp()",
+        "rand()",
+        "uuid()",
+        "mine(id)",
+        "(SELECT 1 FROM colours)",
+    )
+    for expression in changing:
+        assert may_change(spark.sql(f"SELECT *, {expression} AS x FROM numbers"), clock=True), expression
+    for expression in ("id + 1", "upper('now()')", "date'2026-01-31'"):
+        assert not may_change(spark.sql(f"SELECT *, {expression} AS x FROM numbers"), clock=True), expression
+    assert not may_change(spark.sql("SELECT now() FROM numbers"), clock=False)
+
+
+def test_a_batch_that_does_not_add_up_fails(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ixion.pipelines.parsing import quarantined
+
+    monkeypatch.setattr("ixion.pipelines.batch.quarantined", lambda frame: quarantined(frame).where("offset <> 1"))
+    lab.send({"n": 1}, "bad", "worse")
+    with pytest.raises(PipelineError, match="batch 0 does not add up: 2 records are bad, 1 are in quarantine"):
+        lab.run(f'[format]\ntype = "json"\nschema = "n INT"\n{OUT}')
+
+
+def test_steps_with_memory_outlive_a_crash_after_the_batch_was_written(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f'{EVENTS}[[steps]]\ndeduplicate = ["id"]\n{OUT}'
+    lab.send(event("a", 1, 0), event("a", 2, 0))
+    with crash_after_a_batch(monkeypatch):
+        lab.run(text)
+    lab.run(text)
+    lab.send(event("a", 3, 0), event("b", 1, 0))
+    lab.run(text)
+    assert column(lab.rows(), "id") == ["a", "b"]
 
 
 @pytest.mark.parametrize(

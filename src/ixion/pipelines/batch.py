@@ -3,9 +3,10 @@
 A batch may come twice, with the same number and the same records; every sink knows what it has (see `sinks`), so it
 does not matter at which moment the first attempt ended.
 
-Rows are counted while they pass, not by a pass of their own. With one sink the batch is computed once, and a second
-time for the quarantine only if the first pass met bad records; with several sinks, or without a table among them, it is
-kept from one pass to the next.
+Each row is judged once. With one sink the batch is computed once, and a second time for the quarantine only if the
+first pass met bad records; with several sinks, or without a table among them, its rows are kept from one pass to the
+next. Rows that two passes might see differently are kept in the checkpoint (see `kept`). Rows are counted while they
+pass, not by a pass of their own. What the table and the quarantine got must be what was counted, or the batch fails.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 
-from ixion.pipelines.expectations import counts, expect_result, warned
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.expectations import counts, drifted, expect_result, warned
 from ixion.pipelines.figures import BatchFigures
+from ixion.pipelines.kept import KeptRows, can_be_kept
 from ixion.pipelines.parsing import accepted, quarantined
 from ixion.pipelines.sinks.base import Batch, Writer
 from ixion.pipelines.spec.pipeline import Expectation
+from ixion.pipelines.stream import Stream
 
 COUNT_S: Final = 5.0  # counts are there when a write is through, or some milliseconds later
 Transform = Callable[[DataFrame], DataFrame]
@@ -44,17 +50,28 @@ class BatchWriter:
         quarantine: Writer,
         steps: Transform,
         expectations: Sequence[Expectation],
-        stateful: bool,
+        stream: Stream,
+        kept: KeptRows,
+        guard: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """STEPS are applied here unless the pipeline is STATEFUL: then Spark has applied them in the stream."""
+        """STEPS are applied here unless the STREAM has memory: then Spark has applied them in the stream.
+
+        GUARD is called with the number of a batch before it is written and after; it raises if the records are not
+        those of the topics that were there before.
+        """
         self._pipeline: Final = pipeline
         self._query: Final = query
         self._writers: Final = writers
         self._quarantine: Final = quarantine
         self._steps: Final = steps
-        self._of_records: Final = [one for one in expectations if one.on == "record" and not stateful]
+        self._of_records: Final = [one for one in expectations if one.on == "record" and not stream.stateful]
         self._of_results: Final = [one for one in expectations if one.on == "result"]
-        self._stateful: Final = stateful
+        self._stream: Final = stream
+        self._kept: Final = kept
+        self._guard: Final = guard
+        # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
+        passes = len(writers) + (not any(writer.is_table for writer in writers)) + bool(self._of_results)
+        self._keeps_results: Final = stream.results_may_change and passes > 1
         self.figures: Final[dict[int, BatchFigures]] = {}  # of batches written; taken out by whoever reports them
         self.error: Exception | None = None  # what ended the last batch; Spark's own report of it is a text in a text
         self.stopping: Final = threading.Event()
@@ -68,7 +85,10 @@ class BatchWriter:
             if self.stopping.is_set():
                 raise StopRequested
             batch = Batch(pipeline=self._pipeline, query=self._query(), number=number)
-            self.figures[number] = self._write(frame, batch)
+            self._guard(number)
+            figures = self._write(frame, batch)
+            self._guard(number)
+            self.figures[number] = figures
         except Exception as error:
             self.error = error
             raise
@@ -77,55 +97,81 @@ class BatchWriter:
 
     def _write(self, frame: DataFrame, batch: Batch) -> BatchFigures:
         waiting = [writer for writer in self._writers if not writer.has(batch)]
-        keep = self._stateful or len(waiting) > 1 or not all(writer.is_table for writer in waiting)
-        if keep:
-            frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
+        with ExitStack() as stack:
+            frame = self._records(frame, batch, stack)
+            if not waiting and self._quarantine.has(batch):
+                return BatchFigures(batch=batch.number, repeated=True)
+            counted, of_records = _observe(frame, counts(self._of_records, frame))
+            results = self._results(counted)
+            results, of_results = _observe(results, counts(self._of_results, results))
+            rows = self._result_rows(results, batch, len(waiting), stack)
             if waiting:
-                return self._write_to(waiting, frame, batch)
-            self._write_quarantine(frame, batch)
-            return BatchFigures(batch=batch.number, repeated=True)
-        finally:
-            if keep:
-                frame.unpersist()
-
-    def _write_to(self, waiting: Sequence[Writer], frame: DataFrame, batch: Batch) -> BatchFigures:
-        counted, of_records = _observe(frame, counts(self._of_records))
-        results, of_results = _observe(self._results(counted), counts(self._of_results))
-        tables = [writer for writer in waiting if writer.is_table]
-        if tables:
-            tables[0].write(accepted(results), batch)
-        else:  # Spark counts nothing on the way into a topic, and only some rows on the way to the terminal
-            accepted(results).write.format("noop").mode("overwrite").save()
-        for writer in waiting:
-            if writer not in tables[:1]:
-                writer.write(accepted(self._results(frame)), batch)
-        before = _counted(of_records, frame, counts(self._of_records))
-        after = _counted(of_results, self._results(frame), counts(self._of_results))
-        if before["bad"] or after["bad"]:
-            self._write_quarantine(frame, batch)
+                _write_rows(waiting, accepted(rows), batch)
+            bad = quarantined(frame)
+            if self._of_results:
+                bad = bad.unionByName(quarantined(rows))
+            if not waiting:
+                self._quarantine.write(bad, batch)
+                return BatchFigures(batch=batch.number, repeated=True)
+            before = _counted(of_records, frame, counts(self._of_records, frame))
+            after = _counted(of_results, rows, counts(self._of_results, rows))
+            if before["bad"] or after["bad"]:
+                self._write_quarantine(bad, before["bad"] + after["bad"], batch)
         unwanted = before["unwanted"] + after["unwanted"]
-        bad = before["bad"] + after["bad"]
+        quarantined_rows = before["bad"] + after["bad"]
         return BatchFigures(
             batch=batch.number,
             rows_in=before["rows"],
             rows_out=after["rows"] - after["unwanted"],
-            quarantined=bad,
-            dropped=unwanted - bad,
+            quarantined=quarantined_rows,
+            dropped=unwanted - quarantined_rows,
             warned={**warned(self._of_records, before), **warned(self._of_results, after)},
+            **drifted(before),
         )
+
+    def _records(self, frame: DataFrame, batch: Batch, stack: ExitStack) -> DataFrame:
+        """With memory, computing FRAME also moves Spark's memory on: once, in every attempt."""
+        if self._stream.stateful:
+            frame.persist(StorageLevel.MEMORY_AND_DISK)
+            stack.callback(frame.unpersist)
+            frame.write.format("noop").mode("overwrite").save()
+        elif self._stream.records_may_change:
+            self._kept.forget(but=batch.number)
+            frame = self._kept.once(frame, batch.number, "records")
+        return frame
 
     def _results(self, frame: DataFrame) -> DataFrame:
         wanted = accepted(frame)
-        return expect_result(wanted if self._stateful else self._steps(wanted), self._of_results)
+        return expect_result(wanted if self._stream.stateful else self._steps(wanted), self._of_results)
 
-    def _write_quarantine(self, frame: DataFrame, batch: Batch) -> None:
+    def _result_rows(self, results: DataFrame, batch: Batch, waiting: int, stack: ExitStack) -> DataFrame:
+        if self._keeps_results and not self._stream.stateful and can_be_kept(results):
+            self._kept.forget(but=batch.number)
+            return self._kept.once(results, batch.number, "results")
+        if self._keeps_results or waiting > 1 or not all(writer.is_table for writer in self._writers):
+            results.persist(StorageLevel.MEMORY_AND_DISK)
+            stack.callback(results.unpersist)
+        return results
+
+    def _write_quarantine(self, bad: DataFrame, expected: int, batch: Batch) -> None:
         if self._quarantine.has(batch):
             return
-        bad = quarantined(frame)
-        if self._of_results:
-            bad = bad.unionByName(quarantined(self._results(frame)))
-        self._quarantine.write(bad, batch)
+        seen, observation = _observe(bad, {"rows": F.count(F.lit(1))})
+        self._quarantine.write(seen, batch)
+        there = _counted(observation, bad, {"rows": F.count(F.lit(1))})["rows"]
+        if there != expected:
+            message = f"batch {batch.number} does not add up: {expected:,} records are bad, {there:,} are in quarantine"
+            hint = "does an expectation depend on something that changed meanwhile, or were records deleted meanwhile?"
+            raise PipelineError(message, hint=hint)
+
+
+def _write_rows(waiting: Sequence[Writer], rows: DataFrame, batch: Batch) -> None:
+    """Tables first: a write to one runs through every row, and so counts them."""
+    tables = [writer for writer in waiting if writer.is_table]
+    if not tables:  # Spark counts nothing on the way into a topic, and only some rows on the way to the terminal
+        rows.write.format("noop").mode("overwrite").save()
+    for writer in (*tables, *(writer for writer in waiting if not writer.is_table)):
+        writer.write(rows, batch)
 
 
 def _observe(frame: DataFrame, columns: Mapping[str, Column]) -> tuple[DataFrame, Observation]:
@@ -133,7 +179,7 @@ def _observe(frame: DataFrame, columns: Mapping[str, Column]) -> tuple[DataFrame
     return frame.observe(observation, *(column.alias(name) for name, column in columns.items())), observation
 
 
-def _counted(observation: Observation, frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, int]:
+def _counted(observation: Observation, frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, Any]:
     """What was counted on the way; counted by a pass over FRAME if nothing was.
 
     Spark leaves out what cannot change the result (all before a `WHERE false`), also what was to be counted there, and

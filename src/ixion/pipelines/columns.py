@@ -6,6 +6,9 @@ from typing import Final
 
 REASON: Final = "_reason"  # why a row is not wanted; null for the others
 RECORD: Final = "_record"  # the record as it came, for rows that go to the quarantine; null for the others
+BROKEN: Final = "_broken"  # the number of the expectation that a row breaks, while it is being judged
+NEW: Final = "_new"  # JSON: the fields of a record that the schema does not know, by name; null if there are none
+BAD_TEXT: Final = "_bad_text"  # where Spark puts a text that it could not read, while a record is being parsed
 EXTRA: Final = "_extra"  # fields that the schema does not know, as JSON
 
 # What the quarantine table holds of a record, with its types; then the reason.
@@ -18,4 +21,4 @@ RECORD_TYPES: Final = {
     "value": "binary",
     "headers": "array<struct<key:string,value:binary>>",
 }
-HIDDEN: Final = (REASON, RECORD)
+HIDDEN: Final = (REASON, RECORD, NEW)

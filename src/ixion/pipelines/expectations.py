@@ -9,30 +9,36 @@ fail         the batch ends with an error, nothing of it is written
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ixion.pipelines.columns import REASON, RECORD, RECORD_TYPES
+from ixion.pipelines.columns import BROKEN, NEW, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import FATAL
 from ixion.pipelines.spec.pipeline import Expectation
 
 
 def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """FRAME has the columns `_reason` and `_record`; rows that have a reason already are not asked."""
-    reason, record = F.col(REASON), F.col(RECORD)
-    for expectation in expectations:
-        if expectation.otherwise == "warn":
-            continue
-        broken = reason.isNull() & ~met(expectation)
-        words = F.lit(f"expectation: {expectation.name}")
-        if expectation.otherwise == "fail":
-            words = _fatal(expectation)
-        if expectation.otherwise == "drop":
-            record = F.when(~broken, record)
-        reason = F.when(broken, words).otherwise(reason)
-    # Both at once: each was built on the columns as they were before.
-    return frame.withColumns({REASON: reason, RECORD: F.when(reason.isNotNull(), record)})
+    """FRAME has the columns `_reason` and `_record`; rows that have a reason already are not asked.
+
+    `_broken` is the number of the first expectation that a row does not meet. It is one list of conditions, however
+    many there are: each is asked at most once, and the plan grows with their number.
+    """
+    asked = [one for one in expectations if one.otherwise != "warn"]
+    had_reason = F.col(REASON).isNotNull()
+    if not asked:
+        return frame.withColumn(RECORD, F.when(had_reason, F.col(RECORD)))
+    broken = F.when(had_reason, F.lit(None).cast("int"))
+    reason = F.when(had_reason, F.col(REASON))
+    for number, one in enumerate(asked):
+        broken = broken.when(~met(one), F.lit(number))
+        words = _fatal(one) if one.otherwise == "fail" else F.lit(f"expectation: {one.name}")
+        reason = reason.when(F.col(BROKEN) == number, words)
+    dropped = [number for number, one in enumerate(asked) if one.otherwise == "drop"]
+    wanted = had_reason | (F.col(BROKEN).isNotNull() & ~F.col(BROKEN).isin(dropped))
+    marked = frame.withColumn(BROKEN, broken)
+    return marked.withColumns({REASON: reason, RECORD: F.when(wanted, F.col(RECORD))}).drop(BROKEN)
 
 
 def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
@@ -42,18 +48,27 @@ def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> Data
     return expect(frame.withColumns({REASON: F.lit(None).cast("string"), RECORD: empty}), expectations)
 
 
-def counts(expectations: Sequence[Expectation]) -> dict[str, Column]:
-    """What is counted of rows as they pass: all of them, those with a reason, those for the quarantine, warnings."""
+def counts(expectations: Sequence[Expectation], frame: DataFrame) -> dict[str, Column]:
+    """What is counted of the rows of FRAME as they pass: all, those with a reason, those for the quarantine, warnings,
+    and the records that have new fields, with the names that one of them has."""
     columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": F.count(RECORD)}
+    if NEW in frame.columns:
+        columns |= {"drifted": F.count(NEW), "new_fields": F.min(NEW)}
     for number, one in enumerate(expectations):
         if one.otherwise == "warn":
             columns[f"warned_{number}"] = F.count(F.when(F.col(REASON).isNull() & ~met(one), 1))
     return columns
 
 
-def warned(expectations: Sequence[Expectation], seen: Mapping[str, int]) -> dict[str, int]:
+def warned(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict[str, int]:
     """From what `counts` counted: expectation -> rows."""
     return {one.name: seen[f"warned_{number}"] for number, one in enumerate(expectations) if one.otherwise == "warn"}
+
+
+def drifted(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """From what `counts` counted: how many records had new fields, and such names."""
+    names = (seen.get("new_fields") or "").split(", ")
+    return {"drifted": seen.get("drifted", 0), "new_fields": {name: "" for name in names if name}}
 
 
 def met(expectation: Expectation) -> Column:

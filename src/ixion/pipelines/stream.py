@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from ixion.pipelines.columns import REASON, RECORD
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import counts, expect, expect_result, met
+from ixion.pipelines.kept import may_change
 from ixion.pipelines.parsing import accepted, parse_records
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.pipeline import PipelineSpec
@@ -32,6 +33,8 @@ class Stream:
     result: DataFrame  # what the sinks get, for its schema and its plan
     schema: str | None  # of the records
     stateful: bool
+    records_may_change: bool = False  # two passes over the frame might not give the same rows
+    results_may_change: bool = False  # the same of what the steps and the expectations after them give
 
 
 def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) -> Stream:
@@ -47,16 +50,20 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
         hint = "the first step reads `stream`; each one after it reads what the one before gave, under the same name"
         raise PipelineError("the steps do not read the stream: what they give is the same for every batch", hint=hint)
     judged.select(*(met(one) for one in of_records))  # Spark finds an unknown column here, not in the first batch
-    expect_result(result, [one for one in spec.expectations if one.on == "result"])
+    judged_result = expect_result(result, [one for one in spec.expectations if one.on == "result"])
+    changing = {
+        "records_may_change": may_change(judged, clock=False),
+        "results_may_change": may_change(judged_result, clock=True),
+    }
     if not has_memory(result):
-        return Stream(frame=judged, result=result, schema=schema, stateful=False)
-    columns = [column.alias(name) for name, column in counts(of_records).items()]
+        return Stream(frame=judged, result=result, schema=schema, stateful=False, **changing)
+    columns = [column.alias(name) for name, column in counts(of_records, judged).items()]
     counted = accepted(judged.observe(METRICS, *columns))
     rows = apply_steps(counted, spec.steps, spec.tables, spec.folder)
     bad = judged.where(F.col(REASON).isNotNull()).select(REASON, RECORD)
     frame = rows.unionByName(bad, allowMissingColumns=True)
     refuse_unending(frame)
-    return Stream(frame=frame, result=result, schema=schema, stateful=True)
+    return Stream(frame=frame, result=result, schema=schema, stateful=True, **changing)
 
 
 def refuse_unending(frame: DataFrame) -> None:
