@@ -71,16 +71,176 @@ def test_a_format(lab: Lab, declared: str, sent: list[Value], rows: list[dict[st
 
 def test_a_schema_is_inferred_once_and_then_kept(lab: Lab) -> None:
     lab.send(*({"id": f"{number}", "price": number + 0.5} for number in range(20)), {"id": "odd", "price": "free"})
-    text = f'[format]\ntype = "json"\n{OUT}'
+    text = f'[format]\ntype = "json"\n[format.drift]\nnew = "ignore"\n{OUT}'
     plan = lab.pipeline(text).check(lab.spark)
     assert plan.schema == "`id` string, `price` double"
     lab.run(text)
     lab.send({"id": "new", "price": 1.0, "colour": "red"})
-    lab.run(text)
+    figures = lab.run(text)
+    assert (figures.drifted, figures.new_fields) == (1, {"colour": "left out"})  # not without a word
     assert lab.pipeline(text).check(lab.spark).schema == plan.schema
     assert set(lab.rows()[0]) == {"id", "price"}
     assert len(lab.rows()) == 21
     assert [row["reason"] for row in lab.rows("out_quarantine")] == ["not of the type in the schema: price"]
+
+
+@pytest.mark.timeout(900)
+def test_new_fields_become_columns_of_every_table(lab: Lab) -> None:
+    """Those of the record that brings them first too; what cannot be a column goes to the quarantine."""
+    from ixion.cli.pipeline_run import status_lines, summary_lines
+    from ixion.pipelines.figures import prometheus, total
+
+    text = f"""[format]\ntype = "json"\n{OUT}
+[[sinks]]
+type = "delta"
+path = "delta"
+[[sinks]]
+type = "iceberg"
+path = "ice"
+"""
+    lab.send({"id": "a"})
+    lab.run(text)
+    sent: list[dict[str, Any]] = [
+        {"id": "b"},
+        {"id": "c", "email": "c@x"},
+        {"id": "d", "age": 4, "email": "d@x"},
+        {"id": "e", "address": {"zip": "1"}},
+    ]
+    lab.send(*sent, {"ID": "x"}, {"id": "y", "no column": 1})
+    figures = lab.run(text)
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (6, 4, 2)
+    assert set(figures.new_fields) == {"email", "age", "address"}
+    wanted = [{"id": "a", "email": None, "age": None, "address": None} | row for row in ({"id": "a"}, *sent)]
+    tables = [lab.rows()]
+    for kind, path in (("delta", "delta"), ("iceberg", "ice")):
+        frame = lab.spark.read.format(kind).load(str(lab.folder / path))
+        tables.append([row.asDict(recursive=True) for row in frame.collect()])
+    for rows in tables:
+        assert sorted(rows, key=lambda row: str(row["id"])) == wanted
+    assert column(lab.rows("out_quarantine"), "reason") == [
+        "fields that cannot be columns: ID",
+        "fields that cannot be columns: no column",
+    ]
+    pipeline = lab.pipeline(text)
+    assert "fields that are not in the schema: address, age, email (added)" in list(
+        summary_lines(pipeline.spec, figures)
+    )
+    history = pipeline.checkpoint(lab.spark).history()
+    assert any("address, age, email (added)" in line for line in status_lines(pipeline.spec, history))
+    assert 'ixion_pipeline_new_fields{pipeline="p"} 3' in prometheus("p", total(history))
+
+
+def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ixion.pipelines.growth.MOST", 3)
+    text = f'[format]\ntype = "json"\nschema = "id STRING"\n[format.drift]\nnew = "add"\n{OUT}'
+    lab.send(*({"id": "a", f"k{number}": 1} for number in range(5)))
+    with pytest.raises(PipelineError, match="bring more than 3 fields that are not in the schema, such as k0, k1, k2"):
+        lab.run(text)
+    assert lab.rows() == []
+
+
+NOT_JSON = "not a JSON object"
+AFTER = "there is something after the JSON object"
+UTF8 = "not valid UTF-8"
+ODD_JSON: dict[bytes, str] = {
+    b'{"id":"a"}{"id":"b"}': AFTER,
+    b'{"id":"a"} {"x":{}}': AFTER,
+    b'{"id":"a"} trailing': AFTER,
+    b'{"id":"a"} // comment': AFTER,
+    b'{"id":"a"}]': AFTER,
+    b'{"id":"a"},{"id":"b"}': AFTER,
+    b'{"id":"a"},"n":{}': AFTER,
+    b'{"id":"a"}\x00': AFTER,
+    b'/* comment */{"id":"a"}': NOT_JSON,
+    b"{'id':'a'}": NOT_JSON,
+    b'{id:"a"}': NOT_JSON,
+    b'{"id":"a",}': NOT_JSON,
+    b'{"id":NaN}': NOT_JSON,
+    b'[{"id":"a"}]': NOT_JSON,
+    b'[{"id":"a"},{"id":"b"}]': NOT_JSON,
+    b"null": NOT_JSON,
+    b'\xef\xbb\xbf{"id":"a"}': NOT_JSON,
+    b'{"id":"\xff"}': UTF8,
+    b'{"id":"a","id":"b"}': "repeated keys: id",
+    b'{"id":"a","x":1,"x":1}': "repeated keys: x",
+}
+SOUND_JSON = [
+    b'{"id":"}{"}',
+    b' {"id":"b","x":{"y":{}}}\r\n',
+    b'{"id":"c","x":[{"id":"x"},{"id":"y"}]}',
+    b'{"id":"d"}\t ',
+    b"{}",
+    '{"id":"ü\\u0000"}'.encode(),
+]
+
+
+def test_json_is_exactly_one_object(lab: Lab) -> None:
+    text = '[format]\ntype = "json"\nschema = "id STRING"\n'
+    lab.send(*ODD_JSON, *SOUND_JSON)
+    figures = lab.run(text + OUT)
+    assert {bytes(row["value"]): row["reason"] for row in lab.rows("out_quarantine")} == ODD_JSON
+    assert column(lab.rows(), "id") == [None, "b", "c", "d", "}{", "ü\x00"]
+    assert (figures.drifted, figures.new_fields) == (3, {"x": "left out"})
+
+
+def test_json_may_be_looser_if_the_file_says_so(lab: Lab) -> None:
+    loose = 'strict = false\nkey_case = "ignore"\nrepeated_keys = "last"\n'
+    text = f'[format]\ntype = "json"\nschema = "id STRING, orderNo INT"\n{loose}'
+    lab.send('{"id":"a"}{"id":"b"}', "{'id':'c'}", '{"id":"d","id":"e"}', '{"ID" : "f","ORDERNO":7}', b'{"id":"\xff"}')
+    lab.run(text + OUT)
+    rows = sorted(lab.rows(), key=lambda row: str(row["id"]))
+    assert [(row["id"], row["orderNo"]) for row in rows] == [("a", None), ("c", None), ("e", None), ("f", 7)]
+    assert column(lab.rows("out_quarantine"), "reason") == [UTF8]
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "values"),
+    [
+        ('type = "text"', [b"a", b"\xff", "ü".encode(), b"\xc3"], ["a", "ü"]),
+        ('type = "csv"\nschema = "value STRING"', [b"a", b"\xff"], ["a"]),
+        (
+            'type = "avro"\nschema = \'\'\'{"type":"record","name":"o","fields":[{"name":"value","type":"string"},'
+            '{"name":"l","type":{"type":"array","items":"string"}}]}\'\'\'',
+            [b"\x02a\x00", b"\x02\xff\x00", b"\x02b\x02\x02\xff\x00"],
+            ["a"],
+        ),
+    ],
+    ids=["text", "csv", "avro"],
+)
+def test_text_is_valid_or_quarantined(lab: Lab, declared: str, sent: list[Value], values: list[str]) -> None:
+    lab.send(*sent)
+    lab.run(f"[format]\n{declared}\n{OUT}")
+    assert column(lab.rows(), "value") == values
+    assert [row["reason"] for row in lab.rows("out_quarantine")] == [UTF8] * (len(sent) - len(values))
+
+
+def test_a_key_that_is_no_text_is_quarantined_if_it_is_to_be_text(lab: Lab) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": lab.bootstrap})
+    producer.produce(lab.topic, "a", b"\xff", 0)
+    producer.produce(lab.topic, None, b"\xff", 0)
+    producer.produce(lab.topic, "b", "ü", 0)
+    producer.flush()
+    lab.run(f'[format]\ntype = "text"\n{OUT}', source='include = ["key"]')
+    assert [(row["value"], row["kafka_key"]) for row in lab.rows()] == [("b", "ü")]
+    assert [row["reason"][:28] for row in lab.rows("out_quarantine")] == ["the key is not valid UTF-8; "] * 2
+
+
+def test_avro_with_the_header_of_a_registry_is_not_taken_for_a_record(lab: Lab) -> None:
+    schema = '{"type":"record","name":"o","fields":[{"name":"n","type":"int"},{"name":"id","type":"string"}]}'
+    text = f"[format]\ntype = \"avro\"\nschema = '''{schema}'''\n{OUT}"
+    plain, header = b"\x00" + avro("abcd", 0)[:-1], b"\x00\x00\x00\x00\x07"
+    lab.send(*(header + b"\x04" + avro("xy", 0)[:-1] for _ in range(3)))
+    for attempt in (lab.run, lambda text: lab.pipeline(text).check(lab.spark)):
+        with pytest.raises(PipelineError, match=r"begin with the header of a schema registry \(schema id 7\)"):
+            attempt(text)
+    lab.send(plain, header + plain, plain)  # among others it is only one bad record
+    lab.run(text)
+    assert [(row["n"], row["id"]) for row in lab.rows()] == [(0, "abcd")] * 2
+    reasons = {row["reason"] for row in lab.rows("out_quarantine")}
+    assert reasons == {"Avro with the header of a schema registry, which this pipeline cannot read"}
+    assert len(lab.rows("out_quarantine")) == 4
 
 
 def test_a_csv_schema_is_inferred_from_the_lines_that_fit(lab: Lab) -> None:

@@ -155,10 +155,13 @@ class _Interrupts:
             signal.signal(number, handler)
 
     def watch(self, progress: Progress) -> None:
-        """From now on; before there is a query, Ctrl-C just ends the program."""
+        """From now on; before there is a query, Ctrl-C just ends the program. A run may have several, one by one."""
         self._progress = progress
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._interrupted)
+            if number not in self._before:
+                self._before[number] = signal.signal(number, self._interrupted)
+        if self.count:
+            progress.stop()
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signals are given
         self.count += 1
@@ -198,6 +201,7 @@ def summary_lines(spec: PipelineSpec, figures: RunFigures) -> Iterator[str]:
     left_out = ("quarantined", "dropped", "late", "warned")
     parts += [f"{count:,} {name}" for name in left_out if (count := getattr(figures, name))]
     yield " · ".join([*parts, f"{figures.rows_per_s:,.0f} rows/s", f"lag {figures.lag:,}"])
+    yield from _new_field_lines(figures)
     for sink in spec.sinks:
         yield f"→ {sink.label}"
     if figures.quarantined:
@@ -213,10 +217,20 @@ def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterato
     yield f"batches     {figures.batches:,}, the last one {last.batch} at {last.ended}"
     yield f"rows        {figures.rows_in:,} in, {figures.rows_out:,} out"
     yield f"left out    {figures.quarantined:,} quarantined, {figures.dropped:,} dropped, {figures.late:,} late"
+    for line in _new_field_lines(figures):
+        yield f"drift       {line}"
     yield f"rate        {figures.rows_per_s:,.0f} rows/s while working, {last.rows_per_s:,.0f} in the last batch"
     yield f"lag         {last.lag:,} when the last batch ended"
     for topic, partitions in last.offsets.items():
         yield f"next offset {topic}: " + ", ".join(f"{number}: {offset:,}" for number, offset in partitions.items())
+
+
+def _new_field_lines(figures: RunFigures) -> Iterator[str]:
+    """What was not in the schema, and what was done with it."""
+    for done in sorted(set(figures.new_fields.values())):
+        names = [name for name, one in figures.new_fields.items() if one == done]
+        records = f", in {figures.drifted:,} records" if done != "added" else ""
+        yield f"fields that are not in the schema: {', '.join(names[:10])} ({done}{records})"
 
 
 def history_of(file: Path, conf: list[str] | None) -> tuple[PipelineSpec, list[BatchFigures]]:

@@ -5,15 +5,22 @@ The words are made only for the records that need them: Spark's conditional expr
 
 from __future__ import annotations
 
+import uuid
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ixion.pipelines.spec.format import DriftSpec
+from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN
+from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 
 FATAL: Final = "ixion stops here: "  # how an error that was asked for is recognised in what Spark reports
+GROWN: Final = "ixion has met new fields: "  # how a batch is recognised that brings fields for new columns
+NOT_UTF8: Final = "not valid UTF-8"
+COLUMN_NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"  # what every kind of table takes
+SHOWN: Final = 5  # new fields that are named in the figures
+SHOWN_CHARS: Final = 500
 
 
 def fatal(reason: Column) -> Column:
@@ -22,29 +29,97 @@ def fatal(reason: Column) -> Column:
     return F.raise_error(F.concat(F.lit(FATAL), reason, F.lit(" at "), place)).cast("string")
 
 
-def json_reason(schema: T.StructType, text: Column, data: Column, bad: str, drift: DriftSpec) -> Column:
-    """TEXT is the record, DATA what Spark read from it, its field BAD the text again if something did not fit."""
-    names = F.json_object_keys(text)
+def json_reason(schema: T.StructType, text: Column, data: Column, bad: str, names: Column, spec: FormatSpec) -> Column:
+    """TEXT is the record, DATA what Spark read from it, its field BAD the text again if something did not fit.
+
+    NAMES are the keys of the object, null if it is none.
+    """
+    drift = spec.drift
     unread = data.isNull() | data[bad].isNotNull()
     fields = [field.name for field in schema.fields]
     known = F.array(*(F.lit(name) for name in fields))
     retyped = F.concat(F.lit("not of the type in the schema: "), _retyped(fields, text, data))
-    reason = F.when(unread & names.isNull(), F.lit("not a JSON object"))
+    reason = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
+    if spec.json.strict:
+        reason = reason.when(unread & F.try_parse_json(text).isNull(), F.lit("not a JSON object"))
+        reason = reason.when(names.isNull(), F.lit("not a JSON object"))
+        reason = reason.when(~_is_one_object(text), F.lit("there is something after the JSON object"))
+    else:
+        reason = reason.when(unread & names.isNull(), F.lit("not a JSON object"))
+    if spec.json.repeated_keys == "quarantine":
+        twice = F.size(names) != F.size(F.array_distinct(names))
+        reason = reason.when(twice, _listed("repeated keys: ", _repeated(names)))
     reason = _by_policy(reason, unread, retyped, drift.retyped)
-    if drift.looks_at_names:
-        new, missing = F.array_except(names, known), F.array_except(known, names)
-        reason = _by_policy(reason, F.size(new) > 0, _listed("new fields: ", new), drift.new)
+    new, missing = F.array_except(names, known), F.array_except(known, names)
+    if drift.new == "add":
+        unfit = unfit_names(new, fields)
+        reason = reason.when(F.size(unfit) > 0, _listed("fields that cannot be columns: ", unfit))
+        reason = reason.when(F.size(new) > 0, F.raise_error(_listed(GROWN, F.slice(new, 1, SHOWN))).cast("string"))
+    reason = _by_policy(reason, F.size(new) > 0, _listed("new fields: ", new), drift.new)
+    if drift.missing != "null":
         reason = _by_policy(reason, F.size(missing) > 0, _listed("missing fields: ", missing), drift.missing)
     return reason
 
 
+def unfit_names(names: Column, fields: list[str]) -> Column:
+    """Those of NAMES that no column beside FIELDS can have: to a table, names that differ in case only are one."""
+    taken = [*(name.lower() for name in fields), *HIDDEN, BROKEN, EXTRA, BAD_TEXT]
+    used = F.array(*(F.lit(name) for name in taken))
+    return F.filter(names, lambda name: F.array_contains(used, F.lower(name)) | ~F.rlike(name, F.lit(COLUMN_NAME)))
+
+
+def new_names(schema: T.StructType, names: Column) -> Column:
+    """The first few of NAMES that SCHEMA does not know, as one text; null if there are none."""
+    new = F.array_except(names, F.array(*(F.lit(name) for name in schema.names)))
+    return F.when(F.size(new) > 0, F.substring(F.concat_ws(", ", F.slice(new, 1, SHOWN)), 1, SHOWN_CHARS))
+
+
+def valid_text(column: Column, kind: T.DataType) -> Column:
+    """Whether every text in COLUMN is valid UTF-8; null counts as valid."""
+    if isinstance(kind, T.StringType):
+        return F.coalesce(F.is_valid_utf8(column), F.lit(True))
+    valid = F.lit(True)
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            valid = valid & valid_text(column[field.name], field.dataType)
+    elif isinstance(kind, T.ArrayType) and has_text(kind):
+        element = kind.elementType
+        valid = F.coalesce(F.forall(column, lambda item: valid_text(item, element)), F.lit(True))
+    elif isinstance(kind, T.MapType) and has_text(kind):
+        for items, item_kind in ((F.map_keys(column), kind.keyType), (F.map_values(column), kind.valueType)):
+            valid = valid & valid_text(items, T.ArrayType(item_kind))
+    return valid
+
+
+def has_text(kind: T.DataType) -> bool:
+    return "string" in kind.simpleString()
+
+
 def csv_reason(text: Column, bad: Column, drift: DriftSpec) -> Column:
     """Spark takes an empty line for one of nulls."""
-    return unreadable_reason(bad.isNotNull() | (text == ""), "not a line of the schema", drift)
+    reason = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
+    return unreadable_reason(reason, bad.isNotNull() | (text == ""), "not a line of the schema", drift)
 
 
-def unreadable_reason(unread: Column, words: str, drift: DriftSpec) -> Column:
-    return _by_policy(F.when(F.lit(False), F.lit("")), unread, F.lit(words), drift.retyped)
+def unreadable_reason(reason: Column, unread: Column, words: str, drift: DriftSpec) -> Column:
+    return _by_policy(reason, unread, F.lit(words), drift.retyped)
+
+
+def _is_one_object(text: Column) -> Column:
+    """Whether nothing but white space comes after the object that TEXT begins with; it has been read already.
+
+    If the first closing brace is the last character, the object must end there. Otherwise TEXT becomes the first
+    element of an array, and the second one must be ours: a name that no text can know.
+    """
+    ours = uuid.uuid4().hex
+    array = F.concat(F.lit("["), text, F.lit(f',"{ours}"]'))
+    whole = F.coalesce(F.get_json_object(array, "$[1]") == ours, F.lit(False))
+    return F.when(F.octet_length(F.substring_index(text, "}", 1)) + 1 == F.octet_length(text), True).otherwise(whole)
+
+
+def _repeated(names: Column) -> Column:
+    once = F.array_distinct(names)
+    return F.filter(once, lambda name: F.size(F.filter(names, lambda other: other == name)) > 1)
 
 
 def _by_policy(reason: Column, condition: Column, words: Column, policy: str) -> Column:

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from ixion.config.table import meant
-from ixion.pipelines.drift import FATAL
+from ixion.pipelines.drift import FATAL, GROWN
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.words import first_line, innermost, plain
 
@@ -109,6 +109,11 @@ def is_loss(error: BaseException) -> bool:
     return any(re.search(_LOSS, report) for report in _reports(error))
 
 
+def has_grown(error: BaseException) -> bool:
+    """Whether a batch ended because its records have fields that are to become columns."""
+    return any(GROWN in report for report in _reports(error))
+
+
 def explain(error: BaseException) -> PipelineError:
     """ERROR as a PipelineError; one that nobody has words for keeps its first line."""
     if isinstance(error, PipelineError):
@@ -118,6 +123,10 @@ def explain(error: BaseException) -> PipelineError:
         if found := re.search(rf"{FATAL}([^\n]*)", report):
             hint = "nothing of this batch was written; mend the records' producer or the expectation"
             return PipelineError(re.sub(r" SQLSTATE: \w+$", "", found[1]), hint=hint)
+        if found := re.search(rf"{GROWN}([^\n]*)", report):
+            names = re.sub(r" SQLSTATE: \w+$", "", found[1])
+            message = f"the records have fields that are not in the schema, and these cannot be added: {names}"
+            return PipelineError(message, hint='[format.drift] new = "keep" puts them into one column, _extra, as JSON')
     if isinstance(error, PySparkException):
         analysed = _analysed(error)
         if analysed is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+NAMED: Final = 100  # new fields that a run names
 Offsets = Mapping[str, Mapping[str, int]]  # topic -> partition -> next offset
 
 
@@ -19,6 +20,8 @@ class BatchFigures:
     dropped: int = 0
     late: int = 0  # behind the watermark
     warned: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows
+    drifted: int = 0  # records with fields that the schema does not know
+    new_fields: Mapping[str, str] = field(default_factory=dict)  # such fields, the first few -> what was done with them
     lag: int = 0  # offsets between what was read and the end of the topics
     duration_ms: int = 0
     rows_per_s: float = 0.0
@@ -34,6 +37,7 @@ class BatchFigures:
             if count:
                 parts.append(f"{count:,} {name}")
         parts += [f"warned {name}: {count:,}" for name, count in self.warned.items() if count]
+        parts += [f"new field {name} {done}" for name, done in self.new_fields.items()]
         parts += [f"{self.rows_per_s:,.0f} rows/s", f"lag {self.lag:,}", f"{self.duration_ms / 1000:.1f} s"]
         if self.repeated:
             parts.append("was there already")
@@ -51,6 +55,8 @@ class RunFigures:
     dropped: int = 0
     late: int = 0
     warned: int = 0
+    drifted: int = 0
+    new_fields: Mapping[str, str] = field(default_factory=dict)
     lag: int = 0
     busy_ms: int = 0
 
@@ -64,6 +70,8 @@ class RunFigures:
             dropped=self.dropped + batch.dropped,
             late=self.late + batch.late,
             warned=self.warned + sum(batch.warned.values()),
+            drifted=self.drifted + batch.drifted,
+            new_fields={**self.new_fields, **batch.new_fields} if len(self.new_fields) < NAMED else self.new_fields,
             lag=batch.lag,
             busy_ms=self.busy_ms + batch.duration_ms,
         )
@@ -91,6 +99,8 @@ _HELP: Final = {
     "dropped": ("counter", "Rows left out by an expectation or as tombstones."),
     "late": ("counter", "Rows behind the watermark."),
     "warned": ("counter", "Rows that broke an expectation and passed."),
+    "drifted": ("counter", "Records with fields that the schema does not know."),
+    "new_fields": ("gauge", "Fields that the schema did not know, the first hundred."),
     "lag": ("gauge", "Offsets between what was read and the end of the topics."),
     "busy_ms": ("counter", "Time spent in batches."),
     "rows_per_s": ("gauge", "Records read a second of batch time."),
@@ -102,6 +112,7 @@ def prometheus(pipeline: str, figures: RunFigures) -> str:
     lines = []
     for name, value in figures.to_json().items():
         kind, text = _HELP[name]
+        value = len(value) if isinstance(value, dict) else value
         metric = f"ixion_pipeline_{name}" + ("_total" if kind == "counter" else "")
         lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}", f'{metric}{{pipeline="{pipeline}"}} {value}']
     return "\n".join(lines) + "\n"

@@ -9,25 +9,26 @@ bad one; it becomes a row of nulls unless told otherwise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ixion.pipelines.columns import EXTRA, HIDDEN, REASON, RECORD, RECORD_TYPES
-from ixion.pipelines.drift import csv_reason, json_reason, unreadable_reason
+from ixion.pipelines.avro import parse_avro
+from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES
+from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
-from ixion.pipelines.words import first_line, innermost, plain
+from ixion.pipelines.words import first_line, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
+KEY_NOT_UTF8: Final = "the key is not valid UTF-8; source.include has key_bytes for such keys"
 _DATA: Final = "_data"
-_BAD: Final = "_bad_text"  # where Spark puts a text that it could not read
+_TEXT: Final = "_text"
+_NAMES: Final = "_names"  # the keys of a JSON object
 
 
 def parse(
@@ -54,6 +55,8 @@ def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str]) ->
         reason = F.when(~tombstone, reason)
     else:
         reason = F.when(tombstone, F.lit("tombstone")).otherwise(reason)
+    if "key" in include:  # it becomes text, in whatever format the value is
+        reason = F.coalesce(reason, F.when(~F.is_valid_utf8(F.col("key").cast("string")), F.lit(KEY_NOT_UTF8)))
     reason = reason.cast("string")
     record = F.struct(*(_record_field(frame, name) for name in RECORD_TYPES))
     if spec.tombstones == "drop":
@@ -93,7 +96,7 @@ def record_schema(spec: FormatSpec) -> T.StructType:
         raise PipelineError(f"format.schema: {plain(first_line(str(error)))}", hint=hint) from error
     assert isinstance(schema, T.StructType)
     for name in schema.names:
-        if name in (*HIDDEN, _BAD):
+        if name in (*HIDDEN, BROKEN, BAD_TEXT):
             raise PipelineError(f"format.schema: a field cannot be called {name}, which is a name of pipelines' own")
     return schema
 
@@ -103,24 +106,42 @@ Parsed = tuple["DataFrame", list["Column"], "Column"]  # frame with the data, it
 
 def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
-    text = F.col("value").cast("string")
-    data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **spec.options})
+    named = frame.withColumn(_TEXT, F.col("value").cast("string"))
+    named = named.withColumn(_NAMES, F.json_object_keys(_TEXT))
+    if spec.json.key_case == "ignore":
+        named = named.withColumn(_TEXT, _with_known_keys(schema, F.col(_TEXT), F.col(_NAMES)))
+        named = named.withColumn(_NAMES, F.json_object_keys(_TEXT))
+    text, names = F.col(_TEXT), F.col(_NAMES)
+    exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"} if spec.json.strict else {}
+    data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **exact, **spec.options})
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
     if spec.drift.new == "keep":
         known = F.array(*(F.lit(field.name) for field in schema.fields))
         everything = F.from_json(text, "map<string,string>")
         extra = F.map_filter(everything, lambda name, _: ~F.array_contains(known, name))
         fields.append(F.when(F.size(extra) > 0, F.to_json(extra)).alias(EXTRA))
-    return frame.withColumn(_DATA, data), fields, json_reason(schema, text, F.col(_DATA), _BAD, spec.drift)
+    fields.append(new_names(schema, names).alias(NEW))
+    return named.withColumn(_DATA, data), fields, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec)
+
+
+def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Column:
+    """TEXT with the keys as SCHEMA spells them, for records in which one has another case; nested ones go along."""
+    known = F.array(*(F.lit(name) for name in schema.names))
+    lower = F.array(*(F.lit(name.lower()) for name in schema.names))
+    changed = text
+    for name in schema.names:
+        changed = F.regexp_replace(changed, rf'"(?i:\Q{name}\E)"(\s*:)', f'"{name}"$1')
+    other_case = F.exists(F.array_except(names, known), lambda name: F.array_contains(lower, F.lower(name)))
+    return F.when(other_case, changed).otherwise(text)
 
 
 def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
     ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
     text = csv_line(F.col("value"))
-    data = F.from_csv(text, f"{ddl}, {_BAD} STRING", {**_permissive(), **spec.options})
+    data = F.from_csv(text, f"{ddl}, {BAD_TEXT} STRING", {**_permissive(), **spec.options})
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
-    reason = csv_reason(text, F.col(f"{_DATA}.{_BAD}"), spec.drift)
+    reason = csv_reason(text, F.col(f"{_DATA}.{BAD_TEXT}"), spec.drift)
     if spec.has_header:
         names = spec.separator.join(field.name for field in schema.fields)
         reason = F.when(F.translate(text, spec.options.get("quote", '"'), "") == names, F.lit(HEADER)).otherwise(reason)
@@ -132,59 +153,24 @@ def csv_line(value: Column) -> Column:
     return F.rtrim(value.cast("string"), F.lit("\r\n"))
 
 
-def _avro(frame: DataFrame, spec: FormatSpec) -> Parsed:
-    from pyspark.sql.avro.functions import from_avro
-
-    assert spec.schema is not None
-    data = from_avro(F.col("value"), spec.schema, {"mode": "PERMISSIVE", **spec.options})
-    try:
-        with_data = frame.withColumn(_DATA, data)
-        names = with_data.select(f"{_DATA}.*").columns
-    except (PySparkException, Py4JJavaError) as error:
-        raise PipelineError(f"format.schema is no Avro schema that can be used: {innermost([str(error)])}") from error
-    fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
-    # Spark's reader gives a record of nulls where it can read nothing; where a record may be all nulls, its bytes tell.
-    unread = F.lit(True)
-    for name in names:
-        unread = unread & F.col(f"{_DATA}.`{name}`").isNull()
-    nulls = all_nulls(spec.schema)
-    if nulls is not None:
-        unread = unread & (F.col("value") != F.lit(nulls))
-    return with_data, fields, unreadable_reason(unread, "not a record of the Avro schema", spec.drift)
-
-
-def all_nulls(schema: str) -> bytes | None:
-    """How Avro writes a record of SCHEMA whose fields are all null; None if there can be none.
-
-    A field that may be null is a union; before its value stands the number of its branch, twice as large.
-    """
-    encoded = b""
-    for field in json.loads(schema).get("fields", ()):
-        kind = field["type"]
-        if isinstance(kind, list) and "null" in kind:
-            encoded += bytes([2 * kind.index("null")])
-        elif kind != "null":
-            return None
-    return encoded
-
-
 def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
-    return frame, [F.col("value").cast("string").alias("value")], F.lit(None)
+    text = F.col("value").cast("string")
+    return frame, [text.alias("value")], F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
 
 
 def _bytes(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
     return frame, [F.col("value")], F.lit(None)
 
 
-_FORMATS: Final = {"json": _json, "csv": _csv, "avro": _avro, "text": _text, "bytes": _bytes}
+_FORMATS: Final = {"json": _json, "csv": _csv, "avro": parse_avro, "text": _text, "bytes": _bytes}
 
 
 def _permissive() -> dict[str, str]:
-    return {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+    return {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD_TEXT}
 
 
 def _with_bad_text(schema: T.StructType) -> T.StructType:
-    return T.StructType([*schema.fields, T.StructField(_BAD, T.StringType())])
+    return T.StructType([*schema.fields, T.StructField(BAD_TEXT, T.StringType())])
 
 
 def _record_field(frame: DataFrame, name: str) -> Column:

@@ -8,24 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from ixion.pipelines.batch import BatchWriter
 from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.explain import explain, is_loss
+from ixion.pipelines.explain import explain
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
-from ixion.pipelines.schema import settle_schema
+from ixion.pipelines.run import Run
+from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
-from ixion.pipelines.sinks.fit import refuse_unfit
+from ixion.pipelines.sinks.fit import add_columns, refuse_unfit
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.spec import PipelineSpec, load_spec
-from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.sinks import TableSink, TopicSink
-from ixion.pipelines.steps import apply_steps, need_columns
+from ixion.pipelines.steps import need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
 from ixion.pipelines.upkeep import finish_compaction, look_after
@@ -107,9 +106,8 @@ class Pipeline:
             if not again and not checkpoint.used:
                 self._refuse_filled_tables(spark)
             with checkpoint.locked(jvm_pid(spark)):
-                return self._run(
-                    spark, checkpoint, follow, every_ms or self.spec.every_ms or FOLLOW_MS, report, started
-                )
+                pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
+                return self._run(spark, checkpoint, pause_ms if follow else None, report, started)
 
     def send_sample(self, spark: SparkSession, count: int) -> str:
         """Sends COUNT example orders to the first topic, and says which that is."""
@@ -133,6 +131,7 @@ class Pipeline:
         checkpoint.refuse_foreign(spec)
         topics = find_topics(spark, spec.source, checkpoint)
         need_sink_brokers(spark, spec.sinks)
+        refuse_registry_records(spark, spec, topics, checkpoint)
         stream = self._stream(spark, checkpoint, pin=False)
         return Plan(
             topics={**dict.fromkeys(spec.source.topics, 0), **{name: len(topic.end) for name, topic in topics.items()}},
@@ -148,7 +147,10 @@ class Pipeline:
         for sink in self.spec.sinks:
             if isinstance(sink, TableSink):
                 need_columns(stream.result, f"partition_by of {sink.label}", sink.partition_by)
-                refuse_unfit(sink, stream.result.schema.fields, spark)
+                grows = self.spec.format.drift.new == "add"
+                refuse_unfit(sink, stream.result.schema.fields, spark, grows=grows)
+                if grows and pin:
+                    add_columns(sink, stream.result.schema.fields, spark)
             elif isinstance(sink, TopicSink):
                 need_columns(stream.result, f"key of {sink.label}", [sink.key] if sink.key else [])
                 need_columns(stream.result, f"value of {sink.label}", [sink.value] if sink.value else [])
@@ -159,8 +161,7 @@ class Pipeline:
         self,
         spark: SparkSession,
         checkpoint: Checkpoint,
-        follow: bool,
-        every_ms: int,
+        every_ms: int | None,
         report: Callable[[BatchFigures], None],
         started: Callable[[Progress], None],
     ) -> RunFigures:
@@ -172,32 +173,13 @@ class Pipeline:
         for sink in self._tables():
             if sink.format == "parquet":
                 finish_compaction(sink, spec.name, spark)
-        stream = self._stream(spark, checkpoint, pin=True)
-        writer = self._writer(spark, checkpoint, stream)
-        starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", spec.checkpoint)
-        if follow:
-            starter = starter.trigger(processingTime=spark_interval(every_ms))
-        else:
-            starter = starter.trigger(availableNow=True)
-        ends = {name: topic.end for name, topic in topics.items()}
-        progress = Progress(starter.start(), writer, [one for one in spec.expectations if one.on == "record"], ends)
-        started(progress)
-        figures = RunFigures()
-        try:
-            for batch in progress.follow():
-                figures = figures.plus(batch)
-                checkpoint.remember(batch)
-                report(batch)
-        except Exception as error:
-            if is_loss(error):  # Spark does not say of what
-                find_topics(spark, spec.source, checkpoint)
-            raise
-        # A batch of an earlier run that was not taken up again may be in the tables, and is known there by what upkeep
-        # would remove: an Iceberg table tells it by a snapshot.
-        if not progress.given_up and (figures.batches or checkpoint.settled):
+        refuse_registry_records(spark, spec, topics, checkpoint)
+        run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started)
+        run.go(topics, lambda: self._stream(spark, checkpoint, pin=True))
+        if not run.given_up:
             for sink in self._tables():
                 look_after(sink, spec.name, spark)
-        return figures
+        return run.figures
 
     def _tables(self) -> list[TableSink]:
         return [sink for sink in self.spec.sinks if isinstance(sink, TableSink)]
@@ -213,22 +195,6 @@ class Pipeline:
                     "remove the table too, or run with --again if that is what you want"
                 )
                 raise PipelineError(message, hint=hint)
-
-    def _writer(self, spark: SparkSession, checkpoint: Checkpoint, stream: Stream) -> BatchWriter:
-        spec = self.spec
-
-        def steps(frame: DataFrame) -> DataFrame:
-            return apply_steps(frame, spec.steps, spec.tables, spec.folder)
-
-        return BatchWriter(
-            pipeline=spec.name,
-            query=lambda: checkpoint.query,
-            writers=[make_writer(sink, spark) for sink in spec.sinks],
-            quarantine=make_writer(spec.quarantine, spark),
-            steps=steps,
-            expectations=spec.expectations,
-            stateful=stream.stateful,
-        )
 
 
 @contextmanager

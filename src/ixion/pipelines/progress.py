@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ixion.pipelines.batch import BatchWriter, StopRequested
-from ixion.pipelines.expectations import warned
+from ixion.pipelines.expectations import drifted, warned
 from ixion.pipelines.figures import BatchFigures, Offsets
 from ixion.pipelines.source import offsets_behind
 from ixion.pipelines.spec.pipeline import Expectation
@@ -90,7 +90,8 @@ class Progress:
         seen = (report["observedMetrics"] or {}).get(METRICS)
         if seen is not None:
             counted = seen.asDict() if hasattr(seen, "asDict") else dict(seen)
-            figures = replace(figures, rows_in=counted["rows"], warned=warned(self._expectations, counted))
+            of_records = warned(self._expectations, counted)
+            figures = replace(figures, rows_in=counted["rows"], warned=of_records, **drifted(counted))
         duration_ms = int(report["durationMs"].get("triggerExecution", 0))
         source = report["sources"][0]
         reached = _offsets(source["endOffset"])

@@ -6,18 +6,23 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ixion.pipelines import avro
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.loss import Topic
+from ixion.pipelines.parsing import record_schema
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.spec.source import SourceSpec, Start
 
 SAMPLE: Final = 1000  # records that are looked at
 RARE: Final = 0.1  # a type that fewer of the values of a field have is taken for a mistake
@@ -25,29 +30,48 @@ RARE: Final = 0.1  # a type that fewer of the values of a field have is taken fo
 
 def settle_schema(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint, *, pin: bool) -> str | None:
     """The schema to parse with; None for formats that have none. PIN keeps an inferred one for all later runs."""
-    if not spec.format.inferred:
-        return spec.format.schema
-    schema = checkpoint.schema()
-    if schema is None:
-        schema = infer_schema(spark, spec)
-        if pin:
-            checkpoint.pin_schema(schema)
-    return schema
+    schema = spec.format.schema
+    if spec.format.inferred:
+        schema = checkpoint.schema()
+        if schema is None:
+            schema = infer_schema(spark, spec)
+            if pin:
+                checkpoint.pin_schema(schema)
+    if schema is None or spec.format.drift.new != "add":
+        return schema
+    known = {name.lower() for name in record_schema(replace(spec.format, schema=schema)).names}
+    added = {name: kind for name, kind in checkpoint.added_fields().items() if name.lower() not in known}
+    return ", ".join([schema, *(f"`{name}` {kind}" for name, kind in added.items())])
 
 
 def infer_schema(spark: SparkSession, spec: PipelineSpec) -> str:
     """As DDL, from the first records of the topics."""
-    records = read_source(spark, spec.source, streaming=False, headers=False)
-    rows = records.where(F.col("value").isNotNull()).limit(SAMPLE).select(F.col("value").cast("string")).collect()
-    texts = [row[0] for row in rows]
-    found = _of_csv(spark, spec, texts) if spec.format.type == "csv" else _of_json(spark, texts)
+    texts = [value.decode(errors="replace") for value in _first_values(spark, spec.source, SAMPLE)]
+    found = _of_csv(spark, spec, texts) if spec.format.type == "csv" else infer_json(spark, texts)
     if found is None:
         hint = 'send some records first, or give the schema: [format] schema = "order_id STRING, amount DOUBLE"'
         raise PipelineError(f"there is no {spec.format.type} record yet to infer a schema from", hint=hint, retry=True)
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in found.fields)
 
 
-def _of_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
+def refuse_registry_records(
+    spark: SparkSession, spec: PipelineSpec, topics: Mapping[str, Topic], checkpoint: Checkpoint
+) -> None:
+    """Fails before the first run if the records of Avro have the header of a schema registry."""
+    there = tuple(name for name, topic in topics.items() if any(topic.end[it] > topic.first[it] for it in topic.end))
+    if spec.format.type == "avro" and there and not checkpoint.used:
+        source = replace(spec.source, topics=there, pattern=None)
+        avro.refuse_registry(_first_values(spark, source, avro.SAMPLE))
+
+
+def _first_values(spark: SparkSession, source: SourceSpec, count: int) -> list[bytes]:
+    """Of the oldest records that are there, tombstones left out; wherever the first run is to start."""
+    records = read_source(spark, replace(source, start=Start()), streaming=False, headers=False)
+    rows = records.where(F.col("value").isNotNull()).limit(count).select("value").collect()
+    return [bytes(row[0]) for row in rows]
+
+
+def infer_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
     """All objects at once as the elements of one array, so that their types are merged."""
     objects = typical(texts, _object)
     if not objects:

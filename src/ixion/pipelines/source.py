@@ -46,7 +46,7 @@ def read_source(spark: SparkSession, spec: SourceSpec, *, streaming: bool = True
     settings = {"includeHeaders": str(headers).lower(), **source_options(spec, spark)}
     if streaming:
         return spark.readStream.format("kafka").options(**settings).load()
-    return spark.read.format("kafka").options(**{**settings, "endingOffsets": "latest"}).load()
+    return spark.read.format("kafka").options(**{"endingOffsets": "latest", **settings}).load()
 
 
 def source_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:

@@ -35,8 +35,13 @@ class Existing:
     partition_by: tuple[str, ...] = ()
 
 
-def refuse_unfit(sink: TableSink, rows: Iterable[T.StructField] | None, spark: SparkSession) -> None:
-    """ROWS are the columns that will be written; None if they are always the same, as those of a quarantine are."""
+def refuse_unfit(
+    sink: TableSink, rows: Iterable[T.StructField] | None, spark: SparkSession, *, grows: bool = False
+) -> None:
+    """ROWS are the columns that will be written; None if they are always the same, as those of a quarantine are.
+
+    If the table GROWS, columns that it does not have yet are fine.
+    """
     files = Files(spark)
     if sink.table:
         _need_catalog(sink.table, spark)
@@ -57,7 +62,7 @@ def refuse_unfit(sink: TableSink, rows: Iterable[T.StructField] | None, spark: S
     for name, row in mine.items():
         there = existing.columns.get(name)
         if there is None:
-            if sink.format != "parquet" and not _merges(sink):
+            if sink.format != "parquet" and not _merges(sink) and not grows:
                 raise PipelineError(f"{sink.label} has no column {row.name}, which the rows have", hint=hint)
         elif name not in existing.partition_by and not _goes_into(row.dataType, there, sink.format):
             types = f"{there.simpleString()} in the table and {row.dataType.simpleString()} in the rows"
@@ -66,6 +71,17 @@ def refuse_unfit(sink: TableSink, rows: Iterable[T.StructField] | None, spark: S
         for name in existing.columns:
             if name not in mine:
                 raise PipelineError(f"{sink.label} has a column {name}, which the rows have not", hint=hint)
+
+
+def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSession) -> None:
+    """Adds those of ROWS that the table lacks. A folder of Parquet files needs nothing: each file has its columns."""
+    existing = _existing(sink, spark, Files(spark))
+    missing = [row for row in rows if row.name.lower() not in existing.columns]
+    if sink.format == "parquet" or not existing.columns or not missing:
+        return
+    table = f"delta.`{sink.path}`" if sink.format == "delta" else iceberg_name(sink, spark)
+    columns = ", ".join(f"`{row.name}` {row.dataType.simpleString()}" for row in missing)
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
 
 
 _WAYS_OUT: Final = {

@@ -11,6 +11,7 @@ from typing import Final
 from ixion.pipelines.spec.section import Section
 
 FORMATS: Final = ("json", "csv", "avro", "text", "bytes")
+_JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
 _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
 
 
@@ -18,13 +19,18 @@ _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
 class DriftSpec:
     """What happens to a record whose fields are not those of the schema."""
 
-    new: str = "ignore"  # fields that the schema lacks: ignore, keep (as JSON in _extra), quarantine, fail
+    new: str = "ignore"  # fields that the schema lacks: add, keep (as JSON in _extra), quarantine, fail, ignore
     missing: str = "null"  # fields of the schema that the record lacks: null, quarantine, fail
     retyped: str = "quarantine"  # fields of another type: null, quarantine, fail
 
-    @property
-    def looks_at_names(self) -> bool:
-        return self.new != "ignore" or self.missing != "null"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonSpec:
+    """How exact JSON must be."""
+
+    strict: bool = True  # RFC 8259 and exactly one object; otherwise what Spark takes
+    key_case: str = "exact"  # a key in another case is: exact, another field; ignore, the same field
+    repeated_keys: str = "quarantine"  # a key that an object has twice: quarantine, last (the last value counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,7 @@ class FormatSpec:
     schema: str | None = None  # DDL; for avro, the schema as JSON
     tombstones: str = "keep"
     drift: DriftSpec = field(default_factory=DriftSpec)
+    json: JsonSpec = field(default_factory=JsonSpec)
     options: Mapping[str, str] = field(default_factory=dict)  # of Spark's from_json, from_csv or from_avro
 
     @property
@@ -51,7 +58,7 @@ class FormatSpec:
 
 
 def read_format(section: Section, folder: Path) -> FormatSpec:
-    section.only("type", "schema", "schema_file", "tombstones", "drift", "options")
+    section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON)
     kind = section.choice("type", FORMATS)
     schema = _schema(section, folder)
     if kind == "avro" and schema is None:
@@ -65,7 +72,8 @@ def read_format(section: Section, folder: Path) -> FormatSpec:
         type=kind,
         schema=schema,
         tombstones=section.choice("tombstones", ("keep", "drop", "quarantine"), "keep"),
-        drift=_drift(section, kind),
+        drift=_drift(section, kind, "ignore" if schema else "add"),
+        json=_json(section, kind),
         options=section.text_map("options"),
     )
 
@@ -90,15 +98,29 @@ def _is_record(schema: str) -> bool:
     return isinstance(value, dict) and value.get("type") == "record"
 
 
-def _drift(section: Section, kind: str) -> DriftSpec:
+def _json(section: Section, kind: str) -> JsonSpec:
+    for name in _JSON:
+        if kind != "json" and name in section:
+            section.fail(f"{section.label(name)} is for format json alone", name)
+    return JsonSpec(
+        strict=section.flag("strict", True),
+        key_case=section.choice("key_case", ("exact", "ignore"), "exact"),
+        repeated_keys=section.choice("repeated_keys", ("quarantine", "last"), "quarantine"),
+    )
+
+
+def _drift(section: Section, kind: str, new: str) -> DriftSpec:
+    """NEW is what happens to new fields if the file does not say it: a schema that the file gives is meant as it is."""
     drift = section.section("drift")
+    if kind != "json":
+        new = "ignore"
     if drift is None:
-        return DriftSpec()
+        return DriftSpec(new=new)
     drift.only("new", "missing", "retyped")
     if kind != "json" and ("new" in drift or "missing" in drift):
         drift.fail(f"only JSON records name their fields; with format {kind} there is retyped alone")
     return DriftSpec(
-        new=drift.choice("new", ("ignore", "keep", "quarantine", "fail"), "ignore"),
+        new=drift.choice("new", ("add", "keep", "quarantine", "fail", "ignore"), new),
         missing=drift.choice("missing", ("null", "quarantine", "fail"), "null"),
         retyped=drift.choice("retyped", ("null", "quarantine", "fail"), "quarantine"),
     )

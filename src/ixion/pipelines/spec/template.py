@@ -36,8 +36,11 @@ schema = """
     order_id STRING, customer STRING, country STRING, amount DOUBLE, at TIMESTAMP
 """
 # tombstones = "drop"                   # records without a value; "keep" (as nulls), "quarantine"
+# strict = false                        # JSON: take more than RFC 8259 allows, and forget what follows the first object
+# repeated_keys = "last"                # JSON: the last value of a key counts; else such records go to the quarantine
+# key_case = "ignore"                   # JSON: "ID" is the field id
 # [format.drift]                        # records whose fields are not those of the schema
-# new = "keep"                          # in _extra, as JSON; "ignore", "quarantine", "fail"
+# new = "add"                           # as columns; "keep" (in _extra, as JSON), "quarantine", "fail", "ignore"
 # missing = "quarantine"                # "null", "fail"
 # retyped = "quarantine"                # "null", "fail"
 

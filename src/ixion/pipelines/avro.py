@@ -1,0 +1,93 @@
+"""Records in Avro: the plain encoding, which is the fields one after the other and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spec.format import FormatSpec
+from ixion.pipelines.words import innermost
+
+REGISTRY: Final = "Avro with the header of a schema registry, which this pipeline cannot read"
+HEADER_BYTES: Final = 5  # of a schema registry: a zero, then the id of the schema
+SAMPLE: Final = 20  # records that are looked at before a run
+_DATA: Final = "_data"
+
+
+def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Column], Column]:
+    """The frame with the data, its fields, and the reason why a record cannot be taken."""
+    from pyspark.sql.avro.functions import from_avro
+
+    assert spec.schema is not None
+    data = from_avro(F.col("value"), spec.schema, {"mode": "PERMISSIVE", **spec.options})
+    try:
+        with_data = frame.withColumn(_DATA, data)
+        names = with_data.select(f"{_DATA}.*").columns
+    except (PySparkException, Py4JJavaError) as error:
+        raise PipelineError(f"format.schema is no Avro schema that can be used: {innermost([str(error)])}") from error
+    fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
+    unread = _unread(F.col(_DATA), names, F.col("value"), spec.schema)
+    reason = F.when(_has_registry_header(names, unread, spec.schema), F.lit(REGISTRY))
+    reason = unreadable_reason(reason, unread, "not a record of the Avro schema", spec.drift)
+    valid = valid_text(F.col(_DATA), with_data.schema[_DATA].dataType)
+    return with_data, fields, reason.when(~valid, F.lit(NOT_UTF8))
+
+
+def refuse_registry(values: list[bytes]) -> None:
+    """VALUES are the first records of the topics: if all of them have the header of a registry, none is tried.
+
+    A few schemas are behind many records, so few ids are; the bytes of plain records vary more.
+    """
+    framed = [value[1:HEADER_BYTES] for value in values if len(value) > HEADER_BYTES and value[0] == 0]
+    if values and len(framed) == len(values) and len(set(framed)) <= max(1, len(values) // 4):
+        number = int.from_bytes(framed[0], "big")
+        message = f"the records begin with the header of a schema registry (schema id {number})"
+        hint = "format avro reads plain Avro, without such a header; format bytes takes the records as they are"
+        raise PipelineError(message, hint=hint)
+
+
+def all_nulls(schema: str) -> bytes | None:
+    """How Avro writes a record of SCHEMA whose fields are all null; None if there can be none.
+
+    A field that may be null is a union; before its value stands the number of its branch, twice as large.
+    """
+    encoded = b""
+    for field in json.loads(schema).get("fields", ()):
+        kind = field["type"]
+        if isinstance(kind, list) and "null" in kind:
+            encoded += bytes([2 * kind.index("null")])
+        elif kind != "null":
+            return None
+    return encoded
+
+
+def _unread(data: Column, names: list[str], value: Column, schema: str) -> Column:
+    """Spark's reader gives a record of nulls where it can read nothing; where one may be all nulls, its bytes tell."""
+    unread = F.lit(True)
+    for name in names:
+        unread = unread & data[name].isNull()
+    nulls = all_nulls(schema)
+    return unread if nulls is None else unread & (value != F.lit(nulls))
+
+
+def _has_registry_header(names: list[str], unread: Column, schema: str) -> Column:
+    """Whether a value is a record of SCHEMA after a zero byte and four bytes for the id of a schema.
+
+    A plain record can begin with a zero too. But only one of the two ways to read the bytes leaves none over: what was
+    read, written again, must be all of them.
+    """
+    from pyspark.sql.avro.functions import from_avro, to_avro
+
+    value, rest = F.col("value"), F.expr(f"substring(value, {HEADER_BYTES + 1})")
+    behind = from_avro(rest, schema, {"mode": "PERMISSIVE"})
+    plain = F.when(unread, False).otherwise(to_avro(F.col(_DATA), schema) == value)
+    framed = F.when(_unread(behind, names, rest, schema), False).otherwise(to_avro(behind, schema) == rest)
+    header = (F.octet_length(value) > HEADER_BYTES) & F.startswith(value, F.lit(b"\x00"))
+    return F.when(header, F.when(plain, False).otherwise(framed)).otherwise(False)

@@ -1,0 +1,69 @@
+"""New fields of JSON records become columns: `drift.new = "add"`.
+
+A batch that meets a field which the schema does not know ends before anything of it is written. The records of the
+batch are looked at for their new fields, these are noted in the checkpoint, and the stream is started again: the same
+batch, with the same offsets, is then read with the columns it needs. So no value is lost, also not of the first record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.drift import unfit_names
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.figures import Offsets
+from ixion.pipelines.parsing import record_schema
+from ixion.pipelines.schema import SAMPLE, infer_json, settle_schema
+from ixion.pipelines.source import read_source
+from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.spec.source import SourceSpec, Start
+
+MOST: Final = 200  # columns that are added to one pipeline; records whose keys are data would add them for ever
+
+
+def add_new_fields(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint) -> list[str]:
+    """The names of the fields that the unfinished batch brings, which are noted with their types."""
+    schema = settle_schema(spark, spec, checkpoint, pin=True)
+    known = record_schema(replace(spec.format, schema=schema)).names
+    text = F.col("value").cast("string")
+    new = F.array_except(F.json_object_keys(text), F.array(*(F.lit(name) for name in known)))
+    records = read_source(spark, _of_batch(spec.source, checkpoint), streaming=False, headers=False)
+    fitting = (F.size(new) > 0) & (F.size(unfit_names(new, known)) == 0)  # others go to the quarantine
+    rows = records.where(fitting).limit(SAMPLE).select(text, new).collect()
+    names = sorted({name for row in rows for name in row[1]})
+    found = infer_json(spark, [row[0] for row in rows])
+    types = {field.name: field.dataType.simpleString() for field in found.fields} if found else {}
+    added = {**checkpoint.added_fields(), **{name: types.get(name, "string") for name in names}}
+    if len(added) > MOST:
+        message = (
+            f"the records bring more than {MOST} fields that are not in the schema, such as {', '.join(names[:3])}"
+        )
+        hint = 'are their keys data? [format.drift] new = "keep" puts such fields into one column, _extra, as JSON'
+        raise PipelineError(message, hint=hint)
+    checkpoint.remember_added(added)
+    return names
+
+
+def _of_batch(source: SourceSpec, checkpoint: Checkpoint) -> SourceSpec:
+    """SOURCE with just the records of the batch that is not finished."""
+    end = checkpoint.newest_offsets()
+    start = checkpoint.position() or {}
+    options = {**source.options, "startingOffsets": _starting(start, end), "endingOffsets": json.dumps(end)}
+    topics = tuple(end)
+    return replace(source, topics=topics, pattern=None, start=Start(), options=options)
+
+
+def _starting(start: Offsets, end: Offsets) -> str:
+    """A partition that is new starts with its first record, -2."""
+    offsets: Mapping[str, Mapping[str, int]] = {
+        topic: {partition: start.get(topic, {}).get(partition, -2) for partition in partitions}
+        for topic, partitions in end.items()
+    }
+    return json.dumps(offsets)

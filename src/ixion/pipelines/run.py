@@ -1,0 +1,115 @@
+"""One run of a pipeline: batch after batch until the topics are drained, or until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ixion.pipelines.batch import BatchWriter
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.explain import has_grown, is_loss
+from ixion.pipelines.figures import BatchFigures, RunFigures
+from ixion.pipelines.growth import add_new_fields
+from ixion.pipelines.kept import KeptRows
+from ixion.pipelines.loss import Topic
+from ixion.pipelines.progress import Progress
+from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.spec import PipelineSpec
+from ixion.pipelines.spec.durations import spark_interval
+from ixion.pipelines.steps import apply_steps
+from ixion.pipelines.stream import Stream
+from ixion.pipelines.topics import find_topics
+from ixion.pipelines.watch import TopicWatch
+
+
+class Run:
+    def __init__(
+        self,
+        spec: PipelineSpec,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        *,
+        every_ms: int | None,
+        report: Callable[[BatchFigures], None],
+        started: Callable[[Progress], None],
+    ) -> None:
+        """EVERY_MS is the time between two batches when following; None drains the topics and ends."""
+        self._spec: Final = spec
+        self._spark: Final = spark
+        self._checkpoint: Final = checkpoint
+        self._every_ms: Final = every_ms
+        self._report: Final = report
+        self._started: Final = started
+        self._kept: Final = KeptRows(spec.checkpoint, spark)
+        self._added: list[str] = []  # columns that the next batch is the first to have
+        self.figures = RunFigures()
+        self.given_up = False  # a batch may have been left half done
+
+    def go(self, topics: Mapping[str, Topic], build: Callable[[], Stream]) -> None:
+        """BUILD gives the stream; it is asked again when the schema has grown."""
+        with TopicWatch(self._spark, self._spec.source, self._checkpoint) as watch:
+            while not self._follow(topics, build(), watch):
+                pass
+        if self._checkpoint.settled:
+            self._kept.forget()
+
+    def _follow(self, topics: Mapping[str, Topic], stream: Stream, watch: TopicWatch) -> bool:
+        """Whether the run is over; otherwise the schema has grown, and the unfinished batch is to be taken up again."""
+        writer = self._writer(stream, watch)
+        starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", self._spec.checkpoint)
+        if self._every_ms is not None:
+            starter = starter.trigger(processingTime=spark_interval(self._every_ms))
+        else:
+            starter = starter.trigger(availableNow=True)
+        ends = {name: topic.end for name, topic in topics.items()}
+        of_records = [one for one in self._spec.expectations if one.on == "record"]
+        progress = Progress(starter.start(), writer, of_records, ends)
+        self._started(progress)
+        try:
+            for batch in progress.follow():
+                self._take(batch)
+        except Exception as error:
+            if has_grown(error):
+                self._added = add_new_fields(self._spark, self._spec, self._checkpoint)
+                if self._added:
+                    return False
+            if is_loss(error):  # Spark does not say of what
+                find_topics(self._spark, self._spec.source, self._checkpoint)
+            raise
+        self.given_up = progress.given_up
+        return True
+
+    def _take(self, batch: BatchFigures) -> None:
+        if batch.new_fields and self._spec.format.drift.new != "add":
+            done = _DONE[self._spec.format.drift.new]
+            batch = replace(batch, new_fields=dict.fromkeys(batch.new_fields, done))
+        if self._added:
+            batch = replace(batch, new_fields=dict.fromkeys(self._added, "added"))
+            self._added = []
+        self.figures = self.figures.plus(batch)
+        self._checkpoint.remember(batch)
+        self._report(batch)
+
+    def _writer(self, stream: Stream, watch: TopicWatch) -> BatchWriter:
+        spec, checkpoint = self._spec, self._checkpoint
+
+        def steps(frame: DataFrame) -> DataFrame:
+            return apply_steps(frame, spec.steps, spec.tables, spec.folder)
+
+        return BatchWriter(
+            pipeline=spec.name,
+            query=lambda: checkpoint.query,
+            writers=[make_writer(sink, self._spark) for sink in spec.sinks],
+            quarantine=make_writer(spec.quarantine, self._spark),
+            steps=steps,
+            expectations=spec.expectations,
+            stream=stream,
+            kept=self._kept,
+            guard=watch.look,
+        )
+
+
+_DONE: Final = {"keep": "kept in _extra", "quarantine": "quarantined", "ignore": "left out", "fail": "refused"}
