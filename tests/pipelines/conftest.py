@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Python's side of Spark leaves its sockets to the garbage collector, which then warns."""
+    """Python's side of Spark leaves its sockets to the garbage collector, which then warns. The first test also waits
+    for the jars and for Spark to start, which takes minutes on a busy machine: none is ended before."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(900))
             for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ixion.pipelines.pipeline import Pipeline
 
 JARS = "spark-4.0.0"
+PATIENCE_S = 240  # for what must come sooner or later: a JVM on a busy machine takes its time
 SMALL = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
@@ -82,12 +83,17 @@ def send(
 
 
 def parquet_rows(folder: Path) -> list[dict[str, Any]]:
-    """As a reader sees them that knows nothing of Spark."""
+    """As a reader sees them that knows nothing of Spark; with the columns of all files."""
+    import pyarrow
     import pyarrow.dataset
 
     if not folder.is_dir():
         return []
-    found: list[dict[str, Any]] = pyarrow.dataset.dataset(folder, partitioning="hive").to_table().to_pylist()
+    data = pyarrow.dataset.dataset(folder, partitioning="hive")
+    schemas = [fragment.physical_schema for fragment in data.get_fragments()]
+    found: list[dict[str, Any]] = (
+        data.replace_schema(pyarrow.unify_schemas([data.schema, *schemas])).to_table().to_pylist()
+    )
     return found
 
 

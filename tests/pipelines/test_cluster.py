@@ -16,7 +16,7 @@ import pytest
 from devtools.jvm import QUICK
 from devtools.kafka import free_port
 from ixion.testing import Broker
-from tests.pipelines.support import SMALL, parquet_rows, send, spark_jars
+from tests.pipelines.support import PATIENCE_S, SMALL, parquet_rows, send, spark_jars
 
 STEP = """
 import os
@@ -51,7 +51,7 @@ def spark_process(name: str, *arguments: str, output: Path) -> Iterator[Callable
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def wait_for(said: str) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE_S
         while not re.search(said, output.read_text()):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < end, output.read_text()
@@ -61,7 +61,7 @@ def spark_process(name: str, *arguments: str, output: Path) -> Iterator[Callable
         yield wait_for
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def master(spark_parts: None, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_pipeline_on_a_cluster(master: str, broker: Broker, tmp_path: Path) -> None:
     broker.create_topic("cluster", partitions=2)
     for partition in range(2):

@@ -20,7 +20,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.session import close_session
 from tests.pipelines.ledger import Ledger, record
 from tests.pipelines.processes import Served, run_command
-from tests.pipelines.support import Lab, send
+from tests.pipelines.support import PATIENCE_S, Lab, send
 from tests.pipelines.three_tables import TOPIC, rows_of_tables, three_tables
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def batches(process: subprocess.Popen[str]) -> Iterator[int]:
             yield int(found[1])
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_kill_9_of_the_broker_and_of_the_driver(served: Served, lab: Lab) -> None:
     """The broker in the first batch of a driver, the driver in a later one; then what is left is taken in."""
     from ixion.pipelines import Pipeline
@@ -162,20 +162,20 @@ path = "out"
         assert driver.stderr is not None
         assert "finishing the batch" in driver.stderr.readline()
         driver.send_signal(signal.SIGINT)
-        out, err = driver.communicate(timeout=100)
+        out, err = driver.communicate(timeout=PATIENCE_S)
     assert driver.returncode == 130, out + err
     assert "Traceback" not in out + err
     assert lab.rows() == []
 
 
-def _until(condition: Any, seconds: float = 90) -> None:
+def _until(condition: Any, seconds: float = PATIENCE_S) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """init, check, run as a newcomer types them; the file is run as it is but for the port.
 

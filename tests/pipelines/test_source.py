@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from ixion.pipelines.errors import PipelineError
 from ixion.testing import Broker
-from tests.pipelines.support import Lab, column
+from tests.pipelines.support import PATIENCE_S, Lab, column
 
 TEXT = '[format]\ntype = "text"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
 
@@ -110,13 +110,13 @@ def test_following_goes_on_until_it_is_told_to_stop(lab: Lab) -> None:
     lab.send("a")
     thread = threading.Thread(target=follow)
     thread.start()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while not batches and time.monotonic() < end:
         thread.join(0.1)
     lab.send("b")
-    assert arrived.wait(60)
+    assert arrived.wait(PATIENCE_S)
     held[0].stop()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert column(lab.rows(), "value") == ["a", "b"]
     assert [one.rows_in for one in lab.pipeline(TEXT).checkpoint().history() if one.rows_in] == [1, 1]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipelines.processes import Served
-from tests.pipelines.support import SMALL, Lab, column, parquet_rows, send, spark_jars
+from tests.pipelines.support import PATIENCE_S, SMALL, Lab, column, parquet_rows, send, spark_jars
 
 
 def on_terminal(*words: str, interrupt: Callable[[int, bytes], bool] | None = None) -> tuple[int, bytes]:
@@ -45,7 +45,7 @@ def on_terminal(*words: str, interrupt: Callable[[int, bytes], bool] | None = No
         pass
     finally:
         os.close(ours)
-    code = process.wait(30)
+    code = process.wait(PATIENCE_S)
     until_gone(process.pid)
     return code, shown
 
@@ -61,7 +61,7 @@ def has_jvm(group: int) -> bool:
 
 def until_gone(group: int) -> None:
     """Nothing that the command started may stay."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:
             os.killpg(group, 0)
