@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -10,12 +11,15 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, from_json
 
 from ixion.pipelines import Pipeline
+from ixion.pipelines.session import jvm_pid
 from ixion.pipelines.spec import read_spec
 
 BYTES = '[format]\ntype = "bytes"\n'
-JSON = '[format]\ntype = "json"\nschema = "id STRING, n INT, at TIMESTAMP, pad STRING"\n'
+SCHEMA = "id STRING, n INT, at TIMESTAMP, pad STRING"
+JSON = f'[format]\ntype = "json"\nschema = "{SCHEMA}"\n'
 EXPECT = '[[expectations]]\ncheck = "n >= 0"\notherwise = "quarantine"\n'
 SQL = "[[steps]]\nsql = \"SELECT *, n * 2 AS twice, date_trunc('HOUR', at) AS hour FROM stream\"\n"
 ONCE = '[[steps]]\nwatermark = { column = "at", delay = "1 hour" }\n[[steps]]\ndeduplicate = ["id"]\n'
@@ -39,12 +43,31 @@ def drain(spark: SparkSession, bootstrap: str, topic: str, text: str, folder: Pa
     return time.perf_counter() - begun
 
 
-def produce_json(bootstrap: str, topic: str, count: int) -> None:
-    """About 100 bytes each."""
+def drain_by_hand(spark: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
+    """What one writes without pipelines: TOPIC to Parquet, and bad records are left out."""
+    shutil.rmtree(folder, ignore_errors=True)
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    rows = spark.readStream.format("kafka").options(**options).load().select("value")
+    if topic != "bytes":
+        data = from_json(col("value").cast("string"), SCHEMA, {"mode": "PERMISSIVE"})
+        rows = rows.select(data.alias("data")).select("data.*").where("id IS NOT NULL")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
+
+
+def cpu_seconds(spark: SparkSession) -> float:
+    """Of the JVM so far."""
+    fields = Path(f"/proc/{jvm_pid(spark)}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def produce_json(bootstrap: str, topic: str, count: int, pad: int = 30, bad_every: int = 0) -> None:
+    """About 70 bytes and PAD each; if BAD_EVERY is given, one in so many cannot be read."""
     producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1_000_000})
     for number in range(count):
-        record = {"id": f"o{number}", "n": number % 100, "at": "2026-01-31T08:00:00Z", "pad": "x" * 30}
-        producer.produce(topic, json.dumps(record), partition=number % 2)
+        record = {"id": f"o{number}", "n": number % 100, "at": "2026-01-31T08:00:00Z", "pad": "x" * pad}
+        bad = bad_every and number % bad_every == 0
+        producer.produce(topic, "bad" if bad else json.dumps(record), partition=number % 2)
         if number % 1000 == 0:
             producer.poll(0)
     assert producer.flush(120) == 0
