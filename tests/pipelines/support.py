@@ -79,7 +79,7 @@ def send(
     for value in values:
         data = json.dumps(value) if isinstance(value, dict) else value
         producer.produce(topic, data, key, partition)
-    assert producer.flush(30) == 0, "the broker did not take all records"
+    assert producer.flush(PATIENCE_S) == 0, "the broker did not take all records"
 
 
 def parquet_rows(folder: Path) -> list[dict[str, Any]]:

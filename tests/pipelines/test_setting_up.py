@@ -171,7 +171,7 @@ def ixion(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ("broken", "code", "said"),
     [
         ('topics = ["orders"', 1, "ixion: p.toml:3: this is not TOML"),
-        ('topcs = ["orders"]', 1, "ixion: p.toml:2: source.topcs is not known here; did you mean topics?"),
+        ('topcs = ["orders"]', 1, "ixion: p.toml:2: source.topcs is not known here; did you mean 'topics'?"),
         ('topics = ["orders"]\nbootstrap = "127.0.0.1:1"', 75, "ixion: no broker answers at 127.0.0.1:1"),
     ],
     ids=["toml", "name", "broker"],

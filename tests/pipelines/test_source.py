@@ -88,7 +88,7 @@ def test_unknown_topics_name_the_nearest(lab: Lab) -> None:
     wrong = lab.topic[:-1]
     with pytest.raises(PipelineError) as caught:
         lab.pipeline(TEXT, source=f'topics = ["{wrong}"]').check(lab.spark)
-    assert f"there is no topic {wrong}; did you mean {lab.topic}?" in str(caught.value)
+    assert f"there is no topic {wrong}; did you mean '{lab.topic}'?" in str(caught.value)
 
 
 def test_following_goes_on_until_it_is_told_to_stop(lab: Lab) -> None:

@@ -301,12 +301,12 @@ def test_steps_with_memory_outlive_a_crash_after_the_batch_was_written(
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ('sql = "SELECT amout FROM stream"', "there is no column amout; did you mean amount?"),
+        ('sql = "SELECT amout FROM stream"', "there is no column amout; did you mean 'amount'?"),
         ('sql = "SELECT * FROM straem"', "SQL: there is no table straem"),
         ('sql = "SELEC * FROM stream"', "a SQL step is a query"),
-        ('deduplicate = ["ordr"]', "deduplicate: there is no column ordr; did you mean order?"),
+        ('deduplicate = ["ordr"]', "deduplicate: there is no column ordr; did you mean 'order'?"),
         ('python = "no_such_module:f"', "cannot be imported"),
-        ('python = "json:lods"', "json has no function lods; did you mean loads?"),
+        ('python = "json:lods"', "json has no function lods; did you mean 'loads'?"),
     ],
 )
 def test_mistakes_are_found_by_check(lab: Lab, steps: str, said: str) -> None:
@@ -320,7 +320,7 @@ def test_mistakes_are_found_by_check(lab: Lab, steps: str, said: str) -> None:
 def test_a_mistake_in_an_expectation_or_partition_is_found_by_check(lab: Lab) -> None:
     head = '[format]\ntype = "json"\nschema = "amount INT"\n'
     broken = head + f'[[expectations]]\ncheck = "amont > 0"\notherwise = "warn"\non = "record"\n{OUT}'
-    with pytest.raises(PipelineError, match=r"no column amont; did you mean amount\?"):
+    with pytest.raises(PipelineError, match=r"no column amont; did you mean 'amount'\?"):
         lab.pipeline(broken).check(lab.spark)
-    with pytest.raises(PipelineError, match=r"partition_by of .*no column amont; did you mean amount\?"):
+    with pytest.raises(PipelineError, match=r"partition_by of .*no column amont; did you mean 'amount'\?"):
         lab.pipeline(head + OUT + 'partition_by = ["amont"]\n').check(lab.spark)
