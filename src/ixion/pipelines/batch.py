@@ -72,7 +72,7 @@ class BatchWriter:
         # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
         passes = len(writers) + (not any(writer.is_table for writer in writers)) + bool(self._of_results)
         self._keeps_results: Final = stream.results_may_change and passes > 1
-        self.figures: Final[dict[int, BatchFigures]] = {}  # of batches written; taken out by whoever reports them
+        self.figures: Final[dict[int, BatchFigures]] = {}  # of batches written; `Progress` takes them out
         self.error: Exception | None = None  # what ended the last batch; Spark's own report of it is a text in a text
         self.stopping: Final = threading.Event()
         self.busy: Final = threading.Event()

@@ -1,4 +1,4 @@
-"""What a broker, or the client for it, objects to, in the words of whoever wrote the pipeline file."""
+"""What a broker, or the client for it, objects to, in the words of the pipeline file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSALS: Final = (
     (
         "AuthorizationException",
         "the broker at {} does not allow this",
-        "whoever looks after it grants rights: read and describe for the topics, write for a topic sink",
+        "its administrator grants rights: read and describe for the topics, write for a topic sink",
     ),
 )
 _WRONG_PROTOCOL: Final = (

@@ -1,4 +1,4 @@
-"""What stops a pipeline, in the words of whoever wrote the pipeline file."""
+"""What stops a pipeline, in the words of the pipeline file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark and Java report, in the words of whoever wrote the pipeline."""
+"""What Spark and Java report, in the words of the pipeline file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KNOWN: Final = (
     (
         r"TopicAuthorizationException|Not authorized to access",
         "the broker does not allow this (SAID)",
-        "whoever looks after it grants rights: read and describe for the topics, write for a topic sink",
+        "its administrator grants rights: read and describe for the topics, write for a topic sink",
         False,
     ),
     (

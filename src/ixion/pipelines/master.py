@@ -1,4 +1,4 @@
-"""Where Spark is to run: `--master`. A cluster that does not answer is told at once; Spark would try for a minute."""
+"""Where Spark is to run: `--master`. A cluster that does not answer is an error at once; Spark would try a minute."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Pipeline:
         report: Callable[[BatchFigures], None] = lambda _: None,
         started: Callable[[Progress], None] = lambda _: None,
     ) -> RunFigures:
-        """Drains the topics and returns; with FOLLOW, goes on until STARTED's Progress is told to stop.
+        """Drains the topics and returns; with FOLLOW, goes on until `stop` of STARTED's Progress is called.
 
         A new checkpoint does not know what tables have already; that it is meant to add to them is said by AGAIN.
         """

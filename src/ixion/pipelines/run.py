@@ -1,4 +1,4 @@
-"""One run of a pipeline: batch after batch until the topics are drained, or until it is told to stop."""
+"""One run of a pipeline: batch after batch until the topics are drained, or until the caller stops it."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _look_after_delta(sink: TableSink, spark: SparkSession) -> None:
         spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(sink.upkeep.compact_below_bytes))
         spark.sql(f"OPTIMIZE delta.`{sink.path}`")
     if sink.upkeep.keep_ms is not None:
-        # Delta refuses less than a week unless told that it is meant; whoever writes it in the file means it.
+        # Delta refuses less than a week unless told that it is meant; a time in the file is meant.
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         spark.sql(f"VACUUM delta.`{sink.path}` RETAIN {sink.upkeep.keep_ms / 3_600_000} HOURS")
 

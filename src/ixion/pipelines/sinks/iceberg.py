@@ -1,8 +1,9 @@
 """Exactly once into Iceberg: the table itself keeps, for each writer, the number of its last batch.
 
 It is a property of the table (`ixion.batch.<writer>` = `12`), set in the same transaction that adds the files of the
-batch. So it lives as long as the table does, whoever expires snapshots. Spark's own append cannot set a property in its
-commit. So Spark writes the files without a commit, as it does when Iceberg rewrites files, and the commit is made here:
+batch. So it lives as long as the table does, also if its snapshots are expired. Spark's own append cannot set a
+property in its commit. So Spark writes the files without a commit, as it does when Iceberg rewrites files, and the
+commit is made here:
 
     1  write      Spark writes data files; nothing refers to them yet
     2  commit     one transaction: add the files, set the property
