@@ -91,7 +91,7 @@ def test_the_commands_come_in_the_order_of_use(capsys: pytest.CaptureFixture[str
 def test_topics(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     page = shown(capsys, "help", topic)
     assert page.startswith(TOPICS[topic].title)
-    assert max(map(len, page.splitlines())) <= 100
+    assert max(map(len, page.splitlines())) <= 80
     assert f"ixion help {topic}" in shown(capsys, "help")
     assert topic in shown(capsys, "--help")
 

@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,16 +33,21 @@ def in_terminal(broker: Broker, *words: str) -> str:
     environment = {**os.environ, "IXION_BOOTSTRAP": broker.bootstrap, "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen([*IXION, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
+    written = read_all(ours)
+    os.close(ours)
+    assert process.wait(30) == 0, written
+    return written
+
+
+def read_all(terminal: int) -> str:
     written = b""
     while True:
         try:
-            written += (piece := os.read(ours, 65536))
-        except OSError:  # how the end of a terminal is told
+            written += (piece := os.read(terminal, 65536))
+        except OSError:  # how a terminal ends
             break
         if not piece:
             break
-    os.close(ours)
-    assert process.wait(30) == 0, written
     return written.decode()
 
 
@@ -50,6 +56,24 @@ def test_a_table_has_rules(broker: Broker) -> None:
     assert "─────" in shown
     assert "TOPIC" not in shown
     assert "orders" in shown
+
+
+@pytest.mark.parametrize("words", [["--help"], ["consume", "-h"], ["help", "offsets"]], ids=" ".join)
+@pytest.mark.parametrize("columns", [80, 132])
+def test_help_fits_the_terminal(words: list[str], columns: int) -> None:
+    """By the size of the window, not by a variable."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, columns))
+    surroundings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen([*IXION, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=surroundings) as process:
+        os.close(theirs)
+        shown = read_all(ours)
+    os.close(ours)
+    assert process.returncode == 0
+    lines = shown.replace("\r", "").splitlines()
+    widest = max(map(len, lines))
+    assert 60 < widest <= min(columns, 100)
+    assert "\x1b" not in shown
 
 
 def test_progress_is_shown_and_wiped_away(broker: Broker) -> None:

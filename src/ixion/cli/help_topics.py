@@ -12,40 +12,44 @@ class Page(NamedTuple):
 
 FORMATS: Final = r"""ixion consume --format FORMAT (or -f), one of
 
-  value      the value and a line end (the default)
-  text       partition:offset, time, key, value and headers, divided by tabs
-  json       one JSON object a line, which 'ixion produce --json' reads; --json is short for it
-  '{…}'      a template with the fields topic, partition, offset, timestamp, time, key,
-             value and headers: '{offset} {key}={value}'; write {{ for a brace
-  '%…'       kcat's letters:
-             %t topic      %k key            %s or %v value        %T timestamp
-             %p partition  %K key's length   %S value's length     %h headers
-             %o offset     %% a percent sign
+  value   the value and a line end (the default)
+  text    partition:offset, time, key, value and headers, divided by tabs
+  json    one JSON object a line, which 'ixion produce --json' reads; --json is
+          short for it
+  '{…}'   a template with the fields topic, partition, offset, timestamp, time,
+          key, value and headers: '{offset} {key}={value}'; {{ is a brace
+  '%…'    kcat's letters:
+          %t topic       %k key            %s or %v value      %T timestamp
+          %p partition   %K key's length   %S value's length   %h headers
+          %o offset      %% a percent sign
 
-\t, \n, \r and \0 mean a tab, a line end, a carriage return and a zero byte. A line end is added
-unless the text ends in one or in \0. A null key or value is written as --null-marker.
+\t, \n, \r and \0 mean a tab, a line end, a carriage return and a zero byte. A
+line end is added unless the text ends in one or in \0. A null key or value is
+written as --null-marker.
 
-ixion produce reads lines: the value alone, KEY and VALUE with --key-separator, headers before them
-with --headers-separator, or JSON with --json. Bytes that are not UTF-8 are {"base64": "…"} in JSON."""
+ixion produce reads lines: the value alone, KEY and VALUE with --key-separator,
+headers before them with --headers-separator, or JSON with --json. In JSON,
+bytes that are not UTF-8 are {"base64": "…"}."""
 
-OFFSETS: Final = """Wherever a place in a topic is asked for (consume --offset and --until, topic offsets --at,
-topic delete-records, perf consume --offset):
+OFFSETS: Final = """For consume --offset and --until, topic offsets --at, topic delete-records and
+perf consume --offset:
 
   earliest, beginning   the first record there is
-  latest, end           behind the last one
+  latest, end           behind the last record
   stored                where the group has committed (consume --group only)
   120                   offset 120 of every partition, or the nearest there is
   -10                   ten before the end of every partition
-  2026-11-01T00:00      the first record of that time or later, local time; also @2026-11-01T00:00
+  2026-11-01T00:00      the first record of that time or later, local time;
+                        also written @2026-11-01T00:00
   2026-11-01T00:00Z     the same in UTC; +02:00 works, too
   @1767225600000        the same in milliseconds since 1970"""
 
 SETTINGS: Final = """Settings have Kafka's names and meanings.
 
 A broker takes them, the strongest last, from
-  --config FILE             lines of name=value, as in Kafka's server.properties
-  IXION_LOG_DIRS=…          the environment: upper case, dots as underscores
-  --set NAME=VALUE          the command line; --port and --data are short for two of them
+  --config FILE       lines of name=value, as in Kafka's server.properties
+  IXION_LOG_DIRS=…    the environment: upper case, dots as underscores
+  --set NAME=VALUE    the command line; --port and --data are short for two
 
 While it runs, 'ixion config' changes what may be changed:
   ixion config get topic orders            what was set for the topic
@@ -57,10 +61,11 @@ While it runs, 'ixion config' changes what may be changed:
 
 A misspelt name is reported with the closest valid one."""
 
-ENVIRONMENT: Final = """  IXION_BOOTSTRAP   where the commands find a broker, if --bootstrap does not say
-                    (default: 127.0.0.1:9092)
-  IXION_…           settings of 'ixion serve': IXION_NUM_PARTITIONS=3 is num.partitions
-  COLUMNS           the width of help pages and tables, if the terminal does not say
+ENVIRONMENT: Final = """  IXION_BOOTSTRAP   where the commands find a broker, if --bootstrap does not
+                    say (default: 127.0.0.1:9092)
+  IXION_…           settings of 'ixion serve': IXION_NUM_PARTITIONS=3 is
+                    num.partitions
+  COLUMNS           the width of help pages and tables, before the terminal's
   TZ                the time zone of times without one"""
 
 EXIT_CODES: Final = """  0     done
@@ -68,7 +73,8 @@ EXIT_CODES: Final = """  0     done
   2     wrongly called; the same
   130   interrupted by Ctrl-C
 
-A command whose reader closes the pipe ('ixion consume orders | head') ends with 0."""
+A command whose reader closes the pipe ('ixion consume orders | head') ends
+with 0."""
 
 TOPICS: Final = {
     "formats": Page("How records are written and read", FORMATS),
