@@ -21,6 +21,7 @@ KINDS = ("spark", "jvm", "slow")
 
 # Folders, files, and tests of a file. What a change breaks is nearly always found without them.
 SLOW = (
+    "apis/test_long_request.py",
     "apis/test_transactions_survive.py",
     "benchmarks",
     "coordinators/group/test_bad_input.py::test_ten_thousand_members_join_one_group",
@@ -37,13 +38,17 @@ SLOW = (
     "log/test_crash.py",
     "log/test_machine.py",
     "log/test_mover.py::test_killed_at_any_step_of_a_move",
+    "log/test_recovery.py::test_flipped_bits_are_never_served",
     "log/test_threads.py",
     "metadata/test_crash.py",
     "network/test_idle_crowd.py",
+    "protocol/test_hostile.py",
     "purgatory/test_hammer.py",
     "real_clients",
     "records/test_bombs.py",
     "records/test_fuzz.py",
+    "records/test_java.py",
+    "test_documents.py::test_the_readmes_test_passes",
     "test_examples.py",
     "test_testing_page.py",
     "testing/test_plugin.py",
