@@ -10,12 +10,13 @@ A partition without an offset is answered with -1 and no error, one of a topic t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.coordinators.group.offsets import NO_OFFSET, TopicPartition
-from ixion.coordinators.group.stored_offsets import Found, Reader
+from ixion.apis.sliced import sliced
+from ixion.coordinators.group.offsets import NO_OFFSET, Committed, TopicPartition
+from ixion.coordinators.group.stored_offsets import Reader
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k09_offset_fetch import (
@@ -28,25 +29,18 @@ from ixion.protocol.messages.k09_offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from ixion.timer.turns import Steps
 
 SEVERAL_GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
 GROUP_CODE_FROM: Final = 2
 
 
-class Line(NamedTuple):
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str
-    code: ErrorCode
-
-
 def make(services: Services) -> Handle:
     offsets = services.groups.offsets
     image = services.image
 
-    def one(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+    def one(request: OffsetFetchRequest, version: int) -> Steps[OffsetFetchResponse]:
         """The form of versions 1 to 7."""
         wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
         found = offsets.fetch(Reader(request.group_id), _flat(wanted), require_stable=request.require_stable)
@@ -55,27 +49,27 @@ def make(services: Services) -> Handle:
             code = found
             # Version 1 has no place for a code of the group: every partition carries it.
             found = [] if version >= GROUP_CODE_FROM else [(each, None, code) for each in _flat(wanted) or ()]
+        topics: dict[str, list[OffsetFetchResponsePartition]] = {}
+        for (name, partition), committed, its_code in found:
+            offset, leader_epoch, metadata = _told(committed)
+            topics.setdefault(name, []).append(
+                OffsetFetchResponsePartition(
+                    partition_index=partition,
+                    committed_offset=offset,
+                    committed_leader_epoch=leader_epoch,
+                    metadata=metadata,
+                    error_code=its_code,
+                )
+            )
+            yield
         return OffsetFetchResponse(
             error_code=code,
             topics=tuple(
-                OffsetFetchResponseTopic(
-                    name=name,
-                    partitions=tuple(
-                        OffsetFetchResponsePartition(
-                            partition_index=line.partition,
-                            committed_offset=line.offset,
-                            committed_leader_epoch=line.leader_epoch,
-                            metadata=line.metadata,
-                            error_code=line.code,
-                        )
-                        for line in lines
-                    ),
-                )
-                for name, lines in _by_topic(found).items()
+                OffsetFetchResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
             ),
         )
 
-    def of_group(group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool) -> OffsetFetchResponseGroup:
+    def of_group(group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         ids: dict[str, bytes] = {}
         unknown: list[OffsetFetchResponseTopics] = []
         wanted: list[tuple[str, tuple[int, ...]]] | None = None if group.topics is None else []
@@ -88,29 +82,35 @@ def make(services: Services) -> Handle:
                 ids[name] = topic.topic_id
                 wanted.append((name, topic.partition_indexes))
             else:
-                lines = [Line(each, NO_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partition_indexes]
+                lines = [_partition(each, None, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partition_indexes]
                 unknown.append(_topic("", topic.topic_id, lines))
+            yield
         reader = Reader(group.group_id, group.member_id, group.member_epoch)
         found = offsets.fetch(reader, _flat(wanted), require_stable=require_stable)
         if isinstance(found, ErrorCode):
             return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=found)
-        topics = [
-            _topic(name, ids.get(name) or _id_of(image, name), lines)
-            for name, lines in _by_topic(found).items()
+        topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
+        for (name, partition), committed, code in found:
+            topics.setdefault(name, []).append(_partition(partition, committed, code))
+            yield
+        told = [
+            _topic(name, ids.get(name) or _id_of(image, name), partitions)
+            for name, partitions in topics.items()
             if not by_id or name in image.topics  # of a topic that is gone no id can be told
         ]
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics + unknown))
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(told + unknown))
 
-    def handle(call: Call) -> OffsetFetchResponse:
-        request = cast(OffsetFetchRequest, call.body)
-        if call.version < SEVERAL_GROUPS_FROM:
-            return one(request, call.version)
-        by_id = call.version >= TOPIC_IDS_FROM
-        return OffsetFetchResponse(
-            groups=tuple(of_group(group, by_id, request.require_stable) for group in request.groups)
-        )
+    def handle(call: Call) -> Steps[OffsetFetchResponse]:
+        request, version = cast(OffsetFetchRequest, call.body), call.version
+        if version < SEVERAL_GROUPS_FROM:
+            return (yield from one(request, version))
+        groups: list[OffsetFetchResponseGroup] = []
+        for group in request.groups:
+            groups.append((yield from of_group(group, version >= TOPIC_IDS_FROM, request.require_stable)))
+            yield
+        return OffsetFetchResponse(groups=tuple(groups))
 
-    return handle
+    return sliced(handle)
 
 
 def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> list[TopicPartition] | None:
@@ -119,32 +119,23 @@ def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> list[TopicPar
     return [(name, partition) for name, partitions in topics for partition in partitions]
 
 
-def _by_topic(found: Iterable[Found]) -> dict[str, list[Line]]:
-    topics: dict[str, list[Line]] = {}
-    for (name, partition), committed, code in found:
-        if committed is None:
-            line = Line(partition, NO_OFFSET, -1, "", code)
-        else:
-            line = Line(partition, committed.offset, committed.leader_epoch, committed.metadata, code)
-        topics.setdefault(name, []).append(line)
-    return topics
+def _told(committed: Committed | None) -> tuple[int, int, str]:
+    return (NO_OFFSET, -1, "") if committed is None else (committed.offset, committed.leader_epoch, committed.metadata)
 
 
-def _topic(name: str, topic_id: bytes, lines: Iterable[Line]) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=topic_id,
-        partitions=tuple(
-            OffsetFetchResponsePartitions(
-                partition_index=line.partition,
-                committed_offset=line.offset,
-                committed_leader_epoch=line.leader_epoch,
-                metadata=line.metadata,
-                error_code=line.code,
-            )
-            for line in lines
-        ),
+def _partition(number: int, committed: Committed | None, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    offset, leader_epoch, metadata = _told(committed)
+    return OffsetFetchResponsePartitions(
+        partition_index=number,
+        committed_offset=offset,
+        committed_leader_epoch=leader_epoch,
+        metadata=metadata,
+        error_code=code,
     )
+
+
+def _topic(name: str, topic_id: bytes, partitions: list[OffsetFetchResponsePartitions]) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=tuple(partitions))
 
 
 def _id_of(image: ClusterImage, name: str) -> bytes:

@@ -14,10 +14,12 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.patience import told
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.timer.turns import Steps, in_turns
 
 TOPICS: Final = {0: GROUP_OFFSETS, 1: TRANSACTION_STATE}
 MANY_KEYS_SINCE: Final = 4
@@ -32,7 +34,7 @@ def make(services: Services) -> Handle:
         name = TOPICS.get(request.key_type)
         if name is not None and name not in image.topics:
             return creating(call)
-        return answer(call)
+        return many(call) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
     async def create_and_answer(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)
@@ -40,15 +42,22 @@ def make(services: Services) -> Handle:
             await told(topics[TOPICS[request.key_type]].ensure())
         except KafkaError:
             pass  # there is no leader then, and the answer says COORDINATOR_NOT_AVAILABLE
-        return answer(call)
+        return await in_turns(find_all(call)) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
     creating = unhurried(create_and_answer)
 
-    def answer(call: Call) -> FindCoordinatorResponse:
+    def find_all(call: Call) -> Steps[FindCoordinatorResponse]:
         request = cast(FindCoordinatorRequest, call.body)
-        if call.version >= MANY_KEYS_SINCE:
-            found = tuple(find(request.key_type, key, call.listener) for key in request.coordinator_keys)
-            return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found)
+        found: list[Coordinator] = []
+        for key in request.coordinator_keys:
+            found.append(find(request.key_type, key, call.listener))
+            yield
+        return FindCoordinatorResponse(throttle_time_ms=0, coordinators=tuple(found))
+
+    many = sliced(find_all)
+
+    def answer_one(call: Call) -> FindCoordinatorResponse:
+        request = cast(FindCoordinatorRequest, call.body)
         one = find(request.key_type, request.key, call.listener)
         return FindCoordinatorResponse(
             throttle_time_ms=0,

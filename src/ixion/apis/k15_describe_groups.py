@@ -10,12 +10,14 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.operations import ON_GROUP
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k15_describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from ixion.timer.turns import Steps
 
 NOT_FOUND_FROM: Final = 6
 
@@ -23,8 +25,8 @@ NOT_FOUND_FROM: Final = 6
 def make(services: Services) -> Handle:
     admin = services.groups.admin
 
-    def describe(group_id: str, version: int, with_operations: bool) -> DescribedGroup:
-        found = admin.describe(group_id)
+    def describe(group_id: str, version: int, with_operations: bool) -> Steps[DescribedGroup]:
+        found = yield from admin.describe(group_id)
         if version < NOT_FOUND_FROM and found.error_message is not None:
             code = found.error_code
             known = ErrorCode.NONE if code == ErrorCode.GROUP_ID_NOT_FOUND else code
@@ -33,12 +35,12 @@ def make(services: Services) -> Handle:
             found = found.replace(authorized_operations=ON_GROUP)
         return found
 
-    def handle(call: Call) -> DescribeGroupsResponse:
+    def handle(call: Call) -> Steps[DescribeGroupsResponse]:
         request = cast(DescribeGroupsRequest, call.body)
-        return DescribeGroupsResponse(
-            groups=tuple(
-                describe(group_id, call.version, request.include_authorized_operations) for group_id in request.groups
-            )
-        )
+        groups: list[DescribedGroup] = []
+        for group_id in request.groups:
+            groups.append((yield from describe(group_id, call.version, request.include_authorized_operations)))
+            yield
+        return DescribeGroupsResponse(groups=tuple(groups))
 
-    return handle
+    return sliced(handle)

@@ -10,15 +10,17 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.protocol.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     admin = services.groups.admin
 
-    def handle(call: Call) -> ListGroupsResponse:
+    def handle(call: Call) -> Steps[ListGroupsResponse]:
         request = cast(ListGroupsRequest, call.body)
-        code, groups = admin.list(request.states_filter, request.types_filter)
+        code, groups = yield from admin.list(request.states_filter, request.types_filter)
         return ListGroupsResponse(error_code=code, groups=groups)
 
-    return handle
+    return sliced(handle)

@@ -12,6 +12,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.coordinators.txn.markers import Marker
 from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
 from ixion.model.errors import ErrorCode
@@ -23,13 +24,15 @@ from ixion.protocol.messages.k27_write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 
 def make(services: Services) -> Handle:
     markers = services.transactions.markers
 
-    def handle(call: Call) -> Later:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(WriteTxnMarkersRequest, call.body)
         results: list[WritableTxnMarkerResult] = []
 
@@ -42,9 +45,10 @@ def make(services: Services) -> Handle:
             call.respond(WriteTxnMarkersResponse(markers=()))
         for each in request.markers:
             markers.write(_marker(each), partial(written, each.producer_id))
+            yield
         return LATER
 
-    return handle
+    return sliced(handle)
 
 
 def _marker(each: WritableTxnMarker) -> Marker:

@@ -7,19 +7,22 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k42_delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 
 def make(services: Services) -> Handle:
     admin = services.groups.admin
 
-    def handle(call: Call) -> Later | DeleteGroupsResponse:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(DeleteGroupsRequest, call.body)
         names = list(dict.fromkeys(request.groups_names))
         if not names:
@@ -38,6 +41,7 @@ def make(services: Services) -> Handle:
 
         for name in names:
             admin.delete(name, partial(deleted, name))
+            yield
         return LATER
 
-    return handle
+    return sliced(handle)

@@ -6,6 +6,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.coordinators.txn.snapshot import Snapshot
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k65_describe_transactions import (
@@ -14,22 +15,21 @@ from ixion.protocol.messages.k65_describe_transactions import (
     TopicData,
     TransactionState,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     transactions = services.transactions
 
-    def handle(call: Call) -> DescribeTransactionsResponse:
+    def handle(call: Call) -> Steps[DescribeTransactionsResponse]:
         request = cast(DescribeTransactionsRequest, call.body)
-        return DescribeTransactionsResponse(
-            throttle_time_ms=0,
-            transaction_states=tuple(
-                _describe(transactional_id, transactions.describe(transactional_id))
-                for transactional_id in request.transactional_ids
-            ),
-        )
+        states: list[TransactionState] = []
+        for transactional_id in request.transactional_ids:
+            states.append(_describe(transactional_id, transactions.describe(transactional_id)))
+            yield
+        return DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=tuple(states))
 
-    return handle
+    return sliced(handle)
 
 
 def _describe(transactional_id: str, found: Snapshot | ErrorCode) -> TransactionState:

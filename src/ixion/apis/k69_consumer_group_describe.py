@@ -10,28 +10,31 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.operations import ON_GROUP
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
+from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
     consumers = services.groups.consumers
 
-    def describe(group_id: str, with_operations: bool) -> DescribedGroup:
-        found = consumers.describe(group_id)
+    def describe(group_id: str, with_operations: bool) -> Steps[DescribedGroup]:
+        found = yield from consumers.describe(group_id)
         if with_operations and found.error_code == ErrorCode.NONE:
             return found.replace(authorized_operations=ON_GROUP)
         return found
 
-    def handle(call: Call) -> ConsumerGroupDescribeResponse:
+    def handle(call: Call) -> Steps[ConsumerGroupDescribeResponse]:
         request = cast(ConsumerGroupDescribeRequest, call.body)
-        return ConsumerGroupDescribeResponse(
-            throttle_time_ms=0,
-            groups=tuple(describe(each, request.include_authorized_operations) for each in request.group_ids),
-        )
+        groups: list[DescribedGroup] = []
+        for group_id in request.group_ids:
+            groups.append((yield from describe(group_id, request.include_authorized_operations)))
+            yield
+        return ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=tuple(groups))
 
-    return handle
+    return sliced(handle)

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.protocol.notation import Struct
 from ixion.timer.turns import Steps, run_turn
-from ixion.wire.answer import LATER
+from ixion.wire.answer import LATER, Later
 
 
-def sliced(handle: Callable[[Call], Steps[Struct]]) -> Handle:
-    """`handle` as a handler whose work is done in turns."""
+def sliced(handle: Callable[[Call], Steps[Struct | Later]]) -> Handle:
+    """`handle` as a handler whose work is done in turns. After LATER it answers by `call.respond` itself."""
 
     def start(call: Call) -> Outcome:
         steps = handle(call)
@@ -24,8 +24,8 @@ def sliced(handle: Callable[[Call], Steps[Struct]]) -> Handle:
         if result is not None:
             return result[0]
 
-        def done(answer: Struct | None, error: Exception | None) -> None:
-            if answer is not None:
+        def done(answer: Struct | Later | None, error: Exception | None) -> None:
+            if isinstance(answer, Struct):
                 call.respond(answer)
             elif error is not None:
                 call.request.fail(error)

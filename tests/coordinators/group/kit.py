@@ -14,7 +14,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.caller import Caller
@@ -30,9 +30,20 @@ from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 from ixion.records.batch import BatchView
 from ixion.timer.clock import ManualClock
 from ixion.timer.loop_timer import LoopTimer
+from ixion.timer.turns import Steps, run_turn
 
 GROUP = "g"
 START_MS = 1_000_000
+
+
+T = TypeVar("T")
+
+
+def whole(steps: Steps[T]) -> T:
+    """All steps at once."""
+    while (result := run_turn(steps)) is None:
+        pass
+    return result[0]
 
 
 class ManualLoop:

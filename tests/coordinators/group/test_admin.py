@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.model.errors import ErrorCode
-from tests.coordinators.group.kit import GROUP, World, settle, subscription
+from tests.coordinators.group.kit import GROUP, World, settle, subscription, whole
 
 
 def delete(world: World) -> ErrorCode:
@@ -19,7 +19,7 @@ def test_a_group_is_listed_with_state_and_type() -> None:
     world = World()
     settle(world, "a")
     world.groups.commits.commit(Committer("simple"), [Wanted(("t", 0), 1, -1, None)], lambda codes: None)
-    code, groups = world.groups.admin.list((), ())
+    code, groups = whole(world.groups.admin.list((), ()))
     assert code is ErrorCode.NONE
     assert [(each.group_id, each.protocol_type, each.group_state, each.group_type) for each in groups] == [
         (GROUP, "consumer", "Stable", "classic"),
@@ -32,7 +32,7 @@ def test_lists_are_filtered() -> None:
     settle(world, "a")
 
     def names(states: list[str], types: list[str]) -> list[str]:
-        return [each.group_id for each in world.groups.admin.list(states, types)[1]]
+        return [each.group_id for each in whole(world.groups.admin.list(states, types))[1]]
 
     assert names(["stable"], []) == names(["STABLE", "Empty"], ["Classic"]) == [GROUP]
     assert names(["Empty"], []) == names([], ["consumer"]) == names(["nonsense"], ["nonsense"]) == []
@@ -41,7 +41,7 @@ def test_lists_are_filtered() -> None:
 def test_a_stable_group_is_described_in_full() -> None:
     world = World()
     settle(world, "a", protocols={"range": subscription("t")})
-    group = world.groups.admin.describe(GROUP)
+    group = whole(world.groups.admin.describe(GROUP))
     assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
     (member,) = group.members
     assert (member.member_id, member.client_id, member.client_host) == ("a-1", "a", "/127.0.0.1")
@@ -52,13 +52,13 @@ def test_between_generations_only_the_names_are_shown() -> None:
     world = World()
     settle(world, "a")
     world.join(client="b")
-    group = world.groups.admin.describe(GROUP)
+    group = whole(world.groups.admin.describe(GROUP))
     assert (group.group_state, group.protocol_data) == ("PreparingRebalance", "")
     assert [(each.member_id, each.member_metadata) for each in group.members] == [("a-1", b""), ("b-2", b"")]
 
 
 def test_a_group_that_is_not_there_is_dead() -> None:
-    group = World().groups.admin.describe("nobody")
+    group = whole(World().groups.admin.describe("nobody"))
     assert (group.error_code, group.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
 
 
@@ -70,7 +70,7 @@ def test_only_empty_groups_are_deleted() -> None:
     world.leave("a-1")
     assert delete(world) is ErrorCode.NONE
     assert delete(world) is ErrorCode.GROUP_ID_NOT_FOUND
-    assert world.restart().groups.admin.list((), ())[1] == ()
+    assert whole(world.restart().groups.admin.list((), ()))[1] == ()
 
 
 def test_a_deleted_group_can_be_joined_anew() -> None:

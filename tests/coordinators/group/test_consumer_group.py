@@ -16,7 +16,7 @@ from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers, world_of
-from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World
+from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World, whole
 
 
 def test_the_first_member_gets_everything() -> None:
@@ -205,7 +205,7 @@ def test_version_0_leaves_naming_to_the_broker() -> None:
 def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
     world = world_of()
     assert Client(world, "a", "t").join(**fields) is ErrorCode.INVALID_REQUEST
-    assert world.groups.admin.list((), ())[1] == ()
+    assert whole(world.groups.admin.list((), ()))[1] == ()
 
 
 def test_an_unknown_assignor_is_refused() -> None:
@@ -220,7 +220,7 @@ def test_the_assignor_that_most_ask_for_is_taken() -> None:
         ("c", "range", "range"),
     ):
         assert Client(world, name, "t", server_assignor=assignor).join() is ErrorCode.NONE
-        assert world.groups.consumers.describe("g").assignor_name == taken
+        assert whole(world.groups.consumers.describe("g")).assignor_name == taken
 
 
 def test_a_group_is_limited_in_size() -> None:
@@ -311,8 +311,8 @@ def test_a_restart_of_the_broker_changes_nothing() -> None:
     first.join(), second.join()
     beat_all(first, second)
     later = world.restart()
-    before = world.groups.consumers.describe("g")
-    after = later.groups.consumers.describe("g")
+    before = whole(world.groups.consumers.describe("g"))
+    after = whole(later.groups.consumers.describe("g"))
     assert (after.group_state, after.group_epoch, after.assignment_epoch) == ("Stable", 3, 3)
     assert before.error_code == ErrorCode.NOT_COORDINATOR
     owned = set(first.owned), set(second.owned)
@@ -331,7 +331,7 @@ def test_a_deleted_group_is_gone_after_a_restart() -> None:
     first.leave()
     world.groups.admin.delete("g", codes.append)
     assert codes == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
-    assert world.restart().groups.admin.list((), ())[1] == ()
+    assert whole(world.restart().groups.admin.list((), ()))[1] == ()
 
 
 def test_what_cannot_be_stored_has_not_happened() -> None:
@@ -371,7 +371,7 @@ def test_a_group_is_described_and_listed() -> None:
     world = world_of()
     first = Client(world, "a", "t", rack_id="r", instance_id="i")
     first.join()
-    group = world.groups.consumers.describe("g")
+    group = whole(world.groups.consumers.describe("g"))
     (member,) = group.members
     assert (group.group_state, group.group_epoch, group.assignor_name) == ("Stable", 2, "uniform")
     assert (member.member_id, member.instance_id, member.rack_id, member.member_type) == ("a", "i", "r", 1)
@@ -379,10 +379,10 @@ def test_a_group_is_described_and_listed() -> None:
         ("t", (0, 1, 2, 3, 4, 5))
     ]
     assert member.assignment == member.target_assignment
-    (listed,) = world.groups.admin.list(["stable"], ["consumer"])[1]
+    (listed,) = whole(world.groups.admin.list(["stable"], ["consumer"]))[1]
     assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "consumer")
-    assert world.groups.admin.describe("g").error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert world.groups.consumers.describe("nobody").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert whole(world.groups.admin.describe("g")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert whole(world.groups.consumers.describe("nobody")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_protocol_can_be_switched_off() -> None:
@@ -414,11 +414,11 @@ def test_members_may_name_the_assignors_that_are_offered_and_the_first_is_for_th
     assert client.join(server_assignor="uniform") is ErrorCode.UNSUPPORTED_ASSIGNOR
     assert client.join(server_assignor="range") is ErrorCode.NONE
     assert Client(world, "b", "t").join() is ErrorCode.NONE
-    assert world.groups.consumers.describe(GROUP).assignor_name == "range"
+    assert whole(world.groups.consumers.describe(GROUP)).assignor_name == "range"
     both = world_of()
     assert Client(both, "a", "t").join(server_assignor="range") is ErrorCode.NONE
     later = both.restart(group_consumer_assignors="uniform")
-    assert later.groups.consumers.describe(GROUP).assignor_name == "uniform", (
+    assert whole(later.groups.consumers.describe(GROUP)).assignor_name == "uniform", (
         "what is not offered any more is passed by"
     )
     assert Client(later, "b", "t").join() is ErrorCode.NONE

@@ -30,7 +30,7 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, Partition
 from tests.coordinators.group.eager_kit import EagerClient
-from tests.coordinators.group.kit import GROUP, MemoryTopics, World
+from tests.coordinators.group.kit import GROUP, MemoryTopics, World, whole
 
 pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -339,7 +339,7 @@ class Groups(RuleBasedStateMachine):
                     self.last_with.setdefault(partition, {})[client.member_id] = self.moment
 
     def demand_is_what_members_want(self) -> None:
-        group = self.world.group if self.world.groups.admin.list((), ())[1] else None
+        group = self.world.group if whole(self.world.groups.admin.list((), ()))[1] else None
         if isinstance(group, ConsumerGroup):
             fresh = Demand()
             for member in group.members.values():

@@ -143,7 +143,7 @@ def test_ids_that_nobody_uses_are_forgotten(world: World) -> None:
     world.advance(week // 2)
     listed = world.coordinator.list()
     assert isinstance(listed, list)
-    assert sorted(name for name, _ in listed) == ["open", "y"]
+    assert sorted(each.transactional_id for each in listed) == ["open", "y"]
     assert world.log.stored("x") is None
     assert world.init("x")[1] == 4, "a new producer id"
 

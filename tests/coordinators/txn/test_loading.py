@@ -71,7 +71,7 @@ def test_a_log_that_cannot_be_read_fails_its_partition_and_no_other(world: World
     assert world.init("xy")[0] == "NONE"
     listed = world.coordinator.list()
     assert not isinstance(listed, ErrorCode)
-    assert [name for name, _ in listed] == ["xy"]
+    assert [each.transactional_id for each in listed] == ["xy"]
     assert list(world.coordinator.loader.failed) == [world.log.partition_for("x")]
     world.log.unreadable = set()
     world.advance(RETRY_MS)

@@ -16,6 +16,7 @@ from ixion.coordinators.group.stored_offsets import StoredOffsets
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember
 from ixion.protocol.messages.k16_list_groups import ListedGroup
+from ixion.timer.turns import Steps
 
 CLASSIC_TYPE = "classic"
 CONSUMER_TYPE = "consumer"
@@ -28,20 +29,23 @@ class Admin:
         self._consumers = consumers
         self._offsets = offsets
 
-    def list(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, tuple[ListedGroup, ...]]:
+    def list(self, states: Collection[str], types: Collection[str]) -> Steps[tuple[ErrorCode, tuple[ListedGroup, ...]]]:
         """No filter lets all through; case does not matter."""
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
-        groups = [listed(group) for shard in self._shards if not shard.loading for group in shard.groups.values()]
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._shards.is_loading else ErrorCode.NONE
-        return code, tuple(
-            group
-            for group in groups
-            if (not wanted_states or group.group_state.lower() in wanted_states)
-            and (not wanted_types or group.group_type in wanted_types)
-        )
+        chosen: list[ListedGroup] = []
+        for shard in self._shards:
+            for group in [] if shard.loading else list(shard.groups.values()):
+                each = listed(group)
+                if (not wanted_states or each.group_state.lower() in wanted_states) and (
+                    not wanted_types or each.group_type in wanted_types
+                ):
+                    chosen.append(each)
+                yield
+        return code, tuple(chosen)
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
         shard = self._shards.find(group_id)
         if isinstance(shard, ErrorCode):
             return _nothing(group_id, "", shard)
@@ -49,7 +53,7 @@ class Admin:
         if not isinstance(group, ClassicGroup):
             what = "not found" if group is None else "is not of the classic protocol"
             return _nothing(group_id, DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-        return described(group)
+        return (yield from described(group))
 
     def delete(self, group_id: str, done: Callable[[ErrorCode], None]) -> None:
         shard = self._shards.find(group_id)
@@ -94,16 +98,13 @@ def listed(group: Group) -> ListedGroup:
     )
 
 
-def described(group: ClassicGroup) -> DescribedGroup:
+def described(group: ClassicGroup) -> Steps[DescribedGroup]:
     """Between two generations no protocol is agreed on, so no metadata is shown; assignments are those of before."""
     name = group.protocol_name if group.state is STABLE else None
-    return DescribedGroup(
-        error_code=ErrorCode.NONE,
-        group_id=group.group_id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=name or "",
-        members=tuple(
+    state = group.state
+    members: list[DescribedGroupMember] = []
+    for member in list(group.members.values()):
+        members.append(
             DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
@@ -112,8 +113,15 @@ def described(group: ClassicGroup) -> DescribedGroup:
                 member_metadata=b"" if name is None else member.metadata(name),
                 member_assignment=member.assignment,
             )
-            for member in group.members.values()
-        ),
+        )
+        yield
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=name or "",
+        members=tuple(members),
     )
 
 

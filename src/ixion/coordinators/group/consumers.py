@@ -45,6 +45,7 @@ from ixion.protocol.messages.k68_consumer_group_heartbeat import (
 )
 from ixion.protocol.messages.k69_consumer_group_describe import DescribedGroup
 from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ class Consumers:
         except KafkaError as error:
             respond(_refusal(error.code, error.message))
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
         if not self._is_enabled:
             return not_described(group_id, ErrorCode.UNSUPPORTED_VERSION)
         shard = self._shards.find(group_id)
@@ -125,7 +126,7 @@ class Consumers:
             return not_described(
                 group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not of the consumer protocol"
             )
-        return described(group, self._topics, self._limits.assignors)
+        return (yield from described(group, self._topics, self._limits.assignors))
 
     # Members of the classic protocol in a consumer group.
 

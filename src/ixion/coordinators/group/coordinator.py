@@ -31,8 +31,9 @@ from ixion.coordinators.group.members import Members
 from ixion.coordinators.group.records import group_record
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
-from ixion.coordinators.group.stored_offsets import StoredOffsets
+from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, StoredOffsets
 from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.rota import Rota
 from ixion.model.errors import ErrorCode
 from ixion.purgatory import DelayedOperationPurgatory
 from ixion.replica.coordinator_log import CoordinatorLog
@@ -92,6 +93,8 @@ class GroupCoordinator:
         self.offsets = StoredOffsets(self.shards, self._journal)
         self.admin = Admin(self.shards, self.rebalance, self.consumers, self.offsets)
         self._cleanup: TimerTask | None = None
+        self._upkeep = Rota(timer)
+        self._is_expiring = False
 
     @property
     def purgatories(self) -> tuple[DelayedOperationPurgatory, ...]:
@@ -144,31 +147,57 @@ class GroupCoordinator:
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """A topic that is made anew under the same name starts without offsets."""
-        gone = frozenset(names)
-        for shard in self.shards:
-            for group_id, offsets in list(shard.offsets.items()):
-                partitions = [partition for partition in offsets.partitions() if partition[0] in gone]
-                if partitions:
-                    self.offsets.forget(shard, group_id, partitions, _log_failure)
+        self._upkeep.start(self._forget_topics(frozenset(names), self._clock_ms()), lambda: True, _log_error)
 
     def expire_offsets(self) -> None:
-        """Forget what is older than offsets.retention.minutes."""
+        """Forget what is older than offsets.retention.minutes; a look that still goes on is left to finish."""
+        if not self._is_expiring:
+            self._is_expiring = True
+            self._upkeep.start(self._expire_all(), lambda: True, self._expired)
+
+    def _expired(self, error: Exception | None) -> None:
+        self._is_expiring = False
+        _log_error(error)
+
+    def _forget_topics(self, gone: frozenset[str], before_ms: int) -> Steps[None]:
+        """Offsets of these topics that were committed until then; later ones are of a new topic."""
+        for shard in self.shards:
+            for group_id, offsets in list(shard.offsets.items()):
+                if self.shards.holds(shard):
+                    partitions = [
+                        partition
+                        for partition in offsets.partitions()
+                        if partition[0] in gone and offsets.is_committed_before(partition, before_ms)
+                    ]
+                    yield from self.offsets.forget_steps(shard, group_id, partitions, _log_failure)
+                yield
+
+    def _expire_all(self) -> Steps[None]:
         now_ms = self._clock_ms()
         retention_ms = self._config.current[settings.OFFSETS_RETENTION_MINUTES] * MS_PER_MINUTE
         for shard in self.shards:
-            if not shard.loading:
-                for group in list(shard.groups.values()):
-                    self._expire(shard, group, now_ms, retention_ms)
+            for group in [] if shard.loading else list(shard.groups.values()):
+                if self.shards.holds(shard) and shard.groups.get(group.group_id) is group:
+                    yield from self._expire(shard, group, now_ms, retention_ms)
+                yield
 
-    def _expire(self, shard: Shard, group: Group, now_ms: int, retention_ms: int) -> None:
-        offsets = shard.offsets.get(group.group_id)
+    def _expire(self, shard: Shard, group: Group, now_ms: int, retention_ms: int) -> Steps[None]:
+        group_id = group.group_id
+        offsets = shard.offsets.get(group_id)
+        if offsets is not None and len(offsets.committed) > FORGET_AT_ONCE:
+            # So many that they go before their group, in pieces.
+            old = expired(group, offsets, now_ms, retention_ms)
+            yield from self.offsets.forget_steps(shard, group_id, old, _log_failure)
+            offsets = shard.offsets.get(group_id)
+            if not self.shards.holds(shard) or shard.groups.get(group_id) is not group:
+                return
         old = [] if offsets is None else expired(group, offsets, now_ms, retention_ms)
         nothing_left = offsets is None or (len(old) == len(offsets.committed) and not offsets.pending)
         is_empty = not group.members and not (isinstance(group, ClassicGroup) and group.is_awaited)
         if nothing_left and is_empty:
-            self.admin.delete(group.group_id, _log_failure)
+            self.admin.delete(group_id, _log_failure)
         elif old:
-            self.offsets.forget(shard, group.group_id, old, _log_failure)
+            self.offsets.forget(shard, group_id, old, _log_failure)
 
     def _clean_up(self) -> None:
         self.expire_offsets()
@@ -191,6 +220,11 @@ class GroupCoordinator:
             self.consumers.unload(group)
         else:
             self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
+
+
+def _log_error(error: Exception | None) -> None:
+    if error is not None:
+        logger.error("removing old offsets failed", exc_info=error)
 
 
 def _log_failure(code: ErrorCode) -> None:

@@ -64,6 +64,13 @@ class GroupOffsets:
     def knows(self, partition: TopicPartition) -> bool:
         return partition in self.committed or self.is_pending(partition)
 
+    def is_committed_before(self, partition: TopicPartition, end_ms: int) -> bool:
+        """Nothing of it, pending or not, was committed after that."""
+        known = self.committed.get(partition)
+        values = [known] if known is not None else []
+        values += [pending[partition] for pending in self.pending.values() if partition in pending]
+        return all(value.commit_ms <= end_ms for value in values)
+
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition once, committed or pending."""
         yield from self.committed

@@ -14,7 +14,7 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.replay import replay_control, replay_record
 from ixion.coordinators.group.shard import Group, Shard
-from ixion.coordinators.loader import Loader
+from ixion.coordinators.loader import STEP, Loader
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.record import Record
@@ -100,13 +100,13 @@ class Shards:
 
     def serve(self, shard: Shard) -> Steps[None]:
         """All records of the partition have been replayed: its groups are served."""
-        for group in list(shard.groups.values()):
-            if isinstance(group, ConsumerGroup) and group.dead:
-                del shard.groups[group.group_id]
-            yield
+        deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup) and each.dead]
+        for dead in deleted:
+            del shard.groups[dead.group_id]
         for group_id in shard.offsets.keys() - shard.groups.keys():
             shard.groups[group_id] = ClassicGroup(group_id, self._clock_ms())
-            yield
+            if len(shard.groups) % STEP == 0:
+                yield
         for group in list(shard.groups.values()):
             try:
                 self._on_loaded(group)
@@ -114,7 +114,8 @@ class Shards:
             except Exception as error:
                 del shard.groups[group.group_id]
                 self.loader.skip(shard.partition, f"group {group.group_id!r}", error)
-            yield
+            if len(shard.resumed) % STEP == 0:
+                yield
         shard.resumed.clear()
         shard.loading = False
 

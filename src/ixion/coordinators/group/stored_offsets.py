@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
 from ixion.coordinators.group.classic.states import DEAD, EMPTY
@@ -17,6 +17,9 @@ from ixion.coordinators.group.records import group_tombstone, offset_tombstone
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
+from ixion.timer.turns import Steps
+
+FORGET_AT_ONCE: Final = 500  # partitions; a millisecond or two
 
 # A partition, what is committed for it (None: nothing) and a code.
 Found = tuple[TopicPartition, Committed | None, ErrorCode]
@@ -102,6 +105,15 @@ class StoredOffsets:
         self._journal.write_change(
             shard.partition, [offset_tombstone(group_id, partition) for partition in known], written
         )
+
+    def forget_steps(
+        self, shard: Shard, group_id: str, partitions: Sequence[TopicPartition], done: Callable[[ErrorCode], None]
+    ) -> Steps[None]:
+        """The same for any number of partitions, a piece at a time; each piece counts for itself."""
+        for first in range(0, len(partitions), FORGET_AT_ONCE):
+            if self._shards.holds(shard):
+                self.forget(shard, group_id, partitions[first : first + FORGET_AT_ONCE], done)
+            yield
 
     def forget_group(self, shard: Shard, group: Group, done: Callable[[ErrorCode], None]) -> None:
         """The group and all of its offsets."""

@@ -71,5 +71,5 @@ def lowest_free(replicas: ReplicaManager, coordinator: TransactionCoordinator) -
     known = [number for partition in replicas.partitions.values() for number in partition.log.producers.producers]
     listed = coordinator.list()
     if not isinstance(listed, ErrorCode):
-        known += [now.producer_id for _, now in listed]
+        known += [each.now.producer_id for each in listed]
     return max((number for number in known if number < MADE_UP_FROM), default=-1) + 1

@@ -218,16 +218,16 @@ class TransactionCoordinator:
             return found.now
         return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if found == ErrorCode.INVALID_PRODUCER_ID_MAPPING else found
 
-    def list(self) -> list[tuple[str, Snapshot]] | ErrorCode:
+    def list(self) -> list[Transaction] | ErrorCode:
         """Every transactional id that is coordinated here."""
         if not all(shard.loaded or shard.failed for shard in self._store.shards.values()):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return [(transaction.transactional_id, transaction.now) for _, transaction in self._store.all()]
+        return self._store.all()
 
     def count_states(self) -> Steps[Mapping[str, int]]:
         """How many ids are in each state."""
         found: Counter[str] = Counter()
-        for _, transaction in self._store.all():
+        for transaction in self._store.all():
             found[transaction.now.state.name.lower()] += 1
             yield
         return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ixion.coordinators.loader import Loader
+from ixion.coordinators.loader import STEP, Loader
 from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
 from ixion.coordinators.txn.states import ENDING, State
 from ixion.coordinators.txn.storage import FLEXIBLE, PLAIN, replay, snapshot_batch, tombstone_batch
@@ -110,8 +110,8 @@ class TransactionStore:
 
         self._log.append(shard.number, batch, appended)
 
-    def all(self) -> list[tuple[Shard, Transaction]]:
-        return [(shard, each) for shard in self.shards.values() for each in shard.transactions.values()]
+    def all(self) -> list[Transaction]:
+        return [each for shard in self.shards.values() for each in shard.transactions.values()]
 
     def forget(self, shard: Shard, transactions: list[Transaction]) -> None:
         """Store tombstones for ids that are prepared to be dead, then drop them."""
@@ -168,7 +168,8 @@ class ShardLoad:
         while found:
             key, snapshot = found.popitem()
             transactions[key] = Transaction(key, snapshot)
-            yield
+            if len(found) % STEP == 0 and found:
+                yield
         shard.transactions = transactions
         for transaction in transactions.values():
             shard.note(transaction)
@@ -179,7 +180,8 @@ class ShardLoad:
                 self._finish(shard, transaction)
             except Exception as error:
                 self._store.loader.skip(shard.number, f"the end of {transaction.transactional_id!r}", error)
-            yield
+            if transaction is not unfinished[-1]:
+                yield
 
     def fail(self) -> None:
         self._shard.failed = True

@@ -10,20 +10,17 @@ from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k69_consumer_group_describe import Assignment as ToldAssignment
 from ixion.protocol.messages.k69_consumer_group_describe import DescribedGroup, Member, TopicPartitions
+from ixion.timer.turns import Steps
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
 
-def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str]) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=ErrorCode.NONE,
-        group_id=group.group_id,
-        group_state=group.state.value,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=group.demand.assignor(assignors),
-        members=tuple(
+def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str]) -> Steps[DescribedGroup]:
+    state, epoch, assignment_epoch = group.state, group.epoch, group.assignment_epoch
+    members: list[Member] = []
+    for member in list(group.members.values()):
+        members.append(
             Member(
                 member_id=member.member_id,
                 instance_id=member.subscription.instance_id,
@@ -38,8 +35,16 @@ def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str
                 target_assignment=_named(group.target(member.member_id), topics),
                 member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
             )
-            for member in group.members.values()
-        ),
+        )
+        yield
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=state.value,
+        group_epoch=epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name=group.demand.assignor(assignors),
+        members=tuple(members),
     )
 
 
