@@ -92,7 +92,7 @@ def test_a_group_can_be_called_anything(asking: Asking) -> None:
         ([(HEARTBEAT, SET, "99999")], ErrorCode.INVALID_CONFIG, "group.consumer.max.heartbeat.interval.ms (15000)"),
         ([(INTERVAL, SET, "15001")], ErrorCode.INVALID_CONFIG, "group.consumer.max.assignment.interval.ms (15000)"),
         ([(SESSION, SET, "soon")], ErrorCode.INVALID_CONFIG, "soon"),
-        ([("consumer.session.timeout", SET, "1")], ErrorCode.INVALID_CONFIG, f"did you mean {SESSION}?"),
+        ([("consumer.session.timeout", SET, "1")], ErrorCode.INVALID_CONFIG, f"did you mean {SESSION!r}?"),
         ([(SESSION, SET, None)], ErrorCode.INVALID_REQUEST, SESSION),
     ],
 )
