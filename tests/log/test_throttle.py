@@ -91,5 +91,5 @@ def test_the_load_factor_bounds_the_keys_of_one_pass(tmp_path: Path) -> None:
     cleaner = Cleaner(manager, 24 * 100)
     cleaner.reconfigure(24 * 100, 0.25, math.inf)
     assert cleaner.clean_dirtiest(NOW) is not None
-    assert read_offsets(str(tmp_path / CLEANER_OFFSETS)) == {("orders", 0): 25}
+    assert read_offsets(QuickFiles(), str(tmp_path / CLEANER_OFFSETS)) == {("orders", 0): 25}
     manager.abandon()
