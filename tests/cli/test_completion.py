@@ -64,6 +64,10 @@ def test_names_come_from_the_cluster(broker: Broker, monkeypatch: pytest.MonkeyP
     assert offered("topic", "describe", "") == ["orders", "payments"]
     assert offered("consume", "pay") == ["payments"]
     assert offered("consume", "orders", "--group", "") == []
+    assert offered("config", "get", "topic", "o") == ["orders"]
+    assert offered("config", "get", "broker", "") == ["1001", "default"]
+    assert offered("config", "get", "logger", "") == ["1001"]
+    assert offered("config", "get", "group", "") == []
     monkeypatch.setenv("IXION_BOOTSTRAP", "127.0.0.1:1")
     assert offered("topic", "describe", "") == []
     assert offered("-b", broker.bootstrap, "topic", "describe", "o") == ["orders"]

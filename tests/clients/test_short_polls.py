@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from ixion.clients import lanes, lookup
+from ixion.clients.address import Address
 from ixion.clients.cluster import Cluster
+from ixion.clients.dial import Dial
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
@@ -115,3 +118,32 @@ def test_a_stalled_leader_is_given_up_after_the_request_timeout() -> None:
         with Producer(cluster, request_timeout_s=0.1) as producer:
             producer.send("orders", b"x", on_delivery=heard.append)
         assert [delivery.offset for delivery in heard] == [0]
+
+
+@pytest.mark.parametrize("gone", ["leader", "all"])
+def test_many_partitions_do_not_each_try_a_broker_that_is_gone(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dials: list[Address] = []
+    real = Dial.__init__
+
+    def dial(self: Dial, address: Address) -> None:
+        dials.append(address)
+        real(self, address)
+
+    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+        fakes.add_topic("orders", leaders=[2] * 200)
+        producer = Producer(cluster, linger_ms=60_000, delivery_timeout_s=HOUR_S)
+        for number in range(200):
+            producer.send("orders", b"x", partition=number)
+        fakes.nodes[2].stop()
+        if gone == "all":
+            fakes.nodes[1].stop()
+            cluster.forget()
+        for box in producer._boxes:
+            box.seal()
+        monkeypatch.setattr(Dial, "__init__", dial)
+        monkeypatch.setattr(lanes, "FIRST_PAUSE_S", HOUR_S)
+        monkeypatch.setattr(lookup, "FIRST_PAUSE_S", HOUR_S)
+        producer.poll(0)
+        assert 1 <= len(dials) <= 2
+        with pytest.raises(KafkaError):
+            producer.close(timeout_s=0)

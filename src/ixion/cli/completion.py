@@ -145,7 +145,8 @@ def of_command(command: Command, rest: list[str], word: str, before: list[str]) 
         return matching(word, flags(command.options))
     for place, argument in enumerate(command.arguments):
         if argument.many or place == len(places):
-            return values_of(argument.complete, word, before)
+            kind = places[0] if argument.complete == "resource" else argument.complete
+            return values_of(kind, word, before)
     return []
 
 
@@ -185,7 +186,7 @@ def option_values(option: Option, word: str, before: list[str]) -> list[tuple[st
 def values_of(kind: str, word: str, before: list[str]) -> list[tuple[str, str]]:
     if kind == "file":
         return [(FILES, "")]
-    if kind in ("topic", "group"):
+    if kind in ("topic", "group", "broker", "logger"):
         return matching(word, [(name, "") for name in names_of(kind, before)])
     if kind == "help":
         from ixion.cli.app import SECTIONS
@@ -214,6 +215,9 @@ def names_of(kind: str, before: list[str]) -> list[str]:
                 from ixion.clients.groups import list_groups
 
                 return [group.group for group in list_groups(cluster)]
+            if kind in ("broker", "logger"):
+                found = [str(node.node_id) for node in cluster.nodes(cluster.deadline())]
+                return [*found, "default"] if kind == "broker" else found
             from ixion.clients.topics import list_topics
 
             return [topic.name for topic in list_topics(cluster) if not topic.internal]

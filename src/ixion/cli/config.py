@@ -78,7 +78,10 @@ def shown(entry: ConfigEntry) -> str:
 
 KIND: Final = Argument("kind", "topic|broker|group|logger", complete="topic|broker|group|logger")
 NAME: Final = Argument(
-    "name", "NAME", "A topic, a group, a broker's id (for a logger, too), or default for all brokers.", complete="topic"
+    "name",
+    "NAME",
+    "A topic, a group, a broker's id (for a logger, too), or default for all brokers.",
+    complete="resource",
 )
 
 CONFIG: Final = Group(

@@ -17,6 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
+from ixion.clients.deadline import FIRST_PAUSE_S
 from ixion.clients.faults import DisconnectedError
 from ixion.clients.lookup import Lookup
 from ixion.clients.metadata import Topic
@@ -89,7 +90,7 @@ class Lanes(Generic[T]):
         self._cluster = cluster
         self._timeout_s = request_timeout_s
         self._lanes: dict[int, Lane[T]] = {}  # by node id
-        self._faults: dict[int, KafkaError] = {}  # of lanes that broke before they were ready
+        self._faults: dict[int, tuple[KafkaError, float]] = {}  # of brokers that were not reached, and for how long
         self._lookup = Lookup(cluster, request_timeout_s)
         self._lost: list[Arrival[T]] = []  # of lanes that broke while sending
 
@@ -102,12 +103,18 @@ class Lanes(Generic[T]):
 
     def ready(self, node_id: int) -> Connection | None:
         """The lane's connection, if it can take a request now; it is opened if need be. KafkaError if that failed."""
-        fault = self._faults.pop(node_id, None)
-        if fault is not None:
-            raise fault
+        if node_id in self._faults:
+            fault, until_s = self._faults[node_id]
+            if time.monotonic() < until_s:
+                raise fault  # for every partition that it leads, without trying again for each
+            del self._faults[node_id]
         lane = self._lanes.get(node_id)
         if lane is None:
-            lane = self._lanes[node_id] = Lane(self._cluster.begin(node_id))
+            try:
+                lane = self._lanes[node_id] = Lane(self._cluster.begin(node_id))
+            except KafkaError as error:
+                self._remember(node_id, error)
+                raise
         connection = lane.connection
         return connection if connection.ready and not connection.has_unsent else None
 
@@ -193,7 +200,7 @@ class Lanes(Generic[T]):
         if lane.fault is not None:
             self._lanes.pop(node_id, None)
             if not was_ready:
-                self._faults[node_id] = lane.fault
+                self._remember(node_id, lane.fault)
         return found + lane.take_written()
 
     def _expire(self) -> list[Arrival[T]]:
@@ -203,9 +210,12 @@ class Lanes(Generic[T]):
         for node, lane in late:
             fault = lane.connection.late(self._timeout_s)
             if not lane.connection.ready:
-                self._faults[node] = fault
+                self._remember(node, fault)
             found += self._drop(node, lane, fault)
         return found
+
+    def _remember(self, node_id: int, fault: KafkaError) -> None:
+        self._faults[node_id] = (fault, time.monotonic() + FIRST_PAUSE_S)
 
     def _drop(self, node_id: int, lane: Lane[T], fault: KafkaError) -> list[Arrival[T]]:
         self._lanes.pop(node_id, None)

@@ -1,8 +1,9 @@
 """The metadata of topics, asked for without waiting.
 
 `want` names a topic and returns at once; the broker's answer goes to the cluster, where `Cluster.known` finds it. What
-a broker cannot say, and every fault on the way to it, is raised by the next `want` of that topic; the one after that
-begins anew, with the next broker.
+a broker cannot say, and every fault on the way to it, is raised by the next `want` of that topic. A fault on the way is
+raised for every topic until a short pause is over: a thousand partitions that want to know do not connect a thousand
+times. Then it begins anew, with the next broker.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
+from ixion.clients.deadline import FIRST_PAUSE_S
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import read_metadata
 from ixion.model.errors import ErrorCode, KafkaError
@@ -29,6 +31,8 @@ class Lookup:
         self._asked: set[str] = set()
         self._since_s = 0.0  # when the connection was begun or the question asked
         self._faults: dict[str, KafkaError] = {}
+        self._broken: KafkaError | None = None  # why the last broker could not be asked
+        self._not_before_s = 0.0
         self.connection: Connection | None = None
 
     @property
@@ -44,12 +48,15 @@ class Lookup:
         fault = self._faults.pop(name, None)
         if fault is not None:
             raise fault
+        if self._broken is not None:
+            if time.monotonic() < self._not_before_s:
+                raise self._broken
+            self._broken = None
         if name not in self._asked:
             self._wanted.add(name)
             self._step()
-        fault = self._faults.pop(name, None)
-        if fault is not None:
-            raise fault
+            if self._broken is not None:
+                raise self._broken
 
     def advance(self, events: int) -> None:
         """Call when the connection's socket is ready for that."""
@@ -113,5 +120,6 @@ class Lookup:
         if self.connection is not None:
             self.connection.close()
         self.connection = None
-        self._faults.update(dict.fromkeys(self._asked | self._wanted, fault))
+        self._broken = fault
+        self._not_before_s = time.monotonic() + FIRST_PAUSE_S
         self._asked, self._wanted = set(), set()
