@@ -96,6 +96,11 @@ def test_topics(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert topic in shown(capsys, "--help")
 
 
+def test_a_group_names_the_options_of_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--bootstrap" in shown(capsys, "topic", "-h") == shown(capsys, "help", "topic")
+    assert "--bootstrap" not in shown(capsys, "pipeline", "-h")
+
+
 def test_a_topic_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["help", "format"]) == 2
     assert "there is no help about 'format'; did you mean 'formats'?" in capsys.readouterr().err

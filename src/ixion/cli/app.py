@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any, Final
 
-from ixion.cli.command import Command, Exit, Group, UsageError, nearest
+from ixion.cli.command import Command, Exit, Group, Option, UsageError, nearest
 from ixion.cli.options import BOOTSTRAP, TIMEOUT
 from ixion.cli.parse import HELP, parse, read_options
 from ixion.model.errors import KafkaError
@@ -109,7 +109,7 @@ def run(words: list[str], path: list[str]) -> None:
         if not words or wants_help:
             from ixion.cli.help import group_page
 
-            print(group_page(" ".join(path), found, COMMON))
+            print(group_page(" ".join(path), found, common_to(found)))
             raise Exit(0 if wants_help else 2)
         command = found.find(words[0])
         if command is None:
@@ -139,6 +139,11 @@ def find(name: str) -> Command | Group:
     module, _, attribute = place.partition(":")
     found: Command | Group = getattr(import_module(module), attribute)
     return found
+
+
+def common_to(group: Group) -> tuple[Option, ...]:
+    """The options that may stand before the group's commands."""
+    return tuple(option for option in COMMON if all(option in command.options for command in group.commands))
 
 
 def print_root() -> None:

@@ -8,7 +8,7 @@ from ixion.cli.command import Argument, Command, Group, UsageError, nearest
 
 
 def show(words: list[str]) -> None:
-    from ixion.cli.app import COMMANDS, COMMON, find, print_root
+    from ixion.cli.app import COMMANDS, common_to, find, print_root
     from ixion.cli.help import command_page, group_page
     from ixion.cli.help_topics import TOPICS
 
@@ -30,7 +30,7 @@ def show(words: list[str]) -> None:
             raise UsageError(f"there is no command {words[1]!r}{nearest(words[1], names)}")
         print(command_page(f"ixion {found.name} {command.name}", command))
     elif isinstance(found, Group):
-        print(group_page(f"ixion {found.name}", found, COMMON))
+        print(group_page(f"ixion {found.name}", found, common_to(found)))
     else:
         print(command_page(f"ixion {found.name}", found))
 
