@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.distinct import Rule, reduce
-from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import Later
 
 if TYPE_CHECKING:
@@ -32,21 +32,27 @@ class LongRequest:
         self._rules = rules
 
     def start(self) -> None:
-        job = self._request.lane.run(self._request.frame.decode_steps(), self._decoded)
+        job = self._request.lane.run(self._decode(), self._decoded)
         if job.pending:
             self._request.on_gone(job.cancel)
 
-    def _decoded(self, result: tuple[RequestHeader, Struct, int] | None, error: Exception | None) -> None:
+    def _decode(self) -> Steps[Call]:
+        request = self._request
+        header, body, elements = yield from request.frame.decode_steps()
+        request.grow(elements * ELEMENT_BYTES)
+        yield
+        body = reduce(body, self._rules)
+        yield  # so that the handler does not begin in the same turn
+        return Call(request, header, body)
+
+    def _decoded(self, call: Call | None, error: Exception | None) -> None:
         request = self._request
         request.on_gone(None)
-        if result is None:
+        if call is None:
             assert error is not None
             request.fail(error)
             return
-        header, body, elements = result
-        request.grow(elements * ELEMENT_BYTES)
         try:
-            call = Call(request, header, reduce(body, self._rules))
             outcome = self._handle(call)
             if outcome is None or isinstance(outcome, (Later, Struct)):
                 settle(call, outcome)
