@@ -9,7 +9,7 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-lake soak-faults apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-faults apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -44,6 +44,9 @@ soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand
 
 soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed, at every call in turn; nothing acknowledged may be lost
 	IXION_EXPECT=compiled IXION_FAULTS=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/faults $(ARGS)
+
+soak-amplify: .venv/.built ## searches for the requests that cost most; writes docs/amplification.md   ARGS="--seconds 60"
+	$(BIN)/python -m tests.hostile.amplify $(ARGS)
 
 soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once
 	$(BIN)/python -m tests.pipelines.soak $(ARGS)

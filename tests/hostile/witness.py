@@ -86,9 +86,13 @@ class Witness:
 
 
 def memory_mb(pid: int, name: str = "VmRSS") -> int:
+    return memory_kb(pid, name) // 1024
+
+
+def memory_kb(pid: int, name: str = "VmRSS") -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(name):
-            return int(line.split()[1]) // 1024
+            return int(line.split()[1])
     raise AssertionError(name)
 
 

@@ -1,0 +1,47 @@
+"""The worst requests that a search has found, of every API and of 1, 10 and 100 KB, stay within their bounds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from ixion.apis.served import SERVED
+from ixion.protocol.registry import ApiKey
+from tests.hostile.amplify import SIZES, bounds, measured, worst_of
+from tests.hostile.genes import Gene, first_genes, lists_of, shaped
+from tests.hostile.probe import Probe
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads times and memory from /proc")
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    with Probe(tmp_path_factory.mktemp("amplify")) as running:
+        yield running
+        running.served.stop_without_stalls()
+
+
+@pytest.mark.parametrize("api", SERVED, ids=lambda api: api.stem)
+def test_the_worst_requests_stay_within_their_bounds(probe: Probe, api: ApiKey) -> None:
+    for size in SIZES:
+        for gene in worst_of(api, size):
+            cost = measured(probe, api, gene, size).cost
+            if any(value > limit for value, limit in zip(cost, bounds(size), strict=True)):
+                cost = measured(probe, api, gene, size).cost  # a first time imports, and a collection may fall into it
+            for value, limit, name in zip(cost, bounds(size), cost._fields, strict=True):
+                assert value <= limit, f"{name} of {size} bytes, {gene}"
+
+
+def test_a_gene_makes_requests_of_any_size() -> None:
+    ids = [bytes(16)]
+    for size in SIZES:
+        made = shaped(ApiKey.FETCH, Gene(flood="/topics/partitions"), size, ids)
+        assert size * 3 // 4 < len(made) < size * 11 // 10
+
+
+def test_every_list_of_every_api_is_flooded() -> None:
+    for api in SERVED:
+        flooded = {gene.flood for gene in first_genes(api)}
+        assert set(lists_of(api)) <= flooded
