@@ -43,18 +43,7 @@ def make(services: Services) -> Handle:
 
     async def handle(call: Call) -> CreateTopicsResponse:
         request = cast(CreateTopicsRequest, call.body)
-        outcomes: dict[str, TopicOutcome] = {}
-        wanted: list[NewTopic] = []
-        times = Counter(topic.name for topic in request.topics)
-        for topic in request.topics:
-            if topic.name in outcomes:
-                continue
-            outcome = outcomes[topic.name] = TopicOutcome(name=topic.name)
-            try:
-                wanted.append(wish_of(topic, times[topic.name]))
-            except KafkaError as error:
-                outcome.code = error.code
-                outcome.message = error.message
+        outcomes, wanted = await in_turns(wishes_of(request))
         if wanted:
             try:
                 work = controller.create_topics(wanted, request.validate_only)
@@ -67,6 +56,24 @@ def make(services: Services) -> Handle:
         return CreateTopicsResponse(throttle_time_ms=0, topics=tuple(results))
 
     return unhurried(handle)
+
+
+def wishes_of(request: CreateTopicsRequest) -> Steps[tuple[dict[str, TopicOutcome], list[NewTopic]]]:
+    """An outcome by name, and what the controller is to make."""
+    outcomes: dict[str, TopicOutcome] = {}
+    wanted: list[NewTopic] = []
+    times = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        if topic.name in outcomes:
+            continue
+        outcome = outcomes[topic.name] = TopicOutcome(name=topic.name)
+        try:
+            wanted.append(wish_of(topic, times[topic.name]))
+        except KafkaError as error:
+            outcome.code = error.code
+            outcome.message = error.message
+        yield
+    return outcomes, wanted
 
 
 def wish_of(topic: CreatableTopic, times: int) -> NewTopic:

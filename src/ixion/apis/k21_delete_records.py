@@ -20,6 +20,7 @@ from ixion.protocol.messages.k21_delete_records import (
 )
 from ixion.replica.delayed_delete_records import DeletionResult
 from ixion.replica.internal_topic import INTERNAL
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 
@@ -28,35 +29,58 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Later:
         request = cast(DeleteRecordsRequest, call.body)
-        wanted = {
-            (topic.name, each.partition_index): each.offset
-            for topic in request.topics
-            if topic.name not in INTERNAL
-            for each in topic.partitions
-        }
+        lane = call.request.lane
+
+        def delete(wanted: list[tuple[str, int, int]] | None, error: Exception | None) -> None:
+            if wanted is None:
+                fail(error)
+            else:
+                replicas.delete(request.timeout_ms, wanted, respond)
 
         def respond(results: list[DeletionResult]) -> None:
-            call.respond(answer(request, {(each.topic, each.number): each for each in results}))
+            lane.run(answer(request, results), finish)
 
-        offsets = [(topic, number, offset) for (topic, number), offset in wanted.items()]
-        replicas.delete(request.timeout_ms, offsets, respond)
+        def finish(response: DeleteRecordsResponse | None, error: Exception | None) -> None:
+            if response is None:
+                fail(error)
+            else:
+                call.respond(response)
+
+        def fail(error: Exception | None) -> None:
+            if error is not None:
+                call.request.fail(error)
+
+        lane.run(wanted_of(request), delete)
         return LATER
 
     return handle
 
 
-def answer(request: DeleteRecordsRequest, results: dict[tuple[str, int], DeletionResult]) -> DeleteRecordsResponse:
+def wanted_of(request: DeleteRecordsRequest) -> Steps[list[tuple[str, int, int]]]:
+    wanted: list[tuple[str, int, int]] = []
+    for topic in request.topics:
+        if topic.name not in INTERNAL:
+            for each in topic.partitions:
+                wanted.append((topic.name, each.partition_index, each.offset))
+                yield
+    return wanted
+
+
+def answer(request: DeleteRecordsRequest, results: list[DeletionResult]) -> Steps[DeleteRecordsResponse]:
+    found = iter(results)  # in the order of what was wanted
     topics = []
     for topic in request.topics:
+        internal = topic.name in INTERNAL
         partitions = []
-        for number in dict.fromkeys(each.partition_index for each in topic.partitions):
-            result = results.get((topic.name, number))
+        for each in topic.partitions:
+            result = None if internal else next(found)
             partitions.append(
                 DeleteRecordsPartitionResult(
-                    partition_index=number,
+                    partition_index=each.partition_index,
                     low_watermark=-1 if result is None else result.low_watermark,
                     error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if result is None else result.code,
                 )
             )
+            yield
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
     return DeleteRecordsResponse(throttle_time_ms=0, topics=tuple(topics))
