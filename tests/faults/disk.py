@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, TypeVar
@@ -53,6 +54,7 @@ TABLE: Final[dict[str, tuple[Fault, ...]]] = {
     "remove": (Fault.EIO, *KILLS),
     "make_dir": (Fault.EIO, Fault.ENOSPC, *KILLS),
     "remove_tree": (Fault.EIO, Fault.EMFILE, *KILLS),
+    "sql": (Fault.EIO, Fault.ENOSPC, *KILLS),  # a statement that changes the metadata store, or commits a change
 }
 NEED_ROOM: Final = frozenset(name for name, faults in TABLE.items() if Fault.ENOSPC in faults)
 OPEN_FILES: Final = frozenset(name for name, faults in TABLE.items() if Fault.EMFILE in faults)
@@ -63,10 +65,15 @@ class Killed(BaseException):
 
 
 class FaultyDisk(Files):
-    """Counts calls; at call number `at` the fault happens. It never waits for a disk."""
+    """Counts calls; at call number `at` the fault happens. It never waits for a disk.
 
-    def __init__(self, at: int = -1, fault: Fault = Fault.EIO) -> None:
+    `quiet`: a kill is an error of this and of every later call, so that a broker of many threads takes itself down. It
+    changes nothing any more, and its client must not believe it any more.
+    """
+
+    def __init__(self, at: int = -1, fault: Fault = Fault.EIO, *, quiet: bool = False) -> None:
         self.at = at
+        self.quiet = quiet
         self.fault = fault
         self.calls: list[tuple[str, str]] = []
         self.struck = False
@@ -89,7 +96,7 @@ class FaultyDisk(Files):
 
     def _do(self, what: str, path: str, work: Callable[[], T], half: Callable[[], object] | None = None) -> T:
         if self.dead:
-            raise Killed
+            raise OSError(errno.EIO, "the process is gone", path)
         self.calls.append((what, path))
         if not self._fails(what):
             return work()
@@ -97,10 +104,26 @@ class FaultyDisk(Files):
             self.dead = True
             if self.fault == Fault.KILL_AFTER:
                 work()
+            if self.quiet:
+                raise OSError(errno.EIO, "the process is gone", path)
             raise Killed
         if half is not None and self.fault == Fault.ENOSPC:
             half()
         raise OSError(self.fault.value, os.strerror(self.fault.value), path)
+
+    def sql(self, statement: str, work: Callable[[], T]) -> T:
+        try:
+            return self._do("sql", statement, work)
+        except OSError as error:
+            full = error.errno == errno.ENOSPC
+            failure = sqlite3.OperationalError("database or disk is full" if full else "disk I/O error")
+            failure.sqlite_errorname = "SQLITE_FULL" if full else "SQLITE_IOERR"
+            raise failure from error
+
+    @property
+    def passes(self) -> bool:
+        """Whether the disk is as good as before once it is healed."""
+        return self.fault in (Fault.ENOSPC, Fault.EMFILE)
 
     def open(self, path: str) -> int:
         return self._do("open", path, lambda: Files.open(self, path))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.errors import BadVersionError, SessionExpiredError, StoreUnusableError
+from ixion.metadata.embedded import FILE_NAME, IN_MEMORY, EmbeddedStore
+from ixion.metadata.errors import BadVersionError, SessionExpiredError, StoreFullError, StoreUnusableError
 from ixion.metadata.node import Create, Set
 from ixion.metadata.session import Event
 
@@ -173,3 +173,22 @@ def test_threads_lose_no_change_and_no_event() -> None:
     assert watching.get("/n").data == b"400"
     assert len(events) == 400
     store.close()
+
+
+def test_a_full_disk_refuses_changes_and_nothing_else(tmp_path: Path) -> None:
+    """SQLite's own limit on the size of the file is, to whoever writes, a disk that is full."""
+    store = EmbeddedStore(str(tmp_path / FILE_NAME))
+    session = store.open_session(1000)
+    session.create("/a", b"kept")
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFullError, match="full"):
+        session.multi([Create("/b", b"small"), Create("/c", bytes(100_000))])
+    assert session.children("/") == ["a"]
+    assert session.get("/a").data == b"kept"
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    session.multi([Create("/b", b"small"), Create("/c", bytes(100_000))])
+    store.close()
+    again = EmbeddedStore(str(tmp_path / FILE_NAME))
+    assert again.open_session(1000).children("/") == ["a", "b", "c"]
+    again.close()
