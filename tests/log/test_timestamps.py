@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
 from ixion.log.timestamps import RECORDS_A_STEP, find_by_timestamp, find_max_timestamp, search_by_timestamp
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import BatchBuilder
 from tests.log.support import NOW, Box, QuickFiles, batch
 
@@ -108,3 +110,21 @@ def test_the_records_of_one_batch_are_walked_in_steps_and_without_the_lock(box: 
     locked = [log.lock.locked() for _ in steps]
     assert len(locked) >= 5000 // RECORDS_A_STEP
     assert not any(locked)
+
+
+def test_an_index_that_has_become_shorter_is_an_error_of_the_partition(box: Box) -> None:
+    box.config = LogConfig(index_interval_bytes=100)
+    log = box.open()
+    for number in range(50):
+        log.append_as_leader(batch(b"x" * 100, timestamp=NOW + number), 0)
+    log.close()
+    log = box.open(clean=True)
+    for path in box.folder.glob("*.timeindex"):
+        path.write_bytes(path.read_bytes()[:24])
+    with pytest.raises(KafkaError) as caught:
+        find_by_timestamp(log, NOW + 5)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    with pytest.raises(KafkaError) as caught:
+        find_max_timestamp(log)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert not log.home.offline

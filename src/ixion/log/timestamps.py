@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.turns import Steps
 
 T = TypeVar("T")
@@ -64,6 +66,8 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
             found = yield from _walk(scan, start, timestamp)
             if found is not None:
                 return found
+    except CorruptFileError as damage:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
         raise log.home.fail(f"searching {log.name} for time {timestamp}", error) from error
 
@@ -83,6 +87,8 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
                     rest = Scan(segment.handle, segment.index.lookup(start), segment.size)
         if rest is not None:
             largest = max(largest, (yield from _largest(rest, start)))
+    except CorruptFileError as damage:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
         raise log.home.fail(f"searching {log.name} for its last time", error) from error
     if largest < 0:
