@@ -5,6 +5,7 @@ The log that is being loaded is held up by a file of it that is a pipe: who open
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -19,15 +20,16 @@ from typing import Any
 import pytest
 
 from ixion.broker import steps_storage
+from ixion.broker.errors import StartupError
 from ixion.log import checkpoint
 from ixion.log.clean_shutdown import FILE_NAME as MARKER
 from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.replica.log_settings import log_config
 from tests.broker.served import NO_PAGES, SECONDS, environment
-from tests.broker.support import broker_on, run, running
+from tests.broker.support import broker_on, broker_with, run, running
 from tests.broker.test_restart import create, produce
-from tests.log.support import stored
+from tests.log.support import QuickFiles, stored
 
 TOPICS = [f"t{number}" for number in range(5)]
 HELD = "t2"
@@ -192,3 +194,21 @@ def test_no_thread_works_on_a_log_that_is_closed(tmp_path: Path) -> None:
 
     run(work)
     assert order == ["scheduler", "worker", "logs"]
+
+
+class Full(QuickFiles):
+    def open(self, path: str) -> int:
+        if "meta.properties" in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return super().open(path)
+
+
+def test_a_start_that_finds_no_room_says_so_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        with pytest.raises(StartupError, match=r"step 15 \(write_papers\): .*No space left on device"):
+            await broker_with(Full(), tmp_path / "d").start()
+        assert not (tmp_path / "d").exists()
+        async with running(tmp_path / "d") as broker:
+            await create(broker, "t")
+
+    run(work)
