@@ -138,6 +138,8 @@ class World:
     ) -> list[AppendResult]:
         over: list[AppendResult] = []
         self.replicas.append(timeout_ms, acks, Origin.CLIENT, entries, over.extend)
+        if len(entries) > 1:
+            self.settle()  # several are appended in turns of the loop
         return over
 
     def fetch(
