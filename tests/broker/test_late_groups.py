@@ -18,7 +18,7 @@ NOT_AT_START = (
     "ixion.pipelines",
     "ixion.protocol.messages.k11_join_group",
     "ixion.web.families",
-    *("backports.zstd", "cramjam", "lz4", "pyspark", "random", "rich", "typer", "uuid"),
+    *("backports.zstd", "cramjam", "lz4", "pyspark", "random", "re2", "rich", "typer", "uuid"),
 )
 
 CODE = """

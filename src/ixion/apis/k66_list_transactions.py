@@ -12,8 +12,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.coordinators.group.consumer.pattern import Pattern
-from ixion.coordinators.group.consumer.pattern_syntax import PatternError
+from ixion.coordinators.patterns import Pattern, PatternError
 from ixion.coordinators.txn.snapshot import NO_EPOCH
 from ixion.coordinators.txn.states import BY_LABEL
 from ixion.coordinators.txn.transaction import Transaction
@@ -54,8 +53,7 @@ def _choose(
 ) -> Steps[list[TransactionState]]:
     states = {BY_LABEL[name] for name in request.state_filters if name in BY_LABEL}
     producers = set(request.producer_id_filters)
-    text = request.transactional_id_pattern
-    pattern = Pattern(text, frozenset().union(*(each.transactional_id for each in known))) if text else None
+    pattern = Pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
     chosen: list[TransactionState] = []
     for each in known:
         now = each.now

@@ -24,6 +24,7 @@ from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.heartbeats import ConsumerHeartbeats
 from ixion.coordinators.group.consumer.limits import GroupConfig, Limits
+from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
 from ixion.coordinators.group.consumer.records import group_tombstones
@@ -78,7 +79,7 @@ class Consumers:
         self._version = version
         self._limits = Limits(config, group_config)
         self._watch = Watch(timer, self._limits, self.remove)
-        self._engine = Engine(topics, self._limits)
+        self._engine = Engine(topics, self._limits, Matches(topics, timer, self._on_matched))
         self._bounds = bounds = rebalance.bounds
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
@@ -255,6 +256,15 @@ class Consumers:
             return to_consumer_group(group, self._topics, now_ms), group
         except KafkaError as error:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"The group cannot be upgraded: {error.message}") from None
+
+    def _on_matched(self, group_id: str, regex: str) -> None:
+        shard = self._shards.find(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if isinstance(group, ConsumerGroup) and regex in group.demand.regexes:
+            change = Change(group, self._clock_ms())
+            self._engine.pattern_matched(change, regex)
+            self._note(group)
+            self._save(change)
 
     def _is_to_go_down(self, group: ConsumerGroup, leaving: ConsumerMember) -> bool:
         others = len(group.members) - 1

@@ -73,9 +73,9 @@ class Change:
         self.records.append(assignment_epoch_record(group))
 
     def resolve(self, regex: str, topics: frozenset[str], version: int) -> None:
-        self.group.regexes[regex] = topics
+        self.group.resolve(regex, topics)
         self.records.append(regex_record(self.group.group_id, regex, topics, version, self.now_ms))
 
     def forget_regex(self, regex: str) -> None:
-        del self.group.regexes[regex]
+        self.group.forget_regex(regex)
         self.records.append(regex_tombstone(self.group.group_id, regex))

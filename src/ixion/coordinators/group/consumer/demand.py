@@ -18,6 +18,7 @@ from ixion.coordinators.group.consumer.member import Subscription
 BYTES_PER_TEXT: Final = 50
 BYTES_PER_MEMBER: Final = 1_250
 BYTES_PER_GROUP: Final = 2_500
+BYTES_PER_MATCH: Final = 200  # a topic that matches a pattern: a place in a set, and a name if it came from the log
 
 
 class Demand:

@@ -29,8 +29,8 @@ from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
-from ixion.coordinators.group.consumer.pattern import Pattern
 from ixion.coordinators.group.consumer.reconcile import reconcile
 from ixion.coordinators.group.topics import TopicLookup, hash_of
 
@@ -38,14 +38,10 @@ MEMBERS_PER_MS: Final = 10  # of the time between two computations
 
 
 class Engine:
-    def __init__(self, topics: TopicLookup, limits: Limits) -> None:
+    def __init__(self, topics: TopicLookup, limits: Limits, matches: Matches) -> None:
         self._topics = topics
         self._limits = limits
-        self._patterns: dict[str, Pattern] = {}
-
-    def check_pattern(self, regex: str) -> None:
-        """PatternError if it cannot be read; to be asked before anything is changed."""
-        self._pattern(regex)
+        self._matches = matches
 
     def update(
         self, change: Change, member: ConsumerMember, subscription: Subscription, owned: Assignment | None
@@ -68,6 +64,10 @@ class Engine:
             change.remove(member)
         self._resolve_patterns(change, touched)
         change.bump(hash_of(self._topics, change.group.subscribed()))
+
+    def pattern_matched(self, change: Change, regex: str) -> None:
+        """It took long to match a pattern; now it is done."""
+        self._bump_if(change, self._resolve_patterns(change, (regex,)))
 
     def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         """There are changes that the last targets do not know of, and these have been in force for long enough.
@@ -98,42 +98,40 @@ class Engine:
         change.move(member, current)
 
     def _look_at_topics(self, change: Change, before: Subscription, now: Subscription) -> None:
-        """A new epoch, if it may ask for another assignment what the member reads now, or what the topics are now."""
+        """Start a new epoch if the subscription or the topics may need another assignment."""
         group = change.group
         is_resolved = not now.regex or now.regex in group.regexes
         match_others = self._resolve_patterns(change, (before.regex, now.regex))
-        group.seen_version = self._topics.version
-        seen = hash_of(self._topics, group.subscribed())
         reads_other = before.topics != now.topics or (before.regex != now.regex and is_resolved)
-        if reads_other or match_others or seen != group.metadata_hash:
+        self._bump_if(change, reads_other or match_others)
+
+    def _bump_if(self, change: Change, is_due: bool) -> None:
+        seen = hash_of(self._topics, change.group.subscribed())
+        if is_due or seen != change.group.metadata_hash:
             change.bump(seen)
 
     def _resolve_patterns(self, change: Change, touched: Iterable[str | None]) -> bool:
-        """Of the patterns `touched`, or of all if the topics have changed, which topics do they match now?
+        """Find the topics that the patterns `touched` match now, or all patterns if the topics have changed.
 
-        True if that is others than before for one of them; a new one has matched none.
+        True if one of them matches others than before; a new one has matched none. One that takes long to match stays
+        as it was, until `pattern_matched` is called or the next heartbeat looks again.
         """
-        group, match_others = change.group, False
+        group, match_others, is_complete = change.group, False, True
         anew = group.seen_version != self._topics.version
         for regex in dict.fromkeys((*group.regexes, *group.demand.regexes) if anew else touched):
             if regex and regex in group.demand.regexes:
                 if anew or regex not in group.regexes:
-                    matches = self._pattern(regex).matches
-                    found = frozenset(name for name in self._topics.names() if matches(name))
-                    match_others |= group.regexes.get(regex, frozenset()) != found
-                    if group.regexes.get(regex) != found:
+                    found = self._matches.find(regex, group.group_id)
+                    if found is None:
+                        is_complete = False
+                    elif group.regexes.get(regex) != found:
+                        match_others |= group.regexes.get(regex, frozenset()) != found
                         change.resolve(regex, found, self._topics.version)
             elif regex and regex in group.regexes:
                 change.forget_regex(regex)
+        if is_complete:
+            group.seen_version = self._topics.version
         return match_others
-
-    def _pattern(self, regex: str) -> Pattern:
-        known = self._patterns.get(regex)
-        if known is None:
-            if len(self._patterns) > 100:
-                self._patterns.clear()
-            known = self._patterns[regex] = Pattern(regex)
-        return known
 
     def _targets(self, group: ConsumerGroup) -> dict[str, Assignment]:
         partitions: dict[bytes, int] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sys import getsizeof
 
 from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
-from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, Demand
+from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MATCH, Demand
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
@@ -26,7 +26,8 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Assignment] = {}
-        self.regexes: dict[str, frozenset[str]] = {}  # the topics that match
+        self.regexes: dict[str, frozenset[str]] = {}  # the topics that match; changed by `resolve` and `forget_regex`
+        self._matched = 0  # topics in `regexes`
         self.seen_version = -1  # of the cluster's topics, at the last look
         self.demand = Demand()
         self.dead = False
@@ -47,7 +48,8 @@ class ConsumerGroup:
     @property
     def held_bytes(self) -> int:
         """About what it takes in memory."""
-        return BYTES_PER_GROUP + getsizeof(self.group_id) + self.demand.held_bytes
+        matched = self._matched * BYTES_PER_MATCH
+        return BYTES_PER_GROUP + getsizeof(self.group_id) + self.demand.held_bytes + matched
 
     def put(self, member: ConsumerMember, subscription: Subscription) -> None:
         """Add the member, or change what it wants; done here only, so that `demand` is right."""
@@ -77,6 +79,15 @@ class ConsumerGroup:
         self._release(member)
         member.current = current
         self._claim(member)
+
+    def resolve(self, regex: str, topics: frozenset[str]) -> None:
+        """The pattern matches these topics."""
+        self.forget_regex(regex)
+        self.regexes[regex] = topics
+        self._matched += len(topics)
+
+    def forget_regex(self, regex: str) -> None:
+        self._matched -= len(self.regexes.pop(regex, ()))
 
     def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
         """Nobody else has it."""

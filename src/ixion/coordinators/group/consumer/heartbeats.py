@@ -21,7 +21,6 @@ from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
-from ixion.coordinators.group.consumer.pattern_syntax import PatternError
 from ixion.coordinators.group.consumer.rules import (
     JOIN,
     LEAVE_FOR_A_WHILE,
@@ -30,6 +29,7 @@ from ixion.coordinators.group.consumer.rules import (
 )
 from ixion.coordinators.group.consumer.states import MemberState
 from ixion.coordinators.group.consumer.watch import Remove, Watch
+from ixion.coordinators.patterns import Pattern, PatternError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     Assignment as ToldAssignment,
@@ -72,7 +72,7 @@ class ConsumerHeartbeats:
         owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
         if request.subscribed_topic_regex:
             try:
-                self._engine.check_pattern(request.subscribed_topic_regex)
+                Pattern(request.subscribed_topic_regex)
             except PatternError as error:
                 raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
         known = group.members.get(request.member_id)

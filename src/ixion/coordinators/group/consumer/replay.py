@@ -105,9 +105,9 @@ def _regex(
     read: stored.ConsumerGroupRegularExpressionValue | None,
 ) -> None:
     if read is None:
-        group.regexes.pop(named.regular_expression, None)
+        group.forget_regex(named.regular_expression)
     else:
-        group.regexes[named.regular_expression] = frozenset(read.topics)
+        group.resolve(named.regular_expression, frozenset(read.topics))
 
 
 CONSUMER_RECORDS: Final[Mapping[int, Callable[[FindGroup, bytes, bytes | None], None]]] = {
