@@ -13,6 +13,8 @@ PACKAGES = {
     "javac": "openjdk-17-jdk-headless",
     "mvn": "maven",
     "kcat": "kcat",
+    "zsh": "zsh",
+    "fish": "fish",
     "go": "golang",
     "node": "nodejs",
     "npm": "npm",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from devtools.parts import need
 from ixion.cli.app import COMMANDS, execute
 from ixion.cli.completion import FILES, SHELLS, candidates
 from ixion.testing import Broker
@@ -86,11 +86,6 @@ def test_a_shell_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     for shell in SHELLS:
         assert execute(["completion", shell]) == 0
         assert "ixion __complete" in capsys.readouterr().out
-
-
-def need(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
 
 
 START = {
