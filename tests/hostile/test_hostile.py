@@ -30,6 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert take(client) is not None
         client.close()
         yield running
+        running.stop_without_stalls()
 
 
 @pytest.fixture(scope="module")
