@@ -69,7 +69,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "log.cleaner.threads": "one thread compacts",
     "log.cleaner.io.buffer.size": _FIXED,
     "log.cleaner.io.buffer.load.factor": _FIXED,
-    "log.cleaner.io.max.bytes.per.second": "compaction is not throttled",
     "producer.id.expiration.check.interval.ms": _FIXED,
     "offsets.load.buffer.size": _FIXED,
     "offsets.topic.compression.codec": "offsets are not compressed",

@@ -269,12 +269,14 @@ class LogManager:
         online = [directory for directory in self.directories if not directory.home.offline]
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        with_room = [directory for directory in online if not directory.home.full]
-        counts = {directory.home: 0 for directory in with_room or online}
+        candidates = [directory for directory in online if not directory.home.full] or online
+        if len(candidates) == 1:  # counting all logs for each new one would take long for ten thousand
+            return candidates[0]
+        counts = {directory.home: 0 for directory in candidates}
         for log in self.logs.values():
             if log.home in counts:
                 counts[log.home] += 1
-        return min(with_room or online, key=lambda directory: counts[directory.home])
+        return min(candidates, key=lambda directory: counts[directory.home])
 
     def delete(self, topic: str, partition: int) -> None:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
