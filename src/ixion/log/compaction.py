@@ -21,6 +21,7 @@ was chosen, tells.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 from ixion.log.breather import Breather
@@ -35,6 +36,8 @@ from ixion.log.segment import Segment
 from ixion.log.txn_index import AbortedTxn
 from ixion.log.txn_tracker import TxnTracker
 from ixion.records.batch import BatchView
+
+logger = logging.getLogger(__name__)
 
 # Told of every byte before it is read again or written; sleeps if that was too fast.
 Spend = Callable[[int], None]
@@ -166,7 +169,7 @@ def _compact_group(
         for handle in fresh.take_unsynced_indexes():
             handle.sync()
     except BaseException:
-        fresh.delete()
+        _discard(fresh)
         raise
     swap(log, group, fresh, now_ms, truncations)
 
@@ -267,11 +270,21 @@ def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int, truncations:
             _replace(log, old, fresh, now_ms)
     except BaseException:
         with log.lock:
-            log.swapping = None
-            if fresh not in log.segments:
-                fresh.delete()
+            # If it cannot be deleted, the next truncation must still know of it.
+            if fresh in log.segments or _discard(fresh):
+                log.swapping = None
         raise
     log.files.sync_dir(fresh.folder)
+
+
+def _discard(fresh: Segment) -> bool:
+    """Deletes what has come to nothing, without hiding why; False if that fails."""
+    try:
+        fresh.delete()
+    except OSError as error:
+        logger.warning("what a compaction wrote is not deleted: %s", error)
+        return False
+    return True
 
 
 def _replace(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:

@@ -93,7 +93,10 @@ class Mover:
                 self._catch_up(current, future)
                 moved = self._finish(current, future)
         except BaseException:
-            self._manager.drop_future(*self._key)
+            try:
+                self._manager.drop_future(*self._key)
+            except KafkaError as error:  # what ended the move is what the caller must know
+                logger.error("the copy of %s in %s is not deleted: %s", current.name, self._directory.path, error)
             raise
         try:
             future.flush()
