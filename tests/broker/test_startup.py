@@ -286,16 +286,3 @@ def test_a_broker_registers_for_as_long_as_it_runs(tmp_path: Path) -> None:
             assert broker.parts.image.brokers[7].endpoints["PLAINTEXT"] == ("127.0.0.1", broker.endpoints[0].port)
 
     run(work)
-
-
-@pytest.mark.parametrize(("given", "named"), [({}, []), ({"log_preallocate": "true"}, ["log.preallocate"])])
-def test_settings_without_effect_are_named_at_the_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, given: dict[str, str], named: list[str]
-) -> None:
-    async def start() -> None:
-        async with running(tmp_path, **given):
-            pass
-
-    run(start)
-    said = [record.getMessage() for record in caplog.records if record.name == "ixion.broker.upkeep"]
-    assert [line for line in said if "no effect" in line] == [f"{name} is set and has no effect" for name in named]

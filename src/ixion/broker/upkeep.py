@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ixion.broker.memory import MemoryReturn
 from ixion.config import log_settings as log
@@ -13,13 +12,8 @@ from ixion.log.disk_guard import DiskGuard
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
-    from ixion.config.setting import Setting
     from ixion.log.cleaner import Cleaner
 
-logger = logging.getLogger(__name__)
-
-# Taken over from configurations of Apache Kafka, where they speed things up that need it; nothing here depends on them.
-WITHOUT_EFFECT: Final[tuple[Setting[Any], ...]] = (log.LOG_PREALLOCATE, log.LOG_CLEANER_IO_BUFFER_SIZE)
 LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
 LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
 MEMORY_CHECK_MS: Final = 500
@@ -30,9 +24,6 @@ BRING_BACK: Final = "bring-back"
 
 def schedule(parts: Parts) -> None:
     scheduler, logs, config = parts.scheduler, parts.logs, parts.config.current
-    for setting in WITHOUT_EFFECT:
-        if config[setting] != setting.default:
-            logger.warning("%s is set and has no effect", setting.name)
     delay = config[log.LOG_INITIAL_TASK_DELAY_MS]
     scheduler.every("log-retention", config[log.LOG_RETENTION_CHECK_INTERVAL_MS], logs.look_after, delay)
     if config[log.LOG_FLUSH_SCHEDULER_INTERVAL_MS] < LONG:

@@ -68,7 +68,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "log.preallocate": "segments grow as they are written",
     "log.cleaner.threads": "one thread compacts",
     "log.cleaner.io.buffer.size": _FIXED,
-    "log.cleaner.io.buffer.load.factor": _FIXED,
     "producer.id.expiration.check.interval.ms": _FIXED,
     "offsets.load.buffer.size": _FIXED,
     "offsets.topic.compression.codec": "offsets are not compressed",
