@@ -18,7 +18,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from ixion.log.files import Files, Part
 
@@ -96,7 +96,7 @@ class FaultyDisk(Files):
 
     def _do(self, what: str, path: str, work: Callable[[], T], half: Callable[[], object] | None = None) -> T:
         if self.dead:
-            raise OSError(errno.EIO, "the process is gone", path)
+            self._end(path)
         self.calls.append((what, path))
         if not self._fails(what):
             return work()
@@ -104,12 +104,15 @@ class FaultyDisk(Files):
             self.dead = True
             if self.fault == Fault.KILL_AFTER:
                 work()
-            if self.quiet:
-                raise OSError(errno.EIO, "the process is gone", path)
-            raise Killed
+            self._end(path)
         if half is not None and self.fault == Fault.ENOSPC:
             half()
         raise OSError(self.fault.value, os.strerror(self.fault.value), path)
+
+    def _end(self, path: str) -> NoReturn:
+        if self.quiet:
+            raise OSError(errno.EIO, "the process is gone", path)
+        raise Killed
 
     def sql(self, statement: str, work: Callable[[], T]) -> T:
         try:
