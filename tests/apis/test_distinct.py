@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import pytest
 
 from ixion.apis.call import Call
-from ixion.apis.distinct import AS_SENT, FIRST, ONCE, TWICE, Rule, reduce
+from ixion.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, reduce, reduce_steps
 from ixion.apis.repeats import RULES
 from ixion.apis.served import SERVED
 from ixion.protocol.flaws import EncodeError
@@ -179,3 +180,49 @@ def test_the_handler_of_each_api_gets_distinct_places(monkeypatch: pytest.Monkey
                 held = {name: rule for name, rule in RULES[key].items() if getattr(got, name)}
                 check_reduced(got, held)
     assert not seen
+
+
+def in_steps(body: Struct, rules: dict[str, Rule]) -> Struct:
+    steps = reduce_steps(body, rules)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Struct, end.value)
+
+
+def test_a_long_request_is_reduced_in_steps_to_the_same() -> None:
+    chance = random.Random(7)
+    for most in (3, 1_000):  # many repeats, and few
+        for _ in range(20):
+            topics = tuple(
+                ListOffsetsTopic(
+                    name=f"t{chance.randrange(most)}",
+                    partitions=tuple(
+                        ListOffsetsPartition(partition_index=chance.randrange(most), timestamp=-1)
+                        for _ in range(chance.choice((0, 1, 5, 300)))
+                    ),
+                )
+                for _ in range(12)
+            )
+            created = tuple(
+                CreatableTopic(
+                    name=f"t{chance.randrange(most)}",
+                    num_partitions=1,
+                    replication_factor=1,
+                    assignments=(),
+                    configs=(),
+                )
+                for _ in range(400)
+            )
+            for key, body in (
+                (ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=topics)),
+                (ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=created, timeout_ms=0)),
+            ):
+                rules = dict(RULES[key])
+                assert in_steps(body, rules) == reduce(body, rules)
+
+
+def test_one_step_looks_at_few_entries() -> None:
+    body = MetadataRequest(topics=tuple(MetadataRequestTopic(name=f"t{number}") for number in range(10_000)))
+    assert sum(1 for _ in reduce_steps(body, dict(RULES[ApiKey.METADATA]))) >= 10_000 // STEP

@@ -16,9 +16,10 @@ A request without repeats, which is nearly every request, is passed on as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 
 T = TypeVar("T", bound=Struct)
 
@@ -26,6 +27,8 @@ AS_SENT: Final = 0
 ONCE: Final = 1
 TWICE: Final = 2
 FIRST: Final = 3
+
+STEP: Final = 256  # entries looked at in one step, some 50 µs
 
 
 class Rule:
@@ -78,54 +81,90 @@ def reduce(body: T, rules: dict[str, Rule]) -> T:
 def reduced(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
     kept = entries
     if len(entries) > 1 and rule.kept != AS_SENT and rule.has_repeats(entries):
-        if rule.kept == TWICE:
-            kept = first_two(entries, rule)
-        elif rule.kept == FIRST:
-            kept = firsts(entries, rule)
-        elif rule.inner:
-            kept = joined(entries, rule)
-        else:
-            kept = tuple({rule.key_of(entry): entry for entry in entries}.values())
+        kept = finished(distinct(entries, rule))
     if rule.inner:
-        kept = reduced_within(kept, rule.inner)
+        changed: dict[int, Any] = {}
+        for place, entry in enumerate(kept):
+            after = reduce(entry, rule.inner)
+            if after is not entry:
+                changed[place] = after
+        kept = exchanged(kept, changed)
     return kept
 
 
-def reduced_within(entries: tuple[Any, ...], inner: dict[str, Rule]) -> tuple[Any, ...]:
+def reduce_steps(body: T, rules: dict[str, Rule]) -> Steps[T]:
+    """The same in steps (`ixion.timer.turns`), for a request of very many elements."""
+    changes: dict[str, object] = {}
+    for field, rule in rules.items():
+        entries: tuple[Any, ...] | None = getattr(body, field)
+        if entries:
+            kept = entries
+            if len(entries) > 1 and rule.kept != AS_SENT:
+                kept = yield from distinct(entries, rule)
+            if rule.inner:
+                kept = yield from reduced_within(kept, rule.inner)
+            if kept is not entries:
+                changes[field] = kept
+    return body.replace(**changes) if changes else body
+
+
+def reduced_within(entries: tuple[Any, ...], inner: dict[str, Rule]) -> Steps[tuple[Any, ...]]:
     changed: dict[int, Any] = {}
     for place, entry in enumerate(entries):
-        after = reduce(entry, inner)
+        if max(len(getattr(entry, field) or ()) for field in inner) > STEP:
+            after = yield from reduce_steps(entry, inner)
+        else:
+            after = reduce(entry, inner)
         if after is not entry:
             changed[place] = after
+        yield
+    return exchanged(entries, changed)
+
+
+def exchanged(entries: tuple[Any, ...], changed: dict[int, Any]) -> tuple[Any, ...]:
     if not changed:
         return entries
     return tuple([changed.get(place, entry) for place, entry in enumerate(entries)])
 
 
-def firsts(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
-    kept: dict[object, Any] = {}
-    for entry in entries:
-        kept.setdefault(rule.key_of(entry), entry)
-    return tuple(kept.values())
-
-
-def first_two(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
-    times: dict[object, int] = {}
-    kept: list[Any] = []
-    for entry in entries:
+def distinct(entries: tuple[Any, ...], rule: Rule) -> Steps[tuple[Any, ...]]:
+    """What the rule leaves of the entries; `entries` itself if there are no repeats."""
+    alike: dict[object, Any] = {}  # key -> the entry that is kept, or all entries that are joined
+    second: list[tuple[int, Any]] = []  # where `twice` leaves two: the second one, and after how many it comes
+    joins = rule.kept == ONCE and len(rule.inner) > 0
+    repeated: set[object] = set()
+    for place, entry in enumerate(entries):
         key = rule.key_of(entry)
-        time = times.get(key, 0)
-        if time < 2:
-            times[key] = time + 1
-            kept.append(entry)
-    return tuple(kept)
+        if key not in alike:
+            alike[key] = [entry] if joins else entry
+        elif joins:
+            alike[key].append(entry)
+            repeated.add(key)
+        elif rule.kept == ONCE:
+            alike[key] = entry
+            repeated.add(key)
+        elif key not in repeated:
+            repeated.add(key)
+            if rule.kept == TWICE:
+                second.append((len(alike), entry))
+        if place % STEP == STEP - 1:
+            yield
+    if not repeated:
+        return entries
+    if joins:
+        return tuple([join(group, rule.inner) if len(group) > 1 else group[0] for group in alike.values()])
+    return with_second(list(alike.values()), second)
 
 
-def joined(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
-    alike: dict[object, list[Any]] = {}
-    for entry in entries:
-        alike.setdefault(rule.key_of(entry), []).append(entry)
-    return tuple([join(group, rule.inner) if len(group) > 1 else group[0] for group in alike.values()])
+def with_second(firsts: list[Any], second: list[tuple[int, Any]]) -> tuple[Any, ...]:
+    """Every second entry stands where it was sent: behind the first ones that came before it."""
+    kept: list[Any] = []
+    begin = 0
+    for end, entry in second:
+        kept += firsts[begin:end]
+        kept.append(entry)
+        begin = end
+    return tuple(kept + firsts[begin:])
 
 
 def join(entries: list[Any], inner: dict[str, Rule]) -> Any:
@@ -135,3 +174,12 @@ def join(entries: list[Any], inner: dict[str, Rule]) -> Any:
         parts = [getattr(entry, field) for entry in entries]
         lists[field] = None if None in parts else tuple([each for part in parts for each in part])
     return entries[-1].replace(**lists)
+
+
+def finished(steps: Steps[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The result of steps that are few."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(tuple[Any, ...], end.value)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.distinct import Rule, reduce
+from ixion.apis.distinct import Rule, reduce_steps
 from ixion.protocol.notation import Struct
 from ixion.timer.turns import Steps
 from ixion.wire.answer import Later
@@ -41,7 +41,7 @@ class LongRequest:
         header, body, elements = yield from request.frame.decode_steps()
         request.grow(elements * ELEMENT_BYTES)
         yield
-        body = reduce(body, self._rules)
+        body = yield from reduce_steps(body, self._rules)
         yield  # so that the handler does not begin in the same turn
         return Call(request, header, body)
 
