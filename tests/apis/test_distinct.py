@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_origin
 import pytest
 
 from ixion.apis.call import Call
-from ixion.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, reduce, reduce_steps
+from ixion.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, distinct, reduce, reduce_steps
 from ixion.apis.repeats import RULES
 from ixion.apis.served import SERVED
 from ixion.protocol.flaws import EncodeError
@@ -226,3 +226,12 @@ def test_a_long_request_is_reduced_in_steps_to_the_same() -> None:
 def test_one_step_looks_at_few_entries() -> None:
     body = MetadataRequest(topics=tuple(MetadataRequestTopic(name=f"t{number}") for number in range(10_000)))
     assert sum(1 for _ in reduce_steps(body, dict(RULES[ApiKey.METADATA]))) >= 10_000 // STEP
+
+
+def test_entries_are_joined_in_steps() -> None:
+    """Half as many topics as entries are left, and to make each of them takes some microseconds."""
+    topics = tuple(FetchTopic(topic=f"t{number % 5_000}", partitions=()) for number in range(10_000))
+    body = FetchRequest.blank().replace(topics=topics)
+    rule = RULES[ApiKey.FETCH]["topics"]
+    assert sum(1 for _ in distinct(topics, rule)) >= (len(topics) + 5_000) // STEP - 1
+    assert in_steps(body, dict(RULES[ApiKey.FETCH])) == body.replace(topics=topics[:5_000])

@@ -152,7 +152,12 @@ def distinct(entries: tuple[Any, ...], rule: Rule) -> Steps[tuple[Any, ...]]:
     if not repeated:
         return entries
     if joins:
-        return tuple([join(group, rule.inner) if len(group) > 1 else group[0] for group in alike.values()])
+        joined: list[Any] = []
+        for group in alike.values():
+            joined.append(join(group, rule.inner) if len(group) > 1 else group[0])
+            if len(joined) % STEP == 0:
+                yield
+        return tuple(joined)
     return with_second(list(alike.values()), second)
 
 
