@@ -123,3 +123,10 @@ def test_metadata_that_no_log_could_store_is_refused(raw: Raw) -> None:
     refused = join(raw, "large", 3, protocols=large)
     assert (refused.error_code, refused.members) == (81, ())
     assert join(raw, "large", 3).error_code == 0
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_an_answer_that_cannot_be_written_ends_the_connection(groups: Broker, version: int) -> None:
+    """A member id is the client id and some more, and these versions have room for 32,767 bytes."""
+    with Raw(groups.bootstrap, client_id="c" * 32_767) as client, pytest.raises((AssertionError, ConnectionError)):
+        client.ask(ApiKey.JOIN_GROUP, version, join_request(f"long{version}"))

@@ -55,7 +55,12 @@ class Call:
         return self.request.address
 
     def respond(self, body: Struct) -> None:
-        parts = self.encode(body)
+        """Send the answer. One that cannot be written ends the connection, and is no fault of the caller's."""
+        try:
+            parts = self.encode(body)
+        except Exception as error:
+            self.request.fail(error)
+            return
         if not isinstance(parts, Later):
             self.request.respond(parts)
 
