@@ -139,6 +139,28 @@ def test_one_that_leaves_the_line_is_not_let_in() -> None:
     assert (quitter.waits, pool.used, pool.waiting) == (True, 0, 0)
 
 
+class Ended(Sender):
+    """Its client ended while it waited, which is noticed when it may read on."""
+
+    def go_on(self) -> None:
+        super().go_on()
+        self.leave()
+
+
+def test_what_one_line_gives_back_while_it_moves_is_there_for_the_other() -> None:
+    pool = MemoryPool(8 * LARGE)
+    first, ended = Sender(pool, 16 * LARGE), Ended(pool, 16 * LARGE)
+    ended.send(6 * LARGE - WIDE)
+    first.send(8 * LARGE)
+    ended.send(LARGE)
+    small = [Sender(pool, LARGE) for _ in range(4)]
+    for each in small:
+        each.send(LARGE - 1)
+    assert (ended.waits, [each.waits for each in small]) == (True, [False, False, False, True])
+    first.leave()
+    assert (ended.waits, small[-1].waits, pool.waiting) == (False, False, 0)
+
+
 def test_without_a_limit_all_come_in() -> None:
     pool = MemoryPool(-1)
     assert pool.may_read(Sender(pool, HUGE), True)

@@ -59,6 +59,7 @@ class MemoryPool:
         self._line = Line()
         self._large_line = Line()
         self._waking = False
+        self._stirred = False  # bytes or a pass came back that nobody in line was offered yet
 
     @property
     def waiting(self) -> int:
@@ -115,12 +116,15 @@ class MemoryPool:
         return self._large_line if large else self._line
 
     def _wake(self) -> None:
-        if self._waking:  # a connection that is woken may finish at once and release
+        self._stirred = True
+        if self._waking:  # a connection that is woken may finish or end at once: the lines are looked at again below
             return
         self._waking = True
         try:
-            self._move(self._line, False)
-            self._move(self._large_line, True)
+            while self._stirred:
+                self._stirred = False
+                self._move(self._line, False)
+                self._move(self._large_line, True)
         finally:
             self._waking = False
 
