@@ -148,3 +148,21 @@ def test_settings_that_change_reach_the_partition(world: World) -> None:
     world.replicas.reconfigure("t")
     assert codes(world.produce()) == [ErrorCode.NOT_ENOUGH_REPLICAS]
     assert partition.min_isr == 2
+
+
+def test_settings_that_all_topics_share_are_looked_up_once_for_each(world: World) -> None:
+    partitions = [world.lead(topic, number) for topic in ("a", "b", "c") for number in range(4)]
+    world.config = LogConfig(max_message_bytes=100)
+    world.min_isr = 2
+    asked: list[str] = []
+
+    def config_of(topic: str) -> LogConfig:
+        asked.append(topic)
+        return world.config
+
+    world.logs.config_of = config_of
+    steps = sum(1 for _ in world.replicas.reconfigure_all())
+    assert asked == ["a", "b", "c"]
+    assert steps == 2 * len(asked)
+    assert {partition.min_isr for partition in partitions} == {2}
+    assert {partition.log.config for partition in partitions} == {world.config}

@@ -18,6 +18,7 @@ from ixion.metadata import paths
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.notice_node import decode_config_change
 from ixion.metadata.session import Event
+from ixion.timer.turns import in_turns
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
@@ -103,8 +104,7 @@ class ConfigChanges:
             if parts.config.overlay(level) != config:
                 for refused in parts.config.restore(level, config):
                     logger.error("a changed setting is left out: %s", refused)
-                for name in parts.image.topics:
-                    parts.replicas.reconfigure(name)
+                await in_turns(parts.replicas.reconfigure_all())
         elif kind == "groups":
             self._take_group(entity, config)
 

@@ -30,6 +30,7 @@ from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import id_text
+from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -314,6 +315,17 @@ class LogManager:
         for log in list(self.logs.values()):
             if log.topic == topic:
                 log.reconfigure(config)
+
+    def reconfigure_all(self) -> Steps[None]:
+        """The settings that all topics share have changed; a step is one topic."""
+        logs: dict[str, list[Log]] = {}
+        for log in list(self.logs.values()):
+            logs.setdefault(log.topic, []).append(log)
+        for topic, of_topic in logs.items():
+            config = self.config_of(topic)
+            for log in of_topic:
+                log.reconfigure(config)
+            yield
 
     # Upkeep.
 

@@ -152,6 +152,19 @@ class ReplicaManager:
                 partition.min_isr = self._min_isr_of(topic)
                 self.wake_all(partition.key)
 
+    def reconfigure_all(self) -> Steps[None]:
+        """As `reconfigure` for every topic, which would look at all partitions once for each of them."""
+        yield from self.logs.reconfigure_all()
+        partitions: dict[str, list[Partition]] = {}
+        for partition in self.partitions.values():
+            partitions.setdefault(partition.topic, []).append(partition)
+        for topic, of_topic in partitions.items():
+            min_isr = self._min_isr_of(topic)
+            for partition in of_topic:
+                partition.min_isr = min_isr
+                self.wake_all(partition.key)
+            yield
+
     def why_missing(self, topic: str, number: int) -> ErrorCode:
         if (topic, number) in self.offline or (topic, number) in self.logs.unreadable:
             return ErrorCode.KAFKA_STORAGE_ERROR
