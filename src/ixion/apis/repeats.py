@@ -45,7 +45,7 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     },
     ApiKey.FIND_COORDINATOR: {"coordinator_keys": once()},
     ApiKey.JOIN_GROUP: {"protocols": first("name")},
-    ApiKey.LEAVE_GROUP: {"members": once("member_id", "group_instance_id")},
+    ApiKey.LEAVE_GROUP: {"members": twice("member_id", "group_instance_id")},
     ApiKey.SYNC_GROUP: {"assignments": once("member_id")},
     ApiKey.DESCRIBE_GROUPS: {"groups": once()},
     ApiKey.LIST_GROUPS: {"states_filter": once(), "types_filter": once()},

@@ -11,6 +11,7 @@ nothing overtakes.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -46,35 +47,64 @@ def append(
     `waits` is called if all is appended and the results are not known yet, with the way to stop waiting for them. From
     then on nothing here keeps records.
     """
-    results: list[AppendResult] = []
-    if len(entries) == 1:
-        topic, number, records = entries[0]
-        result = AppendResult(topic, number)
-        append_one(replicas, result, records, acks, origin)
-        results.append(result)
-        settle(replicas, timeout_ms, acks, results, done, waits)
+    if len(entries) != 1:
+        several = SeveralAppends(replicas, timeout_ms, acks, origin, entries, done, waits)
+        replicas.in_turns(several.steps(), several.finish)
         return
+    topic, number, records = entries[0]
+    result = AppendResult(topic, number)
+    append_one(replicas, result, records, acks, origin)
+    settle(replicas, timeout_ms, acks, [result], done, waits)
 
-    def finish(_: None, error: Exception | None) -> None:
+
+class SeveralAppends:
+    """An append to several partitions, in turns.
+
+    It drops the records of a partition as soon as they are appended. Compiled generators and inner functions are part
+    of reference cycles, so what their variables hold stays until the next collection: they hold no records here.
+    """
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        timeout_ms: int,
+        acks: int,
+        origin: Origin,
+        entries: Sequence[Entry],
+        done: Callable[[list[AppendResult]], None],
+        waits: Callable[[GiveUp], None] | None,
+    ) -> None:
+        self._replicas = replicas
+        self._timeout_ms = timeout_ms
+        self._acks = acks
+        self._origin = origin
+        self._left: deque[Entry] = deque(entries)
+        self._results: list[AppendResult] = []
+        self._done = done
+        self._waits = waits
+
+    def steps(self) -> Steps[None]:
+        while self._left:
+            self._append_next()
+            yield
+
+    def _append_next(self) -> None:
+        topic, number, records = self._left[0]
+        result = AppendResult(topic, number)
+        append_one(self._replicas, result, records, self._acks, self._origin)
+        self._results.append(result)
+        self._left.popleft()
+
+    def finish(self, _: None, error: Exception | None) -> None:
+        results = self._results
         if error is not None:
-            logger.error("an append to %d partitions failed", len(entries), exc_info=error)
-            for topic, number, _records in entries[len(results) :]:
+            logger.error("an append to %d partitions failed", len(results) + len(self._left), exc_info=error)
+            for topic, number, _records in self._left:
                 result = AppendResult(topic, number)
                 result.code = ErrorCode.UNKNOWN_SERVER_ERROR
                 results.append(result)
-        settle(replicas, timeout_ms, acks, results, done, waits)
-
-    replicas.in_turns(append_steps(replicas, acks, origin, entries, results), finish)
-
-
-def append_steps(
-    replicas: ReplicaManager, acks: int, origin: Origin, entries: Sequence[Entry], results: list[AppendResult]
-) -> Steps[None]:
-    for topic, number, records in entries:
-        result = AppendResult(topic, number)
-        append_one(replicas, result, records, acks, origin)
-        results.append(result)
-        yield
+            self._left.clear()
+        settle(self._replicas, self._timeout_ms, self._acks, results, self._done, self._waits)
 
 
 def settle(
