@@ -276,7 +276,7 @@ def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: p
     fresh = Segment(stage.log.files, stage.log.folder, 0, {}, NOW, ".cleaned")
     fresh.create()
     with pytest.raises(compaction.CompactionAbortedError):
-        compaction.swap(stage.log, old, fresh, NOW, part.truncations)
+        compaction.swap(stage.log, old, fresh, part.truncations)
     assert not list(stage.path.glob("*/*.cleaned"))
     assert end == 30
     assert stage.live() == []

@@ -27,12 +27,12 @@ from collections.abc import Callable, Iterator
 from ixion.log.breather import Breather
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
-from ixion.log.names import CLEANED, LOG, SWAP
+from ixion.log.names import CLEANED, LOG
 from ixion.log.offset_map import OffsetMap
-from ixion.log.retention import doom
 from ixion.log.rewrite import rewrite_batch
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
+from ixion.log.swapping import offer, settle, take
 from ixion.log.txn_index import AbortedTxn
 from ixion.log.txn_tracker import TxnTracker
 from ixion.records.batch import BatchView
@@ -99,6 +99,7 @@ def compact(
     """Rewrites the segments below `end`, unless the log has been truncated more than `truncations` times by then."""
     stats = CompactionStats()
     with log.lock:
+        settle(log)
         segments = [segment for segment in log.segments if segment.base_offset < end]
     tracker = TxnTracker()
     for group in _groups(segments, log.config.segment_bytes, log.config.segment_index_bytes):
@@ -171,7 +172,7 @@ def _compact_group(
     except BaseException:
         _discard(fresh)
         raise
-    swap(log, group, fresh, now_ms, truncations)
+    swap(log, group, fresh, truncations)
 
 
 def _filter(
@@ -249,32 +250,40 @@ def check_unchanged(log: Log, truncations: int) -> None:
         raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
 
 
-def swap(log: Log, old: list[Segment], fresh: Segment, now_ms: int, truncations: int) -> None:
+def swap(log: Log, old: list[Segment], fresh: Segment, truncations: int) -> None:
     """Puts a new segment in the place of old ones, if the log is still as it was.
 
     1. Under the lock: `.cleaned` becomes `.swap`.
-    2. Without it: the folder is synced. A truncation that comes now drops `log.swapping`, or a start would complete it
-       and bring the truncated records back.
+    2. Without it: the folder is synced. A truncation that comes now undoes the swap (see `swapping`), or a start would
+       complete it and bring the truncated records back.
     3. Under the lock: the log takes the new segment, the old ones become `.deleted`, and `.swap` gets its proper name.
     4. Without it: the folder is synced.
     """
     try:
         with log.lock:
             check_unchanged(log, truncations)
-            fresh.rename(SWAP)
-            log.swapping = fresh
+            offer(log, fresh)
         log.files.sync_dir(fresh.folder)
         with log.lock:
             check_unchanged(log, truncations)
-            log.swapping = None
-            _replace(log, old, fresh, now_ms)
+            try:
+                take(log, old, fresh)
+            except OSError as error:
+                # Names on the disk and in memory differ; `Log.mend` or the next start completes the swap.
+                log.break_off("a compaction failed halfway", error)
+                raise
+            fresh.index.file.release()
+            fresh.time_index.file.release()
     except BaseException:
         with log.lock:
-            # If it cannot be deleted, the next truncation must still know of it.
-            if fresh in log.segments or _discard(fresh):
+            # If it cannot be deleted, the next truncation or compaction must still know of it.
+            if fresh not in log.segments and _discard(fresh) and log.swapping is fresh:
                 log.swapping = None
         raise
     log.files.sync_dir(fresh.folder)
+    with log.lock:
+        if log.swapping is fresh:
+            log.swapping = None
 
 
 def _discard(fresh: Segment) -> bool:
@@ -285,19 +294,6 @@ def _discard(fresh: Segment) -> bool:
         logger.warning("what a compaction wrote is not deleted: %s", error)
         return False
     return True
-
-
-def _replace(log: Log, old: list[Segment], fresh: Segment, now_ms: int) -> None:
-    log.segments.replace(old, [fresh])
-    try:
-        doom(log, old, now_ms)
-        fresh.rename("")
-    except OSError as error:
-        # Names on the disk and in memory differ; the next start completes the swap.
-        log.break_off("a compaction failed halfway", error)
-        raise
-    fresh.index.file.release()
-    fresh.time_index.file.release()
 
 
 def batches_of(log: Log, segment: Segment) -> Iterator[BatchView]:

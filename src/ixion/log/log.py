@@ -38,13 +38,12 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
-from ixion.log.home import Home
-from ixion.log.names import DELETED
+from ixion.log.home import NO_ROOM, Home
 from ixion.log.producer_state import ProducerState
 from ixion.log.segment import Segment
 from ixion.log.segments import Segments
 from ixion.log.snapshots import Snapshots
-from ixion.log.truncation import cut_end, restart_at
+from ixion.log.truncation import restart_at, truncate
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 
@@ -85,10 +84,14 @@ class Log:
         self.recovery_point = 0
         self.last_flush_ms = clock_ms()
         self.doomed: list[tuple[int, Segment]] = []  # (when to delete, segment), see retention
-        self.swapping: Segment | None = None  # a compaction is putting it in place; see `compaction.swap`
+        self.swapping: Segment | None = None  # a compaction is putting it in place; see `swapping`
+        self.swap_taken = False  # it is one of `segments` already
+        self.replaced: list[Segment] = []  # by it, and not yet marked as deleted
         self.closed = False
         self.must_rewrite = False  # a sync found no room: what is not flushed is written again by the next flush
         self.broken = ""  # why nothing can be appended until the log is truncated or recovered
+        self.truncating = -1  # where a truncation that is not finished will end the log; see `truncation`
+        self.restarting = False  # that truncation drops everything
         self.config = config
         self._rules = topic_rules(config)
         self.jitter_ms = 0  # by which the active segment is rolled early
@@ -100,9 +103,11 @@ class Log:
         return f"{self.topic}-{self.partition}"
 
     def check_open(self) -> None:
-        """Whoever still has a log that was deleted, or moved to another directory, must ask for it again."""
+        """A caller with a log that was deleted, or moved to another directory, must ask for it again."""
         if self.closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.home.path} is closed")
+        if self.truncating >= 0:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
     def check_appendable(self) -> None:
         self.check_open()
@@ -288,16 +293,26 @@ class Log:
                 self.epochs.truncate_end(max(offset, self.end_offset))
                 return False
             shortens = offset < self.end_offset
-            try:
-                if offset < self.segments.first.base_offset:
-                    restart_at(self, offset)
-                else:
-                    cut_end(self, min(offset, self.end_offset))
-            except OSError as error:
-                raise self.home.fail(f"truncating {self.name} to {offset}", error) from error
-            except CorruptFileError as damage:
-                raise self.break_off(f"it cannot be truncated to {offset}", damage) from damage
+            self._truncate(offset)
             return shortens
+
+    def mend(self) -> bool:
+        """Makes the files of a broken log agree with what it knows; False if it is not broken."""
+        with self.lock:
+            if self.closed or not self.broken:
+                return False
+            self._truncate(self.truncating if self.truncating >= 0 else self.end_offset)
+            return True
+
+    def _truncate(self, offset: int) -> None:
+        try:
+            truncate(self, offset)
+        except OSError as error:
+            # A sync that found no room may have dropped pages of what stays; see `flushing`.
+            self.must_rewrite = self.must_rewrite or error.errno in NO_ROOM
+            raise self.home.fail(f"truncating {self.name} to {offset}", error) from error
+        except CorruptFileError as damage:
+            raise self.break_off(f"it cannot be truncated to {offset}", damage) from damage
 
     def truncate_fully(self, offset: int) -> None:
         """Drops everything and goes on at `offset`."""
@@ -320,7 +335,7 @@ class Log:
     def release_idle(self) -> None:
         """Closes the files of segments that nobody has used since the last call; the next use opens them again."""
         with self.lock:
-            if self.closed:
+            if self.closed or self.truncating >= 0:
                 return
             try:
                 for segment in self.segments:
@@ -382,9 +397,13 @@ class Log:
             self.snapshots.move(folder)
             self.aside.move(folder)
             for segment in self.segments:
-                segment.move(folder, segment.suffix)
+                segment.move(folder)
+            for segment in self.replaced:
+                segment.move(folder)
+            if self.swapping is not None and not self.swap_taken:
+                self.swapping.move(folder)
             for _, segment in self.doomed:
-                segment.move(folder, DELETED)
+                segment.move(folder)
         try:
             self.files.sync_dir(os.path.dirname(folder))
         except OSError as error:

@@ -343,15 +343,14 @@ class LogManager:
         self.delete_folders(now_ms)
 
     def mend(self) -> None:
-        """Brings logs back that refuse appends because a failed write could not be cut off. Blocks."""
+        """Brings logs back that refuse appends because a write or a truncation failed halfway. Blocks."""
         for log in list(self.logs.values()):
-            if log.broken and not log.home.full and not log.home.offline and not log.closed:
+            if log.broken and not log.home.full and not log.home.offline:
                 try:
-                    log.truncate_to(log.end_offset)
+                    if log.mend():
+                        logger.warning("%s takes appends again", log.name)
                 except KafkaError as error:
                     logger.error("%s still takes no appends: %s", log.name, error)
-                else:
-                    logger.warning("%s takes appends again", log.name)
 
     def delete_folders(self, now_ms: int) -> None:
         with self.lock:

@@ -17,6 +17,7 @@ import os
 from ixion.log.log import Log
 from ixion.log.names import DELETED, LOG
 from ixion.log.segment import Segment
+from ixion.log.swapping import settle
 
 
 def retain(log: Log, now_ms: int) -> int:
@@ -32,12 +33,13 @@ def retain(log: Log, now_ms: int) -> int:
 
 def _retain(log: Log, now_ms: int) -> int:
     with log.lock:
-        if log.closed or log.home.offline:
+        if log.closed or log.home.offline or log.truncating >= 0:
             return 0
         config = log.config
         try:
             if log.aside.names:
                 log.aside.drop_due(now_ms, log.home.full)
+            settle(log)
             count = _below_log_start(log)
             if config.delete:
                 count = max(count, _too_old(log, now_ms), _too_much(log))

@@ -16,6 +16,7 @@ from typing import Final
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files, Part
 from ixion.log.handle import Handle
+from ixion.log.index_file import IndexFile
 from ixion.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from ixion.log.offset_index import MAX_RELATIVE, OffsetIndex
 from ixion.log.scan import Scan
@@ -25,7 +26,7 @@ from ixion.model.errors import KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.layout import HEADER_SIZE
 
-SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
 # Sequential readers come back where they stopped; so many of them find their place without a search.
 _HINTS: Final = 64
 REBUILT_INTERVAL: Final = 4096  # bytes between entries of an index that a lookup found damaged
@@ -246,8 +247,8 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Makes the offset and the time index anew from the batch headers."""
-        self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
-        self.time_index = TimeIndex(self.files, self.path(TIME_INDEX), self.base_offset, 0)
+        self.index = OffsetIndex(self.files, self.index.file.path, self.base_offset, 0)
+        self.time_index = TimeIndex(self.files, self.time_index.file.path, self.base_offset, 0)
         self._max_timestamp = -1
         self._offset_of_max = self.base_offset
         self.bytes_since_index = 0
@@ -276,20 +277,19 @@ class Segment:
             raise CorruptFileError(self.path(LOG), f"no batch begins at byte {scan.position + scan.size}")
         return max(int(scan.last_offset) + 1, self.base_offset)
 
-    def truncate(self, offset: int, now_ms: int) -> int:
-        """Drops every batch that ends at or after `offset`; says where that leaves the end.
-
-        That is `offset`, or the base of the batch in which it lay: a batch goes as a whole.
-        """
+    def truncate(self, offset: int, now_ms: int) -> None:
+        """Drops every batch that ends at or after `offset`. A batch goes as a whole."""
         self.get_ready(True)
         place = self.locate(offset)
-        end = offset if place is None else min(offset, place.base_offset)
         self._hints.clear()
         self.index.truncate(offset)
         self.time_index.truncate(offset)
         self.txn_index.truncate(offset)
         if place is not None:
             self.size = place.position
+            # Batches that come in place of those may end elsewhere.
+            self._verified_start = min(self._verified_start, self.size)
+            self._verified_end = min(self._verified_end, self.size)
         self.handle.truncate(self.size)
         # What was truncated must not come back with a power failure, between what is written in its place.
         self.handle.sync()
@@ -297,7 +297,6 @@ class Segment:
             self.created_ms = now_ms
             self.first_timestamp = -1
         self._find_largest_timestamp()
-        return end
 
     def _find_largest_timestamp(self) -> None:
         """Reads it off the time index and the batches that came after the last index entry.
@@ -316,8 +315,8 @@ class Segment:
     def forget(self) -> None:
         """Starts over before recovery reads the file from its beginning."""
         self._hints.clear()
-        self.index = OffsetIndex(self.files, self.path(INDEX), self.base_offset, 0)
-        self.time_index = TimeIndex(self.files, self.path(TIME_INDEX), self.base_offset, 0)
+        self.index = OffsetIndex(self.files, self.index.file.path, self.base_offset, 0)
+        self.time_index = TimeIndex(self.files, self.time_index.file.path, self.base_offset, 0)
         self.txn_index.reset()
         self._max_timestamp = -1
         self._offset_of_max = self.base_offset
@@ -378,31 +377,38 @@ class Segment:
         self.time_index.file.release()
         self.txn_index.file.release()
 
-    def move(self, folder: str, suffix: str) -> None:
-        """The files have a new folder or suffix."""
+    def move(self, folder: str) -> None:
+        """The files have a new folder."""
         self.folder = folder
-        self.suffix = suffix
-        self.index.file.path = self.path(INDEX)
-        self.time_index.file.path = self.path(TIME_INDEX)
-        self.txn_index.file.path = self.path(TXN_INDEX)
+        for index in self._index_files():
+            index.path = os.path.join(folder, os.path.basename(index.path))
 
     def rename(self, suffix: str) -> None:
-        """Gives all files of the segment another suffix: `.deleted`, `.swap`, or none."""
-        for kind in SUFFIXES:
-            old = self.path(kind)
-            if kind in (LOG, INDEX, TIME_INDEX) or os.path.exists(old):
-                new = os.path.join(self.folder, file_name(self.base_offset, kind + suffix))
+        """Gives all files of the segment another suffix: `.deleted`, `.swap`, or none.
+
+        If it fails halfway, each file is known by the name that it has, and the next call renames the others.
+        """
+        if suffix != self.suffix:
+            self.files.rename(self.path(LOG), os.path.join(self.folder, file_name(self.base_offset, LOG + suffix)))
+            self.suffix = suffix
+        for index, kind in zip(self._index_files(), INDEXES, strict=True):
+            new = self.path(kind)
+            if index.path != new and (kind != TXN_INDEX or os.path.exists(index.path)):
                 try:
-                    self.files.rename(old, new)
+                    self.files.rename(index.path, new)
                 except FileNotFoundError:
-                    if kind == LOG:
-                        raise
-        self.move(self.folder, suffix)
+                    pass  # it can be made anew
+            index.path = new
 
     def delete(self) -> None:
+        """Deletes the files. The log file goes last: as long as it is there, its indexes can be made anew."""
         self.close()
-        for kind in SUFFIXES:
-            self.files.remove(self.path(kind))
+        for index in self._index_files():
+            self.files.remove(index.path)
+        self.files.remove(self.path(LOG))
+
+    def _index_files(self) -> list[IndexFile]:
+        return [self.index.file, self.time_index.file, self.txn_index.file]
 
 
 def snapshot_path(folder: str, offset: int) -> str:

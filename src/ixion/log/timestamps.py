@@ -56,6 +56,7 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
     try:
         while True:
             with log.lock:
+                log.check_open()
                 log.home.check_readable()
                 segment = _next_with(log, timestamp, after)
                 if segment is None:
@@ -78,6 +79,7 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
     rest: Scan | None = None  # of a segment whose largest timestamp may lie below the log start
     try:
         with log.lock:
+            log.check_open()
             log.home.check_readable()
             start = log.log_start
             for segment in log.segments.from_offset(start):

@@ -5,8 +5,10 @@ matters: what may fail harmlessly, opening and reading, comes before the first c
 so that a crash on the way leaves a log without a hole, and what is cut off is synced at once, so that a power failure
 cannot bring it back between records that were written in its place.
 
-The log is broken from the first change to the last: if one of them fails it takes no appends, and the truncation can be
-tried again.
+The log is broken from the first change to the last, and `truncating` says where it will end. If a change fails, files
+and memory differ: the log takes neither appends nor reads until the truncation is finished, by another call or by
+`Log.mend`. It must end where the first attempt would have ended it: that one may have cut off a batch by whose first
+offset a second attempt would find the end.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ixion.log.replay import rebuild_producers
+from ixion.log.swapping import settle
 
 if TYPE_CHECKING:
     from ixion.log.log import Log
@@ -25,16 +28,15 @@ def cut_end(log: Log, offset: int) -> None:
     """Drops every batch that ends at or after `offset`, which lies within the log."""
     last = log.segments.at(log.segments.slot_of(offset))
     last.get_ready(True)
-    last.locate(offset)
-    log.truncations += 1
-    log.broken = HALFWAY
-    _drop_swapping(log)
+    place = last.locate(offset)
+    # A batch goes as a whole; what of it lay below the log start was deleted before and does not move the start back.
+    end = offset if place is None else max(min(offset, place.base_offset), min(offset, log.log_start))
+    _begin(log, end, False)
     while log.segments.active is not last:
         log.segments.active.delete()
         log.segments.remove(log.segments.active)
         log.new_names = True
-    # A batch goes as a whole; what of it lay below the log start was deleted before and does not move the start back.
-    end = max(last.truncate(offset, log.clock_ms()), min(offset, log.log_start))
+    last.truncate(offset, log.clock_ms())
     log.recovery_point = min(log.recovery_point, end)
     log.log_start = min(log.log_start, end)
     log.high_watermark = min(log.high_watermark, end)
@@ -45,14 +47,12 @@ def cut_end(log: Log, offset: int) -> None:
         log.files.sync_dir(log.folder)
     rebuild_producers(log, log.log_start, end)
     log.end_offset = end
-    log.broken = ""
+    _end(log)
 
 
 def restart_at(log: Log, offset: int) -> None:
     """Drops everything; the log goes on at `offset`."""
-    log.truncations += 1
-    log.broken = HALFWAY
-    _drop_swapping(log)
+    _begin(log, offset, True)
     old = list(log.segments)
     for segment in reversed(old):
         segment.delete()
@@ -64,12 +64,28 @@ def restart_at(log: Log, offset: int) -> None:
     log.producers.clear(offset)
     log.snapshots.drop_all()
     log.log_start = log.end_offset = log.high_watermark = log.recovery_point = offset
+    _end(log)
+
+
+def truncate(log: Log, offset: int) -> None:
+    """Drops every record at or after `offset`, or finishes a truncation that failed halfway and goes on from there."""
+    if log.truncating >= 0:
+        offset = min(offset, log.truncating)
+    if log.restarting or offset < log.segments.first.base_offset:
+        restart_at(log, offset)
+    else:
+        cut_end(log, min(offset, log.end_offset))
+
+
+def _begin(log: Log, end: int, restarting: bool) -> None:
+    log.truncations += 1  # a compaction under way gives up
+    settle(log)
+    log.broken = HALFWAY
+    log.truncating = end
+    log.restarting = restarting
+
+
+def _end(log: Log) -> None:
+    log.truncating = -1
+    log.restarting = False
     log.broken = ""
-
-
-def _drop_swapping(log: Log) -> None:
-    """Deletes, durably, what a compaction is about to put in place: a start would complete that."""
-    if log.swapping is not None:
-        log.swapping.delete()
-        log.files.sync_dir(log.folder)
-        log.swapping = None
