@@ -193,6 +193,7 @@ class Sick(QuickFiles):
         self.part = ""
         self.code = 0
         self.steps: list[tuple[str, str, int]] = []
+        self.after_write: Callable[[], None] = lambda: None
 
     def _note(self, what: str, fd: int, size: int) -> str:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
@@ -202,6 +203,7 @@ class Sick(QuickFiles):
     def write(self, fd: int, position: int, parts: list[Part]) -> None:
         self._note("write", fd, sum(len(part) for part in parts))
         super().write(fd, position, parts)
+        self.after_write()
 
     def sync(self, fd: int) -> None:
         if self.part and self.part in self._note("sync", fd, 0):
@@ -246,4 +248,49 @@ def test_what_a_failed_flush_took_to_sync_is_synced_by_the_next(tmp_path: Path, 
     files.steps.clear()
     log.flush()
     assert [name for what, name, _ in files.steps if what == "sync" and part in name]
+    log.abandon()
+
+
+def test_a_truncation_while_all_is_written_again_does_not_end_that(tmp_path: Path) -> None:
+    """What stays of the log must be written again too before the recovery point passes it."""
+    files = Sick()
+    log = Box(tmp_path, LogConfig(segment_bytes=400), files).open()
+    for number in range(6):
+        log.append_as_leader(batch(b"%d" % number * 50), 0)
+    files.part, files.code = "00.log", errno.ENOSPC
+    with pytest.raises(KafkaError):
+        log.flush()
+    files.part = "nothing"
+    files.steps.clear()
+
+    def overtake() -> None:
+        log.truncations += 1
+        files.after_write = lambda: None
+
+    files.after_write = overtake
+    log.flush()
+    steps = [(what, name) for what, name, _ in files.steps if name.endswith(".log")]
+    names = {name for _, name in steps}
+    assert len(names) > 1
+    last_writes = [index for index, (what, _) in enumerate(steps) if what == "write"][-len(names) :]
+    assert {steps[index][1] for index in last_writes} == names
+    assert not log.must_rewrite
+    log.abandon()
+
+
+def test_a_truncation_that_finds_no_room_lets_all_be_written_again(tmp_path: Path) -> None:
+    files = Sick()
+    log = Box(tmp_path, LogConfig(), files).open()
+    for number in range(6):
+        log.append_as_leader(batch(b"%d" % number * 50), 0)
+    files.part, files.code = "00.log", errno.ENOSPC
+    with pytest.raises(KafkaError):
+        log.truncate_to(4)
+    files.part = "nothing"
+    log.home.full = False
+    log.mend()
+    files.steps.clear()
+    log.flush()
+    written = [size for what, name, size in files.steps if what == "write" and name.endswith(".log")]
+    assert (sum(written), log.recovery_point) == (log.size, 4)
     log.abandon()

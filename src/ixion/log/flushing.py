@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ixion.log.handle import Handle
 from ixion.log.home import NO_ROOM
 from ixion.log.index_file import IndexFile
+from ixion.model.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ixion.log.log import Log
@@ -36,18 +37,20 @@ def flush(log: Log, to: int) -> None:
         if target <= log.recovery_point:
             return
     with log.flushing:
-        if log.must_rewrite:
-            _write_again(log)
         while not _flush_once(log, target):
             pass
 
 
 def _flush_once(log: Log, target: int) -> bool:
     """False if something came between."""
+    if log.must_rewrite and not _write_again(log):
+        return False
     with log.lock:
         target = min(target, log.end_offset)
         if target <= log.recovery_point or log.closed or log.home.offline:
             return True
+        if log.truncating >= 0:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be flushed: {log.broken}")
         truncations = log.truncations
         folder = log.folder
         batches: list[Handle] = []
@@ -113,14 +116,16 @@ def _take_back(log: Log, taken: list[IndexFile], epochs: bool) -> None:
         log.epochs.sync_again()
 
 
-def _write_again(log: Log) -> None:
+def _write_again(log: Log) -> bool:
     """Writes all that is not flushed once more, from the page cache into the page cache.
 
     A sync that found no room may have dropped pages, and the system reports that once: the next sync would succeed
     without having written them. A piece at a time is done under the lock, so that no truncation comes between reading
-    and writing it.
+    and writing it. False if a truncation came between two pieces.
     """
     with log.lock:
+        if log.truncating >= 0:
+            return True  # nothing is flushed
         truncations = log.truncations
         segments = list(log.segments.from_offset(log.recovery_point))
     try:
@@ -128,15 +133,23 @@ def _write_again(log: Log) -> None:
             position = 0
             while position < segment.size:
                 with log.lock:
-                    if log.closed or log.truncations != truncations:
-                        return  # the next flush begins anew
+                    if log.closed:
+                        return True
+                    if log.truncations != truncations:
+                        return False
                     handle = segment.handle
                     piece = handle.read(min(PIECE, segment.size - position), position)
                     handle.write(position, [piece])
+                if not piece:
+                    break  # the file is shorter than it should be: there is no more to write
                 position += len(piece)
     except OSError as error:
         raise log.home.fail(f"flushing {log.name}", error) from error
-    log.must_rewrite = False
+    with log.lock:
+        if log.truncations != truncations:
+            return False
+        log.must_rewrite = False
+    return True
 
 
 def flush_if_due(log: Log, now_ms: int) -> None:
