@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 import pytest
 
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
+from ixion.purgatory.operation import abandon
 from ixion.timer import LoopTimer, ManualClock, SystemTimer, TimerClosedError
 
 
@@ -283,3 +284,48 @@ def test_purgatories_may_share_a_timer(clock: ManualClock) -> None:
     timer.advance_clock(0)
     assert (one.delayed, two.delayed, timer.size) == (0, 1, 1)
     timer.shutdown()
+
+
+class OneByOne(Operation):
+    """Notes the keys that it is asked to look at; it is over when it has seen `last`."""
+
+    def __init__(self, last: str) -> None:
+        super().__init__(100)
+        self.last = last
+        self.looked: list[Hashable] = []
+
+    def try_complete_for(self, key: Hashable) -> bool:
+        self.looked.append(key)
+        return key == self.last and self.force_complete()
+
+
+def test_very_many_keys_are_watched_one_in_a_step(purgatory: DelayedOperationPurgatory) -> None:
+    operation = OneByOne("none")
+    steps = purgatory.watch_in_steps(operation, "abc")
+    next(steps)
+    assert (operation.looked, purgatory.watched, purgatory.delayed) == (["a"], 1, 0)
+    purgatory.check_and_complete("a")
+    purgatory.check_and_complete("c")  # not watched yet, and looked at when it is
+    assert list(steps) == [None, None]
+    assert operation.looked == ["a", "a", "b", "c"]
+    assert (purgatory.watched, purgatory.delayed) == (3, 1)
+    assert operation.force_complete()
+    assert purgatory.delayed == 0
+
+
+def test_steps_end_when_a_key_completes_the_operation(purgatory: DelayedOperationPurgatory) -> None:
+    operation = OneByOne("b")
+    assert sum(1 for _ in purgatory.watch_in_steps(operation, "abc")) == 1
+    assert (operation.looked, operation.completions, purgatory.delayed) == (["a", "b"], 1, 0)
+
+
+@pytest.mark.parametrize("end", [abandon, DelayedOperation.force_complete])
+def test_steps_end_when_the_operation_is_over(
+    purgatory: DelayedOperationPurgatory, end: Callable[[DelayedOperation], bool]
+) -> None:
+    operation = OneByOne("none")
+    steps = purgatory.watch_in_steps(operation, "abc")
+    next(steps)
+    assert end(operation)
+    assert list(steps) == []
+    assert (operation.looked, purgatory.watched, purgatory.delayed) == (["a"], 1, 0)

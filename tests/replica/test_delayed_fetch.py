@@ -13,7 +13,9 @@ from ixion.log.config import LogConfig
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
+from ixion.replica.fetch import AT_ONCE
 from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.timer import turns
 from tests.log.support import batch, marker
 from tests.replica.world import World, offsets
 
@@ -395,3 +397,23 @@ class TestSmallSegments:
         assert over == []
         world.produce()
         assert offsets(over[0]) == [3, 4]
+
+
+def test_a_fetch_of_very_many_partitions_begins_to_wait_in_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = AT_ONCE + 10
+    for number in range(many):
+        world.lead(number=number)
+    wishes = [FetchWish("t", b"", number, 0, 1 << 20, -1, -1, 0) for number in range(many)]
+    monkeypatch.setattr(turns, "TURN_NS", -1)  # a turn is a step
+    over = world.fetch_all(wishes)
+    lane, counters = world.replicas.lane, world.replicas.counters
+    while counters.fetch_checks < 5:
+        world.loop.run_until_complete(asyncio.sleep(0))
+    assert counters.fetch_checks < many // 2
+    world.produce(number=many - 1)  # not watched yet
+    assert over == []
+    while lane.waiting:
+        world.settle()
+    assert counters.fetch_checks == many
+    assert [offsets(result) for result in over] == [[]] * (many - 1) + [[0]]
+    assert world.replicas.fetch.delayed == 0

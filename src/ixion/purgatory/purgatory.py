@@ -34,6 +34,7 @@ from ixion.purgatory.watchers import Shard
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.system_timer import SystemTimer
 from ixion.timer.timer import Timer, TimerClosedError
+from ixion.timer.turns import Steps
 
 log = logging.getLogger(__name__)
 
@@ -96,9 +97,25 @@ class DelayedOperationPurgatory:
             self._completed_at_once += 1
             return True
         self._start_timeout(operation)
-        if self._loop_driven and self._purge is None and self._purge_is_due():
-            self._purge = self._new_purge()
-            self._purge_on_loop()
+        return False
+
+    def watch_in_steps(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> Steps[bool]:
+        """The same for very many keys, one in a step, if the operation has a `try_complete_for` that looks at one.
+
+        Each key is watched before it is looked at, so no event of it is missed. The time of the operation begins after
+        the last key. An operation that is over before, by an event or by being abandoned, ends the steps.
+        """
+        if self._closed:
+            raise TimerClosedError(f"purgatory {self.name} has been shut down")
+        for number, key in enumerate(keys):
+            if operation._completed or operation._dropped:
+                return False
+            self._watch(operation, [key], number == 0)
+            if self._attempt(operation, key):
+                self._completed_at_once += 1
+                return True
+            yield
+        self._start_timeout(operation)
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -185,10 +202,11 @@ class DelayedOperationPurgatory:
             log.exception("purgatory %s: operation %s raised", self.name, operation.describe())
             return operation._completed
 
-    def _watch(self, operation: DelayedOperation, keys: list[Hashable]) -> None:
-        FLAGS.acquire()
-        self._estimated += 1
-        FLAGS.release()
+    def _watch(self, operation: DelayedOperation, keys: list[Hashable], is_new: bool = True) -> None:
+        if is_new:
+            FLAGS.acquire()
+            self._estimated += 1
+            FLAGS.release()
         try:
             for key in keys:
                 if operation._completed:  # by another thread; the lists it is in already will be purged
@@ -207,6 +225,9 @@ class DelayedOperationPurgatory:
         FLAGS.release()
         if waits:
             self.timer.add(operation)  # refuses it if it was completed, and so cancelled, a moment ago
+        if self._loop_driven and self._purge is None and self._purge_is_due():
+            self._purge = self._new_purge()
+            self._purge_on_loop()
 
     def _advance_timer(self, timeout_ms: int) -> bool:
         timer = self.timer

@@ -1,13 +1,14 @@
 """A fetch: read now if there is enough, else wait for more.
 
-A few partitions are read at once. A session may have very many of them, and those are read in turns of the loop, one
-such fetch after the other.
+A few partitions are read at once. A session may have very many of them, and those are read, and begin to wait, in turns
+of the loop, one such fetch after the other.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion._native import mypyc_attr
@@ -62,8 +63,18 @@ def fetch(
         )
         for result in results:
             result.records = b""  # it is read again when the wait is over
-        if not replicas.fetch.try_complete_else_watch(operation, operation.keys) and waits is not None:
+        keys = operation.keys
+        if len(keys) > AT_ONCE:
+            if waits is not None:
+                waits(operation.give_up)
+            replicas.lane.run(replicas.fetch.watch_in_steps(operation, keys), partial(begun, operation))
+        elif not replicas.fetch.try_complete_else_watch(operation, keys) and waits is not None:
             waits(operation.give_up)
+
+    def begun(operation: DelayedFetch, _: bool | None, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("a fetch of %d partitions cannot wait", len(wishes), exc_info=error)
+            operation.force_complete()
 
     def again() -> None:
         read(replicas, terms, wishes, NOBODY, done)
