@@ -10,14 +10,14 @@ import pytest
 
 from ixion.log.append import Origin
 from ixion.log.config import LogConfig
+from ixion.log.files import Part
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
 from ixion.replica.fetch import AT_ONCE
 from ixion.replica.fetch_result import FetchResult, FetchWish
-from ixion.timer import turns
-from tests.log.support import batch, marker
-from tests.replica.world import World, offsets
+from tests.log.support import QuickFiles, batch, marker
+from tests.replica.world import World, codes, offsets
 
 SIZE = len(batch(b"v"))
 
@@ -399,21 +399,55 @@ class TestSmallSegments:
         assert offsets(over[0]) == [3, 4]
 
 
-def test_a_fetch_of_very_many_partitions_begins_to_wait_in_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_of_very_many_partitions_looks_at_each_once_when_it_begins_to_wait(world: World) -> None:
+    """In the lane of such fetches, a partition in a step."""
     many = AT_ONCE + 10
     for number in range(many):
         world.lead(number=number)
-    wishes = [FetchWish("t", b"", number, 0, 1 << 20, -1, -1, 0) for number in range(many)]
-    monkeypatch.setattr(turns, "TURN_NS", -1)  # a turn is a step
-    over = world.fetch_all(wishes)
-    lane, counters = world.replicas.lane, world.replicas.counters
-    while counters.fetch_checks < 5:
-        world.loop.run_until_complete(asyncio.sleep(0))
-    assert counters.fetch_checks < many // 2
-    world.produce(number=many - 1)  # not watched yet
-    assert over == []
-    while lane.waiting:
+    over = world.fetch_all([FetchWish("t", b"", number, 0, 1 << 20, -1, -1, 0) for number in range(many)])
+    while world.replicas.lane.waiting:
         world.settle()
-    assert counters.fetch_checks == many
+    assert (world.replicas.counters.fetch_checks, world.replicas.fetch.delayed) == (many, 1)
+    world.produce(number=many - 1)
+    while world.replicas.lane.waiting:
+        world.settle()
     assert [offsets(result) for result in over] == [[]] * (many - 1) + [[0]]
     assert world.replicas.fetch.delayed == 0
+
+
+class Broken(QuickFiles):
+    """Raises what nobody expects."""
+
+    def __init__(self) -> None:
+        self.broken = False
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        if self.broken:
+            raise RuntimeError("unexpected")
+        return super().read(fd, size, position)
+
+    def write(self, fd: int, position: int, parts: list[Part]) -> None:
+        if self.broken:
+            raise RuntimeError("unexpected")
+        super().write(fd, position, parts)
+
+
+def test_whatever_a_read_raises_after_a_wait_the_fetch_is_answered(tmp_path: Path) -> None:
+    files = Broken()
+    world = World(tmp_path, files=files)
+    try:
+        world.lead(number=0)
+        world.lead(number=1)
+        over = world.fetch(number=0)
+        assert over == []
+        world.produce(number=0, acks=1)
+        assert offsets(over[0]) == [0]
+        over = world.fetch(0, number=1, min_bytes=1 << 20, wait_ms=100)
+        world.produce(number=1)
+        assert over == []
+        files.broken = True
+        world.advance(100)
+        assert [result.code for result in over] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert codes(world.produce(number=0)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    finally:
+        world.close()

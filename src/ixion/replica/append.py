@@ -156,6 +156,10 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         if error.code in (ErrorCode.INVALID_TIMESTAMP, ErrorCode.INVALID_RECORD):
             result.log_start = partition.log.log_start
         return
+    except Exception:  # as Kafka does: the other partitions, and those who wait for an answer, are not at fault
+        logger.exception("an append to %s failed", partition.log.name)
+        result.code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return
     result.first_offset = info.first_offset
     result.append_time = info.append_time
     result.log_start = info.log_start_offset

@@ -90,9 +90,6 @@ def read(
     done: Callable[[list[FetchResult]], None],
 ) -> None:
     reader = Reader(replicas, terms.max_bytes, terms.isolation, LEADER_ONLY, follower)
-    if len(wishes) <= AT_ONCE:
-        done(reader.read_all(wishes))
-        return
 
     def finish(results: list[FetchResult] | None, error: Exception | None) -> None:
         if results is None:
@@ -100,7 +97,16 @@ def read(
             results = [failed(wish) for wish in wishes]
         done(results)
 
-    replicas.lane.run(reader.steps(wishes), finish)
+    if len(wishes) > AT_ONCE:
+        replicas.lane.run(reader.steps(wishes), finish)
+        return
+    results: list[FetchResult] | None = None
+    fault: Exception | None = None
+    try:
+        results = reader.read_all(wishes)
+    except Exception as error:  # after a wait there is nobody else to catch it, and the client must have an answer
+        fault = error
+    finish(results, fault)
 
 
 def failed(wish: FetchWish) -> FetchResult:
