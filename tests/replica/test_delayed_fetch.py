@@ -399,18 +399,22 @@ class TestSmallSegments:
         assert offsets(over[0]) == [3, 4]
 
 
+def all_read(world: World) -> None:
+    """Fetches of very many partitions have had their turns."""
+    while world.replicas.lane.waiting:
+        world.settle()
+
+
 def test_a_fetch_of_very_many_partitions_looks_at_each_once_when_it_begins_to_wait(world: World) -> None:
     """In the lane of such fetches, a partition in a step."""
     many = AT_ONCE + 10
     for number in range(many):
         world.lead(number=number)
     over = world.fetch_all([FetchWish("t", b"", number, 0, 1 << 20, -1, -1, 0) for number in range(many)])
-    while world.replicas.lane.waiting:
-        world.settle()
+    all_read(world)
     assert (world.replicas.counters.fetch_checks, world.replicas.fetch.delayed) == (many, 1)
     world.produce(number=many - 1)
-    while world.replicas.lane.waiting:
-        world.settle()
+    all_read(world)
     assert [offsets(result) for result in over] == [[]] * (many - 1) + [[0]]
     assert world.replicas.fetch.delayed == 0
 
@@ -436,18 +440,12 @@ def test_whatever_a_read_raises_after_a_wait_the_fetch_is_answered(tmp_path: Pat
     files = Broken()
     world = World(tmp_path, files=files)
     try:
-        world.lead(number=0)
-        world.lead(number=1)
-        over = world.fetch(number=0)
-        assert over == []
-        world.produce(number=0, acks=1)
-        assert offsets(over[0]) == [0]
-        over = world.fetch(0, number=1, min_bytes=1 << 20, wait_ms=100)
-        world.produce(number=1)
-        assert over == []
+        world.lead()
+        over = world.fetch(min_bytes=1 << 20, wait_ms=100)
+        world.produce()
         files.broken = True
         world.advance(100)
         assert [result.code for result in over] == [ErrorCode.UNKNOWN_SERVER_ERROR]
-        assert codes(world.produce(number=0)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert codes(world.produce()) == [ErrorCode.UNKNOWN_SERVER_ERROR]
     finally:
         world.close()
