@@ -540,3 +540,64 @@ def test_a_partition_found_twice_is_used_where_it_is_further_on(stage: Stage) ->
             assert (log.home.path, log.end_offset) == (stage.paths[longer], 3)
         stage.manager.close()
     assert [[name.endswith("-stray") for name in names] for names in stage.folders()] == [[False, True], [True, False]]
+
+
+def without_room(stage: Stage) -> Log:
+    """A move that finds no room to rename the old folder, which stays."""
+    current = stage.create()
+    current.append_as_leader(batch(b"undone", producer=(7, 0, 0), transactional=True), 3)
+    current.append_as_leader(marker(7, 0, commit=False), 3, Origin.COORDINATOR)
+    current.set_high_watermark(current.end_offset)
+    current.raise_log_start(3)
+
+    def meddle(path: str) -> None:
+        if current.closed and path == current.folder:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    stage.files.meddle = meddle
+    moved = stage.mover().run()
+    stage.files.meddle = lambda _: None
+    current.home.full = False
+    assert stage.folders() == [["orders-0"], ["orders-0"]]
+    return moved
+
+
+def test_what_a_move_could_not_delete_is_deleted_after_the_next_start(stage: Stage) -> None:
+    moved = without_room(stage)
+    expected, start = stored(moved, isolation=Isolation.COMMITTED), moved.log_start
+    stage.manager.close()
+    assert [(Path(path) / ".kafka_cleanshutdown").exists() for path in stage.paths] == [False, True]
+    stage.start()
+    log = stage.manager.logs["orders", 0]
+    log.set_high_watermark(log.end_offset)
+    assert (log.log_start, stored(log, isolation=Isolation.COMMITTED)) == (start, expected)
+    stage.clock.now_ms += 10_000
+    stage.manager.delete_folders(stage.clock.now_ms)
+    assert sorted(stage.folders()) == [[], ["orders-0"]]
+    stage.manager.close()
+
+
+def test_a_move_back_to_where_a_move_could_not_delete(stage: Stage) -> None:
+    moved = without_room(stage)
+    expected = stored(moved)
+    assert stored(stage.mover(0).run()) == expected
+    assert not any(directory.home.offline for directory in stage.manager.directories)
+    stage.manager.close()
+
+
+def test_a_copy_that_a_kill_left_is_deleted(stage: Stage) -> None:
+    """Killed after the future log got its name and before it was put in place."""
+    log = stage.create()
+    future = stage.manager.create_future("orders", 0, stage.manager.directories[1])
+    stage.mover()._catch_up(log, future)
+    future.flush()
+    stage.manager.name_future("orders", 0)
+    log.append_as_leader(batch(b"only here"), 3)
+    expected = stored(log)
+    stage.manager.abandon()
+    stage.start()
+    assert stored(stage.manager.logs["orders", 0]) == expected
+    stage.clock.now_ms += 10_000
+    stage.manager.delete_folders(stage.clock.now_ms)
+    assert stage.folders() == [["orders-0"], []]
+    stage.manager.close()

@@ -24,7 +24,7 @@ from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.offset_map import LOAD, OffsetMap
 from ixion.log.throttle import Throttle
-from ixion.model.errors import KafkaError
+from ixion.model.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,9 @@ class Cleaner:
         parts = []
         for log in list(self._manager.logs.values()):
             known = self._checkpoints.get(log.home.path)
-            if known is not None and log.config.compact and not log.closed and not log.home.offline:
+            if known is None or log.closed or log.home.offline or log.truncating >= 0:
+                continue
+            if log.config.compact:
                 key = (log.topic, log.partition)
                 if key in self.uncleanable:
                     continue
@@ -138,6 +140,9 @@ class Cleaner:
                 except OSError as error:
                     if not log.closed:  # else it was deleted just now
                         log.home.fail(f"looking for what to compact in {log.name}", error)
+                    continue
+                except CorruptFileError as damage:
+                    self._give_up(log, damage)
                     continue
                 if part.must or (part.dirty_bytes and part.ratio > log.config.min_cleanable_dirty_ratio):
                     parts.append(part)
@@ -151,12 +156,20 @@ class Cleaner:
                     return self._clean(part, now_ms)
                 except CompactionAbortedError as error:
                     logger.info("%s", error)
-                except (KafkaError, CorruptFileError) as error:
-                    logger.error("%s cannot be compacted: %s", part.log.name, error)
-                    self.uncleanable[part.log.topic, part.log.partition] = str(error)
                 except OSError as error:
                     part.log.home.fail(f"compacting {part.log.name}", error)
+                except Exception as error:
+                    if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                        logger.error("compacting %s: %s", part.log.name, error)  # the disk may have room the next time
+                    else:
+                        self._give_up(part.log, error)
             return None
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        """Whatever is wrong with one log must not keep the others from being compacted."""
+        is_bug = not isinstance(error, (KafkaError, CorruptFileError))
+        logger.error("%s cannot be compacted: %s", log.name, error, exc_info=is_bug)
+        self.uncleanable[log.topic, log.partition] = str(error)
 
     def _clean(self, part: DirtyPart, now_ms: int) -> CompactionStats:
         log = part.log
@@ -195,7 +208,8 @@ class Cleaner:
             if directory.home is log.home:
                 offsets = self._checkpoints.setdefault(directory.path, {})
                 offsets[log.topic, log.partition] = end
-                known = self._manager.logs
-                for key in [key for key in offsets if key not in known and not directory.is_unloaded(key)]:
+                with self._manager.lock:
+                    known = {*self._manager.logs, *directory.unloaded_keys()}
+                for key in [key for key in offsets if key not in known]:
                     del offsets[key]
-                directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets)
+                directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets, set())

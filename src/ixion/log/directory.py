@@ -76,9 +76,6 @@ class LogDirectory:
             logger.warning("%s; %s", error, consequence)
             return None
 
-    def is_unloaded(self, key: tuple[str, int]) -> bool:
-        return any((folder.topic, folder.partition) == key for folder in self.unloaded.values())
-
     def folders(self) -> list[tuple[str, PartitionFolder]]:
         """(path, what its name says) of the partitions in use and of future ones."""
         return [(path, parsed) for path, parsed in self._partition_folders() if parsed.mark in ("", FUTURE)]
@@ -103,12 +100,18 @@ class LogDirectory:
     def set_meta_properties(self, meta: MetaProperties) -> None:
         write_meta_properties(self.files, os.path.join(self.path, META_PROPERTIES), meta)
 
-    def write_checkpoint(self, name: str, offsets: Offsets) -> None:
-        """Replaces a checkpoint file, unless it holds just this already. Logs that are not loaded keep their entry."""
+    def unloaded_keys(self) -> set[tuple[str, int]]:
+        """The caller holds the lock of the manager, under which a log that was loaded goes from here to its map."""
+        return {(folder.topic, folder.partition) for folder in self.unloaded.values()}
+
+    def write_checkpoint(self, name: str, offsets: Offsets, missing: set[tuple[str, int]]) -> None:
+        """Replaces a checkpoint file, unless it holds just this already.
+
+        Logs in `missing` keep their entry: they were not loaded when the offsets were collected.
+        """
         if self.home.offline or not self._begun:
             return
-        if self.unloaded:
-            missing = {(folder.topic, folder.partition) for folder in self.unloaded.values()}
+        if missing:
             kept = {key: offset for key, offset in self._on_disk(name).items() if key in missing}
             offsets = kept | offsets
         if self._written.get(name) == offsets:
@@ -128,7 +131,7 @@ class LogDirectory:
         for name in _OF_PARTITIONS:
             offsets = self._on_disk(name)
             if key in offsets:
-                self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key})
+                self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key}, set())
 
     def _on_disk(self, name: str) -> Offsets:
         as_read = {

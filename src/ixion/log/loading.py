@@ -24,7 +24,7 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.loader import open_log
 from ixion.log.log import Log
-from ixion.log.names import FUTURE, STRAY, PartitionFolder, marked_folder_name
+from ixion.log.names import DELETE, FUTURE, STRAY, PartitionFolder, marked_folder_name
 from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -140,11 +140,12 @@ class Loading:
 
     def _set_aside(self, log: Log, better: Log) -> None:
         """A partition was found twice. A move between directories that was cut short leaves two, of which the one that
-        was put in place has all that the other has."""
+        is further on has all that the other has: the other is deleted. If that is not certain it is kept."""
         old = log.folder
+        is_copy = _has_all(better, log)
         log.abandon()
         try:
-            log.move(os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, STRAY)))
+            log.move(os.path.join(log.home.path, marked_folder_name(*_key(log), DELETE if is_copy else STRAY)))
         except KafkaError as error:
             logger.error(
                 "%s is in two directories; %s is further on, %s stays: %s", log.name, better.folder, old, error
@@ -153,8 +154,26 @@ class Loading:
         logger.error(
             "%s is in two directories; %s is further on, %s becomes %s", log.name, better.folder, old, log.folder
         )
+        if is_copy:
+            manager = self._manager
+            manager.doom_folders([log.folder], manager.clock_ms() + log.config.file_delete_delay_ms)
 
 
-def _progress(log: Log) -> tuple[int, int]:
-    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on."""
-    return (log.epochs.latest, log.end_offset)
+def _key(log: Log) -> Key:
+    return (log.topic, log.partition)
+
+
+def _progress(log: Log) -> tuple[int, int, int]:
+    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on.
+
+    If they end alike, the one whose start is later: the checkpoint that had the start of the other may be gone.
+    """
+    return (log.epochs.latest, log.end_offset, log.log_start)
+
+
+def _has_all(better: Log, log: Log) -> bool:
+    """Whether every record of `log` is in `better`, or was deleted there: the topic is one, and the epochs agree."""
+    if log.topic_id is None or log.topic_id != better.topic_id:
+        return False
+    epoch, end = better.epochs.end_offset(log.epochs.latest, better.end_offset)
+    return not log.size or (epoch == log.epochs.latest and end >= log.end_offset)

@@ -18,9 +18,11 @@ from typing import Final
 from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
 from ixion.log.config import LogConfig
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
+from ixion.log.home import Home
 from ixion.log.loader import open_log
 from ixion.log.loading import Key, Loading
 from ixion.log.log import Log
@@ -59,6 +61,7 @@ class LogManager:
         self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._closed = False
+        self._left_behind: set[Home] = set()  # with a folder in use whose log is neither open nor closed properly
         self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
         self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
         self._checkpointing = threading.Lock()  # taken before the locks of logs
@@ -228,6 +231,10 @@ class LogManager:
             self._set_topic_id(log, current.topic_id)
         folder = os.path.join(log.home.path, folder_name(topic, partition))
         if log.folder != folder:
+            if os.path.isdir(folder):  # what an earlier move could not delete
+                for directory in self.directories:
+                    if directory.home is log.home:
+                        self._clear_the_way(directory, folder, (topic, partition))
             log.move(folder)
 
     def put_in_place(self, topic: str, partition: int) -> Log:
@@ -287,8 +294,16 @@ class LogManager:
 
     def retire(self, log: Log) -> None:
         """Closes a log that is not in use any more; its folder goes as that of a deleted one does."""
-        doomed = self._rename(log, DELETE)
+        try:
+            doomed = self._rename(log, DELETE)
+        except KafkaError:
+            self.leave_behind(log)
+            raise
         self.doom_folders([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
+
+    def leave_behind(self, log: Log) -> None:
+        """The folder of a log that is not in use any more stays: the next start must recover what it finds there."""
+        self._left_behind.add(log.home)
 
     def doom_folders(self, paths: list[str], when_ms: int) -> None:
         with self.lock:
@@ -332,25 +347,24 @@ class LogManager:
     def look_after(self) -> None:
         """Retention, due deletions, silent producers, idle files; every log.retention.check.interval.ms or oftener."""
         now_ms = self.clock_ms()
+        self._for_each_log("applying retention to", lambda log: retain(log, now_ms))
+        self._for_each_log("deleting files of", lambda log: delete_doomed(log, now_ms))
+        self._for_each_log("expiring producers of", lambda log: log.expire_producers(now_ms))
+        self._for_each_log("closing idle files of", lambda log: log.release_idle())
+        self.delete_folders(now_ms)
+
+    def _for_each_log(self, doing: str, work: Callable[[Log], object]) -> None:
+        """A log that fails, for whatever cause, does not keep the others from being looked after."""
         for log in list(self.logs.values()):
             try:
-                retain(log, now_ms)
-                delete_doomed(log, now_ms)
-                log.expire_producers(now_ms)
-                log.release_idle()
-            except (KafkaError, OSError) as error:
-                logger.error("looking after %s: %s", log.name, error)
-        self.delete_folders(now_ms)
+                work(log)
+            except Exception as error:
+                is_bug = not isinstance(error, (KafkaError, CorruptFileError, OSError))
+                logger.error("%s %s: %s", doing, log.name, error, exc_info=is_bug)
 
     def mend(self) -> None:
         """Brings logs back that refuse appends because a write or a truncation failed halfway. Blocks."""
-        for log in list(self.logs.values()):
-            if log.broken and not log.home.full and not log.home.offline:
-                try:
-                    if log.mend():
-                        logger.warning("%s takes appends again", log.name)
-                except KafkaError as error:
-                    logger.error("%s still takes no appends: %s", log.name, error)
+        self._for_each_log("mending", _mend)
 
     def delete_folders(self, now_ms: int) -> None:
         with self.lock:
@@ -372,11 +386,7 @@ class LogManager:
     def flush_due(self) -> None:
         """Syncs sealed segments, and logs whose flush.ms has passed."""
         now_ms = self.clock_ms()
-        for log in list(self.logs.values()):
-            try:
-                flush_if_due(log, now_ms)
-            except KafkaError as error:
-                logger.error("flushing %s: %s", log.name, error)
+        self._for_each_log("flushing", lambda log: flush_if_due(log, now_ms))
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoint.RECOVERY_POINTS, lambda log: log.recovery_point)
@@ -397,8 +407,10 @@ class LogManager:
         """One at a time: of two that come from different threads, the later one must be what stays."""
         with self._checkpointing:
             with self.lock:
+                # In one step: a log that is being loaded is in one of the two, or its entry would be lost.
                 logs = [*self.future_logs.values(), *self.logs.values()]
-            for directory in self.directories:
+                unloaded = [directory.unloaded_keys() for directory in self.directories]
+            for directory, missing in zip(self.directories, unloaded, strict=True):
                 offsets: Offsets = {}
                 for log in logs:
                     if log.home is directory.home:
@@ -407,7 +419,7 @@ class LogManager:
                             offsets[log.topic, log.partition] = offset
                 was_full = directory.home.full
                 try:
-                    directory.write_checkpoint(name, offsets)
+                    directory.write_checkpoint(name, offsets, missing)
                 except KafkaError as error:
                     if not was_full:  # else it has been said, and is tried again and again
                         logger.error("%s", error)
@@ -432,7 +444,7 @@ class LogManager:
         if self._closed:
             return
         self._closed = True
-        unclosed = set()
+        unclosed = set(self._left_behind)
         for log in [*self.logs.values(), *self.future_logs.values()]:
             try:
                 log.close()
@@ -456,6 +468,11 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.release()
+
+
+def _mend(log: Log) -> None:
+    if log.broken and not log.home.full and not log.home.offline and log.mend():
+        logger.warning("%s takes appends again", log.name)
 
 
 def _untold_start(log: Log) -> int:

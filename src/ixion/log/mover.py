@@ -102,6 +102,7 @@ class Mover:
             future.flush()
             self._manager.retire(current)
         except KafkaError as error:
+            self._manager.leave_behind(current)
             logger.error("what %s left behind in %s is not deleted: %s", current.name, current.home.path, error)
         self._manager.checkpoint_all()
         return future
