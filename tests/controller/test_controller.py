@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from ixion.controller.planning import MAX_PARTITIONS, MAX_PARTITIONS_PER_REQUEST
-from ixion.controller.topics import NewTopic, TopicOutcome, operations_to_create
+from ixion.controller.topics import NewTopic, TopicOutcome, operations_to_create, read_config
 from ixion.metadata import paths
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import PartitionImage, TopicImage
@@ -433,3 +433,12 @@ def test_a_topic_setting_without_effect_is_warned_about(realm: Realm, caplog: py
         realm.run(realm.controller.alter_config("topics", "t", change, validate_only))
         assert caplog.text.count("without effect") == lines
     assert "follower" not in caplog.text
+
+
+def test_settings_of_no_topic_give_way_to_those_of_a_new_one(realm: Realm) -> None:
+    """Settings can be written to the tree under any name. They must not keep that name from ever being a topic."""
+    realm.start()
+    realm.run(realm.controller.alter_config("topics", "t", lambda _: {"retention.ms": "1000"}))
+    made = create(realm, NewTopic(name="t", config={"retention.bytes": "7"}), NewTopic(name="u"))
+    assert [outcome.code for outcome in made] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert read_config(realm.session, "topics", "t") == realm.image.topics["t"].config == {"retention.bytes": "7"}

@@ -256,7 +256,8 @@ class Controller:
         operations: list[Operation] = []
         for topic in topics:
             warn_without_effect(topic.name, topic.config)
-            operations += operations_to_create(topic, self.epoch)
+            configured = self._session.exists(paths.config("topics", topic.name)) is not None
+            operations += operations_to_create(topic, self.epoch, configured)
         self._session.multi(operations)
         self._make_logs([(topic, partition) for topic in topics for partition in topic.partitions])
 

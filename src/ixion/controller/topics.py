@@ -57,10 +57,12 @@ def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
     return dict(config)
 
 
-def operations_to_create(topic: TopicImage, controller_epoch: int) -> list[Operation]:
+def operations_to_create(topic: TopicImage, controller_epoch: int, configured: bool = False) -> list[Operation]:
+    """`configured`: the tree has settings under that name, of no topic. They give way."""
     name = topic.name
+    path, config = paths.config("topics", name), encode_config(topic.config)
     operations: list[Operation] = [
-        Create(paths.config("topics", name), encode_config(topic.config)),
+        Set(path, config) if configured else Create(path, config),
         Create(paths.topic(name), encode_topic(topic_node(topic))),
         Create(paths.partitions(name)),
     ]
