@@ -10,7 +10,7 @@ import pytest
 
 from ixion.apis.call import Call
 from ixion.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, distinct, reduce, reduce_steps
-from ixion.apis.repeats import RULES
+from ixion.apis.repeats import RULES, rules_of
 from ixion.apis.served import SERVED
 from ixion.protocol.flaws import EncodeError
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -235,3 +235,9 @@ def test_entries_are_joined_in_steps() -> None:
     rule = RULES[ApiKey.FETCH]["topics"]
     assert sum(1 for _ in distinct(topics, rule)) >= (len(topics) + 5_000) // STEP - 1
     assert in_steps(body, dict(RULES[ApiKey.FETCH])) == body.replace(topics=topics[:5_000])
+
+
+def test_rules_that_change_nothing_are_left_out() -> None:
+    assert rules_of(ApiKey.PRODUCE) == {}
+    assert set(rules_of(ApiKey.FETCH)) == {"topics", "forgotten_topics_data"}
+    assert set(rules_of(ApiKey.CREATE_PARTITIONS)) == {"topics"}

@@ -116,4 +116,9 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
 
 
 def rules_of(key: ApiKey) -> dict[str, Rule]:
-    return dict(RULES.get(key, {}))
+    """The rules that can change a request; those of a Produce, for one, cannot, and its lists are not walked."""
+    return {field: rule for field, rule in RULES.get(key, {}).items() if can_change(rule)}
+
+
+def can_change(rule: Rule) -> bool:
+    return rule.kept != AS_SENT or any(can_change(inner) for inner in rule.inner.values())
