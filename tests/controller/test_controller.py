@@ -442,3 +442,23 @@ def test_settings_of_no_topic_give_way_to_those_of_a_new_one(realm: Realm) -> No
     made = create(realm, NewTopic(name="t", config={"retention.bytes": "7"}), NewTopic(name="u"))
     assert [outcome.code for outcome in made] == [ErrorCode.NONE, ErrorCode.NONE]
     assert read_config(realm.session, "topics", "t") == realm.image.topics["t"].config == {"retention.bytes": "7"}
+
+
+def test_a_topic_that_was_made_anew_is_not_deleted_by_the_id_of_the_old_one(realm: Realm) -> None:
+    realm.start()
+    create(realm, NewTopic(name="t"))
+    old = realm.image.topics["t"].topic_id
+
+    async def all_at_once() -> list[list[TopicOutcome]]:
+        controller = realm.controller
+        return list(
+            await asyncio.gather(
+                controller.delete_topics(["t"], {"t": old}),
+                controller.create_topics([NewTopic(name="t")]),
+                controller.delete_topics(["t"], {"t": old}),
+            )
+        )
+
+    told = [outcome.code for (outcome,) in realm.run(all_at_once())]
+    assert told == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert realm.image.topics["t"].topic_id != old

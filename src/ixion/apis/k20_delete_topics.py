@@ -23,8 +23,8 @@ from ixion.protocol.messages.k20_delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DeleteTopicState,
 )
+from ixion.timer.turns import Steps, in_turns
 
 
 def make(services: Services) -> Handle:
@@ -35,30 +35,14 @@ def make(services: Services) -> Handle:
 
     async def handle(call: Call) -> DeleteTopicsResponse:
         request = cast(DeleteTopicsRequest, call.body)
-        wanted = request.topics or tuple(DeleteTopicState(name=name, topic_id=ZERO_ID) for name in request.topic_names)
-        states = dict.fromkeys((state.name, state.topic_id) for state in wanted)
+        refused: KafkaError | None = None
         if not config.current[DELETE_TOPIC_ENABLE]:
             code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
-            why = KafkaError(code, "topics cannot be deleted: delete.topic.enable is false")
-            return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(failed(*state, why) for state in states))
-        times = Counter((state.name, state.topic_id) for state in wanted)
-        meant = Counter(topic.name for topic in (find(image, *state) for state in states) if topic is not None)
-        results: list[DeletableTopicResult] = []
-        doomed: dict[str, TopicImage] = {}
-        for name, topic_id in states:
-            try:
-                if times[name, topic_id] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
-                topic = check(image, name, topic_id)
-                if meant[topic.name] > 1:
-                    name, topic_id = topic.name, topic.topic_id
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the request has the topic by name and by id")
-                doomed[topic.name] = topic
-            except KafkaError as error:
-                results.append(failed(name, topic_id, error))
+            refused = KafkaError(code, "topics cannot be deleted: delete.topic.enable is false")
+        doomed, by_id, results = await in_turns(sort_out(image, request, refused))
         if doomed:
             try:
-                outcomes = await in_time(timer, request.timeout_ms, controller.delete_topics(list(doomed)))
+                outcomes = await in_time(timer, request.timeout_ms, controller.delete_topics(list(doomed), by_id))
             except KafkaError as error:
                 outcomes = [TopicOutcome(name=name, code=error.code, message=error.message) for name in doomed]
             results += [
@@ -73,6 +57,42 @@ def make(services: Services) -> Handle:
         return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(results))
 
     return unhurried(handle)
+
+
+def sort_out(
+    image: ClusterImage, request: DeleteTopicsRequest, refused: KafkaError | None
+) -> Steps[tuple[dict[str, TopicImage], dict[str, bytes], list[DeletableTopicResult]]]:
+    """The topics to delete by name, the ids of those that are meant by id, and the results of all others."""
+    times: Counter[tuple[str | None, bytes]] = Counter()
+    meant: Counter[str] = Counter()
+    for state in request.topics or request.topic_names:
+        key = (state, ZERO_ID) if isinstance(state, str) else (state.name, state.topic_id)
+        times[key] += 1
+        topic = find(image, *key)
+        if topic is not None and times[key] == 1:
+            meant[topic.name] += 1
+        yield
+    doomed: dict[str, TopicImage] = {}
+    by_id: dict[str, bytes] = {}
+    results: list[DeletableTopicResult] = []
+    for name, topic_id in times:
+        yield
+        if refused is not None:
+            results.append(failed(name, topic_id, refused))
+            continue
+        try:
+            if times[name, topic_id] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
+            topic = check(image, name, topic_id)
+            if meant[topic.name] > 1:
+                name, topic_id = topic.name, topic.topic_id
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "the request has the topic by name and by id")
+            doomed[topic.name] = topic
+            if name is None:
+                by_id[topic.name] = topic_id
+        except KafkaError as error:
+            results.append(failed(name, topic_id, error))
+    return doomed, by_id, results
 
 
 def find(image: ClusterImage, name: str | None, topic_id: bytes) -> TopicImage | None:

@@ -273,8 +273,8 @@ class Controller:
         for (topic, partition), error in for_each([each for each in wanted if each[1].leader == self._node_id], make):
             logger.error("the log of %s-%d cannot be made: %s", topic.name, partition.number, error)
 
-    async def delete_topics(self, names: Sequence[str]) -> list[TopicOutcome]:
-        """By name; who knows only an id looks it up first."""
+    async def delete_topics(self, names: Sequence[str], ids: Mapping[str, bytes] | None = None) -> list[TopicOutcome]:
+        """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile."""
         async with self._turn:
             outcomes = []
             doomed: dict[str, TopicImage] = {}
@@ -284,6 +284,8 @@ class Controller:
                 topic = self._image.topics.get(name)
                 if topic is None:
                     outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif ids is not None and ids.get(name, topic.topic_id) != topic.topic_id:
+                    outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
                 elif not self._config.current[DELETE_TOPIC_ENABLE]:
                     outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
                 else:
