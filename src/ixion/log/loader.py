@@ -135,6 +135,9 @@ def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) 
             plain = suffix.removesuffix(SWAP)
             files.rename(path(offset, suffix), path(offset, plain))
             found[offset, plain] = found.pop((offset, suffix))
+    if swapped:
+        # Before anything is truncated: if the old names came back after that, so would old segments.
+        files.sync_dir(folder)
 
 
 def _load_epochs(log: Log) -> bool:
@@ -164,6 +167,11 @@ def _load_segments(
             log.snapshots.take(log.producers, False)
             if damage is not None:
                 cut_damage(segment, damage, log.aside)
+            # It lies below the recovery point, so no flush will sync it.
+            segment.handle.sync()
+            for handle in segment.take_unsynced_indexes():
+                handle.sync()
+            log.files.sync_dir(log.folder)
         log.segments.add(segment)
 
 
@@ -201,6 +209,7 @@ def _ends_well(log: Log) -> bool:
 def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
     """False if the log was cut."""
     unflushed = list(log.segments.from_offset(recovery_point))
+    log.new_names = True  # recovery makes index files; the next flush must sync their names
     for number, segment in enumerate(unflushed):
         log.snapshots.drop_above(segment.base_offset)
         damage = _recover_one(log, segment, log_start)
