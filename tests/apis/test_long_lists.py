@@ -17,6 +17,12 @@ from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsTopic,
 )
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.protocol.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from ixion.protocol.messages.k21_delete_records import (
@@ -32,6 +38,12 @@ from ixion.protocol.messages.k32_describe_configs import (
 )
 from ixion.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ixion.protocol.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from ixion.protocol.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from ixion.protocol.notation import Struct
 from tests.apis.asking import Asking
 from tests.broker.served import Served
@@ -90,6 +102,36 @@ LARGE: dict[str, tuple[Struct, type[Struct], int]] = {
             include_documentation=True,
         ),
         DescribeConfigsResponse,
+        -1,
+    ),
+    "offsets to commit": (
+        OffsetCommitRequest(
+            group_id="g",
+            member_id="",
+            topics=tuple(
+                OffsetCommitRequestTopic(
+                    name=f"n{number}",
+                    partitions=(
+                        OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=None),
+                    ),
+                )
+                for number in range(MANY)
+            ),
+        ),
+        OffsetCommitResponse,
+        8,
+    ),
+    "offsets to delete": (
+        OffsetDeleteRequest(
+            group_id="g",
+            topics=tuple(
+                OffsetDeleteRequestTopic(
+                    name=f"n{number}", partitions=(OffsetDeleteRequestPartition(partition_index=0),)
+                )
+                for number in range(MANY)
+            ),
+        ),
+        OffsetDeleteResponse,
         -1,
     ),
     "log directories": (DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, -1),

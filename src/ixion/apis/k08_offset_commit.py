@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k08_offset_commit import (
@@ -21,6 +22,8 @@ from ixion.protocol.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 MEMBER_EPOCHS_FROM: Final = 9
@@ -44,7 +47,7 @@ def make(services: Services) -> Handle:
             return topic.name, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return topic.name, len(found.partitions), ErrorCode.NONE
 
-    def handle(call: Call) -> Later:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(OffsetCommitRequest, call.body)
         wanted: list[Wanted] = []
         codes: list[list[ErrorCode | None]] = []  # by topic and partition; None: the coordinator will say
@@ -65,27 +68,10 @@ def make(services: Services) -> Handle:
                 else:
                     of_topic.append(code if code is not ErrorCode.NONE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             codes.append(of_topic)
+            yield
 
         def committed(told: list[ErrorCode]) -> None:
-            saying = iter(told)
-            call.respond(
-                OffsetCommitResponse(
-                    topics=tuple(
-                        OffsetCommitResponseTopic(
-                            name=topic.name,
-                            topic_id=topic.topic_id,
-                            partitions=tuple(
-                                OffsetCommitResponsePartition(
-                                    partition_index=each.partition_index,
-                                    error_code=next(saying) if code is None else code,
-                                )
-                                for each, code in zip(topic.partitions, of_topic, strict=True)
-                            ),
-                        )
-                        for topic, of_topic in zip(request.topics, codes, strict=True)
-                    )
-                )
-            )
+            respond_in_turns(call, answer(request, codes, told))
 
         committer = Committer(
             request.group_id,
@@ -98,4 +84,22 @@ def make(services: Services) -> Handle:
         groups.commits.commit(committer, wanted, committed, retention_ms=retention_ms)
         return LATER
 
-    return handle
+    return sliced(handle)
+
+
+def answer(
+    request: OffsetCommitRequest, codes: list[list[ErrorCode | None]], told: list[ErrorCode]
+) -> Steps[OffsetCommitResponse]:
+    """`codes` by topic and partition; where it has None, the next of `told` stands."""
+    saying = iter(told)
+    topics: list[OffsetCommitResponseTopic] = []
+    for topic, of_topic in zip(request.topics, codes, strict=True):
+        partitions = [
+            OffsetCommitResponsePartition(
+                partition_index=each.partition_index, error_code=next(saying) if code is None else code
+            )
+            for each, code in zip(topic.partitions, of_topic, strict=True)
+        ]
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)))
+        yield
+    return OffsetCommitResponse(topics=tuple(topics))

@@ -10,6 +10,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
@@ -17,6 +18,8 @@ from ixion.protocol.messages.k47_offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 
@@ -28,39 +31,37 @@ def make(services: Services) -> Handle:
         topic = image.topics.get(name)
         return topic is not None and 0 <= partition < len(topic.partitions)
 
-    def handle(call: Call) -> Later:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(OffsetDeleteRequest, call.body)
-        asked = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
-        there = [partition for partition in asked if exists(*partition)]
+        there: list[tuple[str, int]] = []
+        for topic in request.topics:
+            asked = [(topic.name, each.partition_index) for each in topic.partitions]
+            there += [partition for partition in asked if exists(*partition)]
+            yield
 
         def deleted(code: ErrorCode, codes: list[ErrorCode]) -> None:
             if code is not ErrorCode.NONE:
                 call.respond(OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=()))
                 return
-            told = dict(zip(there, codes, strict=True))
-            call.respond(
-                OffsetDeleteResponse(
-                    error_code=ErrorCode.NONE,
-                    throttle_time_ms=0,
-                    topics=tuple(
-                        OffsetDeleteResponseTopic(
-                            name=topic.name,
-                            partitions=tuple(
-                                OffsetDeleteResponsePartition(
-                                    partition_index=each.partition_index,
-                                    error_code=told.get(
-                                        (topic.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                                    ),
-                                )
-                                for each in topic.partitions
-                            ),
-                        )
-                        for topic in request.topics
-                    ),
-                )
-            )
+            respond_in_turns(call, answer(request, dict(zip(there, codes, strict=True))))
 
         offsets.delete(request.group_id, there, deleted)
         return LATER
 
-    return handle
+    return sliced(handle)
+
+
+def answer(request: OffsetDeleteRequest, told: dict[tuple[str, int], ErrorCode]) -> Steps[OffsetDeleteResponse]:
+    """`told` has the partitions that exist."""
+    topics: list[OffsetDeleteResponseTopic] = []
+    for topic in request.topics:
+        partitions = [
+            OffsetDeleteResponsePartition(
+                partition_index=each.partition_index,
+                error_code=told.get((topic.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            )
+            for each in topic.partitions
+        ]
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
+        yield
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=tuple(topics))

@@ -23,16 +23,28 @@ def sliced(handle: Callable[[Call], Steps[Struct | Later]]) -> Handle:
         result = run_turn(steps)
         if result is not None:
             return result[0]
-
-        def done(answer: Struct | Later | None, error: Exception | None) -> None:
-            if isinstance(answer, Struct):
-                call.respond(answer)
-            elif error is not None:
-                call.request.fail(error)
-
-        job = call.request.lane.run(steps, done)
-        if job.pending:
-            call.on_gone(job.cancel)
+        go_on(call, steps)
         return LATER
 
     return start
+
+
+def respond_in_turns(call: Call, steps: Steps[Struct]) -> None:
+    """Answers with what `steps` returns: at once if that is short work."""
+    result = run_turn(steps)
+    if result is not None:
+        call.respond(result[0])
+    else:
+        go_on(call, steps)
+
+
+def go_on(call: Call, steps: Steps[Struct | Later] | Steps[Struct]) -> None:
+    def done(answer: Struct | Later | None, error: Exception | None) -> None:
+        if isinstance(answer, Struct):
+            call.respond(answer)
+        elif error is not None:
+            call.request.fail(error)
+
+    job = call.request.lane.run(steps, done)
+    if job.pending:
+        call.on_gone(job.cancel)
