@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k13_leave_group import (
     LeaveGroupRequest,
@@ -17,6 +18,9 @@ from ixion.protocol.messages.k13_leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
+from ixion.wire.answer import Later
 
 SEVERAL_FROM: Final = 3
 
@@ -24,7 +28,7 @@ SEVERAL_FROM: Final = 3
 def make(services: Services) -> Handle:
     members = services.groups.members
 
-    def handle(call: Call) -> LeaveGroupResponse:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(LeaveGroupRequest, call.body)
         if call.version < SEVERAL_FROM:
             codes = members.leave(request.group_id, [MemberIdentity(member_id=request.member_id)])
@@ -32,14 +36,14 @@ def make(services: Services) -> Handle:
         codes = members.leave(request.group_id, request.members)
         if isinstance(codes, ErrorCode):
             return LeaveGroupResponse(error_code=codes)
-        return LeaveGroupResponse(
-            error_code=ErrorCode.NONE,
-            members=tuple(
+        left: list[MemberResponse] = []
+        for leaving, code in zip(request.members, codes, strict=True):
+            left.append(
                 MemberResponse(
                     member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=code
                 )
-                for leaving, code in zip(request.members, codes, strict=True)
-            ),
-        )
+            )
+            yield
+        return LeaveGroupResponse(error_code=ErrorCode.NONE, members=tuple(left))
 
-    return handle
+    return sliced(handle)
