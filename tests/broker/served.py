@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from devtools.stalls import stalls
+from devtools.stalls import LIMIT_MS, stalls
 
 READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+)) in (\d+) ms, data in (.+)\n")
 NO_PAGES = ("--metrics-port", "off")  # their usual port may be another broker's
@@ -76,10 +76,10 @@ class Served:
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, out, err
 
-    def stop_without_stalls(self, number: int = signal.SIGTERM) -> None:
+    def stop_without_stalls(self, number: int = signal.SIGTERM, limit_ms: int = LIMIT_MS) -> None:
         """Stops it, and fails if anything held its event loop up for too long."""
         _, _, logged = self.stop(number)
-        assert stalls(logged) == []
+        assert stalls(logged, limit_ms) == [], logged
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
