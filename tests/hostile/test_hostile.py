@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert take(client) is not None
         client.close()
         yield running
-        # One compressed batch is validated in one step: the worst that is accepted inflates to 64 MiB and takes 70 ms.
+        # A produce to forty thousand partitions is appended in turns, but answered in one, which takes 70 ms.
         running.stop_without_stalls(limit_ms=3 * LIMIT_MS)
 
 
