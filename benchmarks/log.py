@@ -28,8 +28,8 @@ from benchmarks.framework import Benchmark, Contender, Goal, JavaPeer, Row, Sess
 from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.log.home import Home
-from ixion.log.loader import open_log
 from ixion.log.log import Log
+from ixion.log.log_loader import open_log
 from ixion.log.manager import LogManager
 from ixion.log.reader import read, read_slice
 from ixion.records.batches import iter_batches

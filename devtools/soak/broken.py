@@ -96,7 +96,7 @@ def _recovery_drops_a_batch(put: Put) -> None:
 
 
 def _acknowledged_is_not_written(put: Put) -> None:
-    from ixion.log.append import AppendInfo, Origin
+    from ixion.log.prepare import AppendInfo, Origin
     from ixion.records.batch import BatchView
     from ixion.replica.partition import Partition
 

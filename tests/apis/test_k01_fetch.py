@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ixion.broker.broker import Broker as RealBroker
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.model.ids import ZERO_ID
 from ixion.protocol.codec.sink import joined

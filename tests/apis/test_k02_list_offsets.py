@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.broker.broker import Broker as RealBroker
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,

@@ -13,12 +13,12 @@ from ixion.broker.broker import Broker
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
 from ixion.controller.topics import NewTopic
-from ixion.log.append import Origin
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.replica.append_result import AppendResult
 from tests.broker.support import broker_on, run, running

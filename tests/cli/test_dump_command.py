@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ixion.cli.app import execute
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
+from ixion.log.prepare import Origin
 from ixion.records.compression import Codec
 from tests.log.support import NOW, Clock, QuickFiles, batch, marker
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ixion.log.append import Origin
 from ixion.log.cleaner import Cleaner
 from ixion.log.config import LogConfig
 from ixion.log.disk_guard import DiskGuard
@@ -19,6 +18,7 @@ from ixion.log.files import Files
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.mover import Mover
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.model.errors import KafkaError
 from tests.log.support import Clock, batch, marker, stored

@@ -8,8 +8,8 @@ from pathlib import Path
 from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.log.home import Home
-from ixion.log.loader import open_log
 from ixion.log.log import Log
+from ixion.log.log_loader import open_log
 from ixion.log.reader import Isolation, read
 from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder

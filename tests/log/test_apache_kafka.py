@@ -27,10 +27,10 @@ from confluent_kafka.cimpl import NewTopic
 from devtools.jvm import run_java
 from devtools.kafka import RealKafka
 from devtools.parts import need
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.records.batches import iter_batches
 from ixion.records.compression import Codec

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
+from ixion.log.prepare import Origin
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import TimestampType

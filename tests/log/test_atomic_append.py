@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.home import Home
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import BatchView
 from tests.log.faults import FaultyFiles

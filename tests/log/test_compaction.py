@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.append import Origin
 from ixion.log.checkpoint import read_offsets
 from ixion.log.cleaner import Cleaner
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.offset_map import OffsetMap
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.log.segment import Segment
 from ixion.records.batches import iter_batches

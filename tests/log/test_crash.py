@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from ixion.log.retention import delete_doomed, retain
 from tests.log.journal import Journal, materialize
 from tests.log.support import NOW, Box, batch, marker, stored

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.cleaner import Cleaner
 from ixion.log.config import LogConfig
 from ixion.log.files import Part
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.mover import MoveCancelledError, Mover
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, marker, stored

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import DAY_MS, LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from ixion.log.producer_entry import BatchTrace, ProducerEntry
 from ixion.log.producer_state import MOST_OFFERED, ProducerState
 from ixion.log.reader import Isolation, read
-from ixion.log.snapshot import decode_snapshot, encode_snapshot
+from ixion.log.snapshot_file import decode_snapshot, encode_snapshot
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Box, batch, marker, stored
 

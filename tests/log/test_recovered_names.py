@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from tests.log.support import Box, QuickFiles, batch, marker
 
 

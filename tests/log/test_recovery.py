@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Part
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batches import iter_batches

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
+from ixion.log.prepare import Origin
 from ixion.log.retention import retain
 from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.support import Box, batch, stored
 from tests.log.test_compaction import CONFIG, Stage

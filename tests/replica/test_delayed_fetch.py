@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.files import Part
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch

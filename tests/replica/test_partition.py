@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.partition import Partition
 from tests.log.support import batch

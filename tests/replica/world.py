@@ -8,10 +8,10 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-from ixion.log.append import Origin
 from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.protocol.codec.sink import joined

@@ -14,7 +14,7 @@ from functools import partial
 
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.verification import Verified, produce_client
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer

@@ -17,7 +17,7 @@ from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
 from ixion.config.listeners import listeners
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k00_produce import (

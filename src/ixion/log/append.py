@@ -1,191 +1,145 @@
-"""What an append is given and what it gives back; the checks that need no log.
+"""The one write of an append, and all that has to be ready before it.
 
-A leader's batches come from a client, with offsets from 0, and get their offsets, their leader epoch and, on a topic
-with LogAppendTime, their timestamp here. Offset and epoch stand in the first 16 bytes of a batch, outside its CRC, so a
-batch usually goes to the file as two pieces, a new head and the rest as it came, and is never copied.
+1. What can be refused: size, epochs and sequences of the producers, on drafts that touch nothing.
+2. What can fail: a roll, files to open, indexes to read. Nothing has been written; a failure leaves the log as it was.
+3. The write of the batches, in one call. If it fails, its end is cut off; if that fails too, the log is broken.
+4. What follows is memory: indexes, leader epochs, producers, the end of the log.
 
-A follower's batches come from its leader, are taken as they are, and may end in the middle of one.
+The caller holds the log's lock.
 """
 
 from __future__ import annotations
 
-import struct
-from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING
 
-from ixion._native import i64
-from ixion.log.config import LogConfig
-from ixion.log.files import Part
+from ixion.log.corrupt import CorruptFileError
+from ixion.log.offset_index import MAX_RELATIVE
+from ixion.log.prepare import AppendInfo, Origin, Prepared
+from ixion.log.producer_state import Draft, EndedTxn
+from ixion.log.replay import add_to_draft
+from ixion.log.segment import Segment
+from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import CREATE_TIME, LOG_APPEND_TIME, BatchView
-from ixion.records.batches import iter_batches
-from ixion.records.compression import Codec
-from ixion.records.layout import BATCH_LENGTH, LEADER_EPOCH, LOG_OVERHEAD, MIN_BATCH_LENGTH, Buffer
-from ixion.records.patch import patch_max_timestamp
-from ixion.records.recode import recode
-from ixion.records.validate import TopicRules, validate_produce
 
-_pack_head = struct.Struct(">qii").pack
-_HEAD: Final = LEADER_EPOCH + 4
-_unpack_length = struct.Struct(">i").unpack_from
+if TYPE_CHECKING:
+    from ixion.log.log import Log
 
 
-class Origin(IntEnum):
-    """Who appends: a client, which is checked in every respect; a coordinator of this broker; a follower's fetch."""
-
-    CLIENT = 0
-    COORDINATOR = 1
-    REPLICATION = 2
-    RAISED_MARKER = 3  # a coordinator that raised the epoch for the marker: transaction.version 2
-    WHOLE_CHANGE = 4  # a coordinator's change that counts as a whole or not at all: segment.bytes is its only limit
-
-
-class AppendInfo:
-    """What became of an append. Offsets are inclusive; -1 where nothing was written or nothing applies."""
-
-    __slots__ = (
-        "append_time",
-        "duplicate",
-        "first_offset",
-        "flush_due",
-        "last_offset",
-        "log_start_offset",
-        "max_timestamp",
-        "records",
-        "rolled",
-        "size",
-    )
-
-    def __init__(self, first_offset: int, last_offset: int, log_start_offset: int) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.log_start_offset = log_start_offset
-        self.max_timestamp = -1
-        self.append_time = -1  # the broker's clock, on topics with LogAppendTime
-        self.records = 0
-        self.size = 0
-        self.duplicate = False  # it was in the log already; the offsets are those it has there
-        self.rolled = False  # a segment was sealed and should be flushed
-        self.flush_due = False  # flush.messages is reached: call `flush` before acknowledging
-
-
-def topic_rules(config: LogConfig) -> TopicRules:
-    name = config.compression_type
-    codec = None
-    if name != "producer":
-        codec = Codec.NONE if name == "uncompressed" else Codec[name.upper()]
-    levels = {
-        Codec.GZIP: config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }
-    return TopicRules(
-        max_batch_bytes=config.max_message_bytes,
-        compacted=config.compact,
-        timestamp_type=LOG_APPEND_TIME if config.message_timestamp_type == "LogAppendTime" else CREATE_TIME,
-        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-        codec=codec,
-        level=None if codec is None else levels.get(codec),
-    )
-
-
-class Prepared:
-    """Batches as they will stand in the file: the views to read fields from, the pieces to write."""
-
-    __slots__ = ("first_offset", "last_offset", "parts", "size", "views")
-
-    def __init__(self) -> None:
-        self.views: list[BatchView] = []
-        self.parts: list[Part] = []
-        self.size = 0
-        self.first_offset = -1
-        self.last_offset = -1
-
-
-def prepare_leader(
-    records: Buffer, rules: TopicRules, origin: Origin, first_offset: int, leader_epoch: int, now_ms: int
-) -> Prepared:
-    """Checks the batches and gives them their place. Nothing is written if one of them is refused."""
-    if origin == Origin.CLIENT:
-        views = [_check_client(records, rules, now_ms)]
-    else:
-        views = list(iter_batches(records))
-        for view in views:
-            _check_trusted(view, rules, origin)
-    prepared = Prepared()
-    offset = first_offset
-    for view in views:
-        if rules.timestamp_type == LOG_APPEND_TIME and not view.is_control:
-            patched = bytearray(view.as_view())
-            patch_max_timestamp(patched, 0, LOG_APPEND_TIME, now_ms)
-            view = BatchView(bytes(patched), 0)
-        size = int(view.size_in_bytes)
-        prepared.parts.append(_pack_head(offset, size - LOG_OVERHEAD, leader_epoch))
-        prepared.parts.append(memoryview(view.buffer)[view.position + _HEAD : view.position + size])
-        prepared.views.append(view)
-        prepared.size += size
-        offset += int(view.last_offset_delta) + 1
-    prepared.first_offset = first_offset
-    prepared.last_offset = offset - 1
-    return prepared
-
-
-def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
-    """The client's one batch; made anew if the topic wants another codec or its largest timestamp is not true."""
-    checked = validate_produce(records, rules, now_ms)
-    if checked.in_place and (checked.max_timestamp_is_true or rules.timestamp_type == LOG_APPEND_TIME):
-        return checked.batch
-    if checked.in_place:
-        made = bytearray(records)
-    else:
-        assert rules.codec is not None
-        made = recode(checked.batch, rules.codec, rules.level)
-        if len(made) > rules.max_batch_bytes:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"the batch has {len(made)} bytes as {rules.codec.name}, {rules.max_batch_bytes} are allowed",
-            )
-    if not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
-        patch_max_timestamp(made, 0, CREATE_TIME, checked.max_timestamp)
-    return BatchView(bytes(made), 0)
-
-
-def _check_trusted(view: BatchView, rules: TopicRules, origin: Origin) -> None:
-    """A coordinator's own batches may be control batches; damage and size are still looked at."""
-    if view.size_in_bytes > rules.max_batch_bytes and origin != Origin.WHOLE_CHANGE:
+def append_prepared(
+    log: Log, prepared: Prepared, leader_epoch: int, as_leader: bool, now_ms: int, origin: Origin
+) -> AppendInfo:
+    config = log.config
+    if prepared.size > config.segment_bytes:
         raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {view.size_in_bytes} bytes, {rules.max_batch_bytes} are allowed",
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"an append of {prepared.size} bytes does not fit a segment of {config.segment_bytes} bytes",
         )
-    if not view.crc_is_valid():
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of a batch does not match its bytes")
+    drafts: dict[int, Draft] = {}
+    ended: list[EndedTxn] = []
+    offset = prepared.first_offset
+    max_timestamp = -1
+    records = 0
+    aborts = False
+    for view in prepared.views:
+        if not as_leader:
+            offset = int(view.base_offset)
+        if view.max_timestamp > max_timestamp:
+            max_timestamp = int(view.max_timestamp)
+        records += int(view.count)
+        if view.producer_id >= 0:
+            draft = drafts.get(view.producer_id)
+            if draft is None:
+                draft = drafts[view.producer_id] = log.producers.draft(view.producer_id, as_leader)
+                draft.in_sequence = origin == Origin.CLIENT
+                draft.raised_marker = origin == Origin.RAISED_MARKER
+            txn = add_to_draft(draft, view, offset)
+            if txn is not None:
+                ended.append(txn)
+                aborts = aborts or txn.aborted
+        offset += int(view.last_offset_delta) + 1
+    info = AppendInfo(prepared.first_offset, prepared.last_offset, log.log_start)
+    try:
+        if _should_roll(log, prepared, max_timestamp, now_ms):
+            near = prepared.last_offset - log.end_offset <= MAX_RELATIVE
+            log.roll_at(log.end_offset if near else prepared.first_offset, now_ms)
+            info.rolled = True
+        segment = log.segments.active
+        segment.get_ready(aborts)
+    except OSError as error:
+        raise log.home.fail(f"appending to {log.name}", error) from error
+    except CorruptFileError as damage:
+        raise log.break_off("an index cannot be read", damage) from damage
+    position = _write(log, segment, prepared)
+    try:
+        _note(log, segment, position, prepared, leader_epoch, as_leader)
+        for draft in drafts.values():
+            log.producers.apply(draft)
+        for txn in ended:
+            log.producers.end_txn(txn)
+            if txn.aborted:
+                segment.txn_index.append(
+                    AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
+                )
+    except Exception as fault:
+        segment.size = position  # nobody reads what the log does not know
+        raise log.break_off("an append was written but not noted", fault) from fault
+    offset = prepared.last_offset + 1
+    log.end_offset = offset
+    log.producers.end_offset = offset
+    info.max_timestamp = max_timestamp
+    info.records = records
+    info.size = prepared.size
+    info.flush_due = offset - log.recovery_point >= config.flush_messages
+    return info
 
 
-def prepare_follower(records: Buffer, expected: int) -> Prepared:
-    """Takes the complete batches as they are; each must be whole by its CRC and begin after the one before."""
-    prepared = Prepared()
-    position: i64 = 0
-    end: i64 = len(records)
-    last = expected - 1
-    while end - position >= LOG_OVERHEAD + MIN_BATCH_LENGTH:
-        length: i64 = _unpack_length(records, position + BATCH_LENGTH)[0]
-        if length >= MIN_BATCH_LENGTH and position + LOG_OVERHEAD + length > end:
-            break  # the leader's answer was cut here; the rest comes with the next fetch
-        view = BatchView(records, position)
-        if not view.crc_is_valid():
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the CRC of the batch at offset {view.base_offset} is wrong")
-        base = int(view.base_offset)
-        if base <= last or view.last_offset_delta < 0:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"a batch begins at offset {base}, expected {last + 1} or later"
-            )
-        last = int(view.last_offset)
-        prepared.views.append(view)
-        position += view.size_in_bytes
-    if prepared.views:
-        prepared.parts.append(memoryview(records)[:position])
-        prepared.size = int(position)
-        prepared.first_offset = int(prepared.views[0].base_offset)
-        prepared.last_offset = last
-    return prepared
+def _write(log: Log, segment: Segment, prepared: Prepared) -> int:
+    """The one write of an append; returns its position. If it fails, the log is as it was, or broken."""
+    try:
+        return segment.append(prepared.parts, prepared.size)
+    except BaseException as error:
+        if not segment.cut_back():
+            log.break_off("the end of a failed write cannot be cut off", error)
+        if isinstance(error, OSError):
+            raise log.home.fail(f"appending to {log.name}", error) from error
+        raise
+
+
+def _note(log: Log, segment: Segment, position: int, prepared: Prepared, leader_epoch: int, as_leader: bool) -> None:
+    """The batches are in the file: adds them to the indexes and the leader epochs."""
+    offset = prepared.first_offset
+    epoch = leader_epoch
+    interval = log.config.index_interval_bytes
+    for view in prepared.views:
+        if not as_leader:
+            offset = int(view.base_offset)
+            epoch = int(view.leader_epoch)
+        if epoch > log.epochs.latest:
+            log.epochs.assign(epoch, offset)
+        last = offset + int(view.last_offset_delta)
+        size = int(view.size_in_bytes)
+        segment.note_batch(position, size, last, int(view.max_timestamp), interval)
+        position += size
+        offset = last + 1
+
+
+def _should_roll(log: Log, prepared: Prepared, max_timestamp: int, now_ms: int) -> bool:
+    config = log.config
+    segment = log.segments.active
+    if segment.size > config.segment_bytes - prepared.size or not segment.can_hold(prepared.last_offset):
+        return True
+    if segment.index.is_full(config.segment_index_bytes) or segment.time_index.is_full(config.segment_index_bytes):
+        return True
+    if segment.size == 0:
+        return False
+    # A segment's age is counted in its records' own time if they have one, else by the clock.
+    since = _first_timestamp(segment)
+    waited = max_timestamp - since if since >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
+    limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+    return waited > limit - log.jitter_ms
+
+
+def _first_timestamp(segment: Segment) -> int:
+    if segment.first_timestamp == -1 and segment.size:
+        segment.load_first_timestamp()
+    return segment.first_timestamp

@@ -19,7 +19,7 @@ from ixion.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_I
 from ixion.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY
 from ixion.log.offset_index import OffsetIndex
 from ixion.log.scan import Scan
-from ixion.log.snapshot import read_snapshot
+from ixion.log.snapshot_file import read_snapshot
 from ixion.log.time_index import ENTRY_SIZE as TIME_ENTRY
 from ixion.log.time_index import TimeIndex
 from ixion.log.txn_index import read_aborted

@@ -30,8 +30,7 @@ from typing import Final
 from librt.threading import Lock
 
 from ixion.log import checkpoint
-from ixion.log.append import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
-from ixion.log.appending import append_prepared
+from ixion.log.append import append_prepared
 from ixion.log.aside import Aside
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
@@ -39,9 +38,10 @@ from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
 from ixion.log.home import NO_ROOM, Home
+from ixion.log.prepare import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
 from ixion.log.producer_state import ProducerState
 from ixion.log.segment import Segment
-from ixion.log.segments import Segments
+from ixion.log.segment_list import SegmentList
 from ixion.log.snapshots import Snapshots
 from ixion.log.truncation import restart_at, truncate
 from ixion.model.errors import ErrorCode, KafkaError
@@ -62,7 +62,7 @@ class Log:
         files: Files,
         clock_ms: Callable[[], int],
     ) -> None:
-        """An empty shell; `loader.open_log` fills it from the disk."""
+        """An empty shell; `log_loader.open_log` fills it from the disk."""
         self.home: Final = home
         self.folder = folder
         self.topic: Final = topic
@@ -73,7 +73,7 @@ class Log:
         self.lock: Final = Lock()
         self.upkeep: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
         self.flushing: Final = Lock()  # held by whoever flushes; taken before `lock`
-        self.segments = Segments()
+        self.segments = SegmentList()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
         self.snapshots = Snapshots(files, folder)

@@ -20,12 +20,12 @@ from ixion.log.checkpoint import Offsets
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
+from ixion.log.directory_loader import DirectoryLoader, Key
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
 from ixion.log.home import Home
-from ixion.log.loader import open_log
-from ixion.log.loading import Key, Loading
 from ixion.log.log import Log
+from ixion.log.log_loader import open_log
 from ixion.log.names import DELETE, FUTURE, STRAY, folder_name, marked_folder_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
@@ -67,7 +67,7 @@ class LogManager:
         self._checkpointing = threading.Lock()  # taken before the locks of logs
         self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
         self.directories: list[LogDirectory] = []
-        self._loading = Loading(self, recovery_threads)
+        self._loading = DirectoryLoader(self, recovery_threads)
         try:
             for path in paths:
                 self.directories.append(LogDirectory(path, self.files, self._went_offline))

@@ -10,7 +10,7 @@ from ixion.log.files import Files
 from ixion.log.names import SNAPSHOT, file_name
 from ixion.log.producer_entry import ProducerEntry
 from ixion.log.producer_state import ProducerState
-from ixion.log.snapshot import read_snapshot, write_snapshot
+from ixion.log.snapshot_file import read_snapshot, write_snapshot
 
 logger = logging.getLogger(__name__)
 

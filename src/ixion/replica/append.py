@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 from ixion.records.validate import InvalidRecords

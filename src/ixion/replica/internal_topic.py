@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView

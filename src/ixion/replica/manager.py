@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, TypeVar
 
-from ixion.log.append import Origin
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
+from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ixion.log.append import AppendInfo, Origin
 from ixion.log.log import Log
+from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 from ixion.replica.follower import Follower

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ixion.coordinators.txn.markers import Marker, Written
-from ixion.log.append import Origin
+from ixion.log.prepare import Origin
 from ixion.records.control import transaction_marker
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import GROUP_OFFSETS

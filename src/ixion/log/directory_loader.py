@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
-from ixion.log.loader import open_log
 from ixion.log.log import Log
+from ixion.log.log_loader import open_log
 from ixion.log.names import DELETE, FUTURE, STRAY, PartitionFolder, marked_folder_name
 from ixion.model.errors import KafkaError
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 Key = tuple[str, int]
 
 
-class Loading:
+class DirectoryLoader:
     def __init__(self, manager: LogManager, threads: int) -> None:
         self._manager = manager
         self._threads = threads

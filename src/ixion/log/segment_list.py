@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ixion.log.segment import Segment
 
 
-class Segments:
+class SegmentList:
     __slots__ = ("_bases", "_segments")
 
     def __init__(self) -> None:
