@@ -25,7 +25,7 @@ HOT = (
     *("network/slow_readers.py", "network/slow_senders.py", "network/intake.py"),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
     *(f"log/{name}.py" for name in ("append", "breather", "compaction", "config", "epochs", "files", "flushing")),
-    *(f"log/{name}.py" for name in ("handle", "home", "index_file", "log", "offset_index", "offset_map")),
+    *(f"log/{name}.py" for name in ("handle", "directory_state", "index_file", "log", "offset_index", "offset_map")),
     *(f"log/{name}.py" for name in ("prepare", "producer_entry", "producer_state", "reader", "recovery")),
     *(f"log/{name}.py" for name in ("replay", "scan", "segment", "segment_list", "time_index", "truncation")),
     "log/txn_index.py",

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from benchmarks.framework import Benchmark, Contender, Goal, JavaPeer, Row, Session
 from ixion.log.config import LogConfig
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
-from ixion.log.home import Home
 from ixion.log.log import Log
 from ixion.log.log_loader import open_log
 from ixion.log.manager import LogManager
@@ -64,7 +64,7 @@ def shapes() -> Iterator[tuple[str, int, int]]:
 
 def open_at(folder: Path, *, clean: bool = False) -> Log:
     return open_log(
-        home=Home(str(folder.parent)),
+        directory=DirectoryState(str(folder.parent)),
         folder=str(folder),
         topic="bench",
         partition=0,

@@ -209,7 +209,7 @@ def test_what_cannot_be(paths: list[str]) -> None:
         async def lose(real: RealBroker) -> None:
             for directory in real.parts.logs.directories:
                 if directory.path != home:
-                    directory.home.fail("testing", OSError("gone"))
+                    directory.state.fail("testing", OSError("gone"))
 
         broker.call(lose)
         assert move(asking, other(paths, home), "t", 0) == [(0, ErrorCode.KAFKA_STORAGE_ERROR)]

@@ -77,7 +77,7 @@ def test_only_what_is_asked_for(paths: list[str], broker: Broker, asking: Asking
 
 def test_a_lost_directory_is_told_as_such(paths: list[str], broker: Broker, asking: Asking) -> None:
     async def lose(real: RealBroker) -> None:
-        real.parts.logs.directories[0].home.fail("testing", OSError("gone"))
+        real.parts.logs.directories[0].state.fail("testing", OSError("gone"))
 
     broker.call(lose)
     found = ask(asking)

@@ -42,7 +42,7 @@ def test_a_partition_whose_log_could_not_be_made_comes_online_later(tmp_path: Pa
             await broker.parts.controller.bring_back()
             assert ("t", 0) in broker.parts.replicas.offline
             files.code = 0
-            broker.parts.logs.directories[0].home.full = False
+            broker.parts.logs.directories[0].state.full = False
             bring_back(broker.parts)
             for task in list(broker.parts.background):
                 await task
@@ -61,10 +61,10 @@ def test_a_full_disk_takes_no_new_topic(tmp_path: Path) -> None:
         broker = broker_with(QuickFiles(), tmp_path / "d")
         await broker.start()
         try:
-            broker.parts.logs.directories[0].home.full = True
+            broker.parts.logs.directories[0].state.full = True
             (outcome,) = await broker.parts.controller.create_topics([NewTopic(name="t")])
             assert (outcome.code, "t" in broker.parts.image.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, False)
-            broker.parts.logs.directories[0].home.full = False
+            broker.parts.logs.directories[0].state.full = False
             await create(broker, "t")
         finally:
             await broker.stop(drain_ms=100)

@@ -316,8 +316,8 @@ def test_a_failed_directory_leaves_its_partitions_without_a_leader(realm: Realm)
     waiting = realm.world.fetch()
     partition = realm.world.replicas.partition("t", 0)
     assert partition is not None
-    partition.log.home.fail("reading", OSError(5, "Input/output error"))
-    realm.run(realm.controller.directory_failed(partition.log.home.path))
+    partition.log.directory.fail("reading", OSError(5, "Input/output error"))
+    realm.run(realm.controller.directory_failed(partition.log.directory.path))
     found = realm.image.topics["t"].partitions[0]
     assert (found.leader, found.leader_epoch, found.offline) == (-1, 1, (1,))
     assert state(realm) == (-1, 1)

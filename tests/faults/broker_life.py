@@ -233,7 +233,7 @@ class Life:
         async def look(real: RealBroker) -> None:
             guard = DiskGuard(1, lambda _: (1 << 30, 1 << 40))
             for directory in real.parts.logs.directories:
-                guard.check(directory.home)
+                guard.check(directory.state)
             real.parts.logs.mend()
             await real.parts.controller.bring_back()
 

@@ -80,7 +80,7 @@ class Life:
         self.manager.load()
 
     def create(self, topic: str, directory: int = 0) -> None:
-        gone = any(directory.home.offline for directory in self.manager.directories)
+        gone = any(directory.state.offline for directory in self.manager.directories)
         if self.manager.get(topic, 0) is None and not (gone and self.truth.acked.get(topic)):  # else it has no leader
             where = self.manager.directories[directory]
             self.tell(lambda: self.manager.create(topic, 0, topic.encode().ljust(16, b"-"), where))
@@ -215,13 +215,13 @@ def check_now(life: Life, passes: bool) -> None:
     passes every topic takes records again, by itself."""
     manager = life.manager
     for directory in manager.directories:
-        DiskGuard(1, lambda _: (1 << 30, 1 << 40)).check(directory.home)
+        DiskGuard(1, lambda _: (1 << 30, 1 << 40)).check(directory.state)
     manager.load_missing()
     manager.mend()
     for (topic, _), log in list(manager.logs.items()):
-        if not log.closed and not log.home.offline:
+        if not log.closed and not log.directory.offline:
             check_records(life.truth, topic, log)
-    offline = [directory.home.reason for directory in manager.directories if directory.home.offline]
+    offline = [directory.state.reason for directory in manager.directories if directory.state.offline]
     if not passes or life.closed:
         return
     if offline:  # a directory that could not even be listed at the start stays offline, and says so

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ixion.log.config import LogConfig
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
-from ixion.log.home import Home
 from ixion.log.log import Log
 from ixion.log.log_loader import open_log
 from ixion.log.reader import Isolation, read
@@ -82,10 +82,10 @@ class Box:
     config: LogConfig = field(default_factory=LogConfig)
     files: Files = field(default_factory=QuickFiles)
     clock: Clock = field(default_factory=Clock)
-    home: Home = field(init=False)
+    directory: DirectoryState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.home = Home(str(self.path))
+        self.directory = DirectoryState(str(self.path))
 
     @property
     def folder(self) -> Path:
@@ -95,7 +95,7 @@ class Box:
         self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0, high_watermark: int = -1
     ) -> Log:
         return open_log(
-            home=self.home,
+            directory=self.directory,
             folder=str(self.folder),
             topic="orders",
             partition=0,

@@ -144,7 +144,7 @@ def test_what_was_set_aside_goes_one_day(box: Box, full: bool) -> None:
     retain(log, NOW + KEPT_MS - 1)
     assert len(aside(box)) > 4
     if full:
-        log.home.full = True
+        log.directory.full = True
         retain(log, NOW)
     else:
         retain(log, NOW + KEPT_MS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ixion.log.config import LogConfig
-from ixion.log.home import Home
+from ixion.log.directory_state import DirectoryState
 from ixion.log.log import Log
 from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -136,23 +136,23 @@ def test_any_call_fails(append: Callable[[Log], None], number: int, times: int, 
         files.disarm()
         if failed:
             assert log.end_offset == end
-            assert log.home.offline == (number == errno.EIO)
-            assert log.home.full == (number == errno.ENOSPC)
+            assert log.directory.offline == (number == errno.EIO)
+            assert log.directory.full == (number == errno.ENOSPC)
         elif append in (abort, follower):
             aborted.add(2)
-        if not log.home.offline:
-            log.home.full = False  # as the disk guard finds out
+        if not log.directory.offline:
+            log.directory.full = False  # as the disk guard finds out
             if failed:
                 assert stored(log) == acknowledged
         check_offsets(box)
         for attempt in (plain, abort):
             before = log.end_offset
             if fails(attempt, log):
-                assert log.home.offline or log.broken
+                assert log.directory.offline or log.broken
                 assert log.end_offset == before
             elif attempt is abort:
                 aborted.add(2)
-        if not log.home.offline:
+        if not log.directory.offline:
             acknowledged = stored(log)
         check_reload(box, log, acknowledged, aborted)
 
@@ -169,7 +169,7 @@ def test_one_descriptor_is_left(tmp_path: Path) -> None:
         plain(log)
     files.disarm()
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not log.home.offline
+    assert not log.directory.offline
     assert not log.broken
     assert max(box.folder.glob("*.log")).stat().st_size == size
     plain(log)
@@ -216,7 +216,7 @@ def test_a_truncation_recovers_a_log_whose_end_is_unknown(tmp_path: Path) -> Non
 def test_the_directory_hears_of_an_error_while_idle_files_are_closed(tmp_path: Path) -> None:
     told: list[str] = []
     box, files, log = begin(tmp_path)
-    box.home = Home(str(tmp_path), lambda _path, reason: told.append(reason))
+    box.directory = DirectoryState(str(tmp_path), lambda _path, reason: told.append(reason))
     log.abandon()
     log = box.open()
     for _ in range(5):

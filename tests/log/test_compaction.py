@@ -397,7 +397,7 @@ def test_a_disk_that_fails_in_the_middle_of_a_swap_loses_nothing(tmp_path: Path,
     before, end = stage.live(), stage.log.end_offset
     files.left = renames
     assert Cleaner(stage.manager, MEMORY).clean_dirtiest(NOW) is None
-    assert stage.manager.directories[0].home.offline
+    assert stage.manager.directories[0].state.offline
     stage.manager.abandon()
     again = Stage(tmp_path)
     found = again.live()

@@ -204,8 +204,8 @@ def test_a_log_that_cannot_be_opened_now_is_named_and_opened_later(stage: Stage,
     before = stage.offsets()
     stage.files.fail("open", "orders-2", code)
     manager = stage.manager()
-    home = manager.directories[0].home
-    assert not home.offline
+    state = manager.directories[0].state
+    assert not state.offline
     assert sorted(manager.logs) == [("orders", 0), ("orders", 1), ("orders", 3)]
     assert os.strerror(code) in manager.unreadable["orders", 2]
     with pytest.raises(KafkaError) as caught:
@@ -215,7 +215,7 @@ def test_a_log_that_cannot_be_opened_now_is_named_and_opened_later(stage: Stage,
     assert stage.offsets()[checkpoint.LOG_STARTS] == before[checkpoint.LOG_STARTS]
     assert manager.load_missing() == []
     stage.files.before = lambda _what, _path: None
-    DiskGuard(1, lambda _: (100, 1 << 40)).check(home)
+    DiskGuard(1, lambda _: (100, 1 << 40)).check(state)
     assert manager.load_missing() == [("orders", 2)]
     assert manager.load_missing() == []
     assert manager.unreadable == {}
@@ -277,7 +277,7 @@ def test_a_directory_that_cannot_be_listed_is_offline_and_unchanged(
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", scandir)
         manager.load()
-    assert manager.directories[0].home.offline
+    assert manager.directories[0].state.offline
     with pytest.raises(KafkaError):
         manager.create("orders", 0)
     manager.close()
@@ -321,7 +321,7 @@ def test_a_folder_that_a_deletion_could_not_rename_is_not_the_new_topics(stage: 
     with pytest.raises(KafkaError):
         manager.delete("orders", 0)
     stage.files.before = lambda _what, _path: None
-    DiskGuard(1, lambda _: (100, 1 << 40)).check(manager.directories[0].home)
+    DiskGuard(1, lambda _: (100, 1 << 40)).check(manager.directories[0].state)
     new = manager.create("orders", 0, b"j" * 16)
     assert stored(new) == []
     new.append_as_leader(batch(b"new"), 0)
@@ -353,7 +353,7 @@ def test_a_folder_that_cannot_be_deleted_now_is_deleted_later(stage: Stage, monk
 def test_a_new_log_goes_where_there_is_room(tmp_path: Path) -> None:
     manager = LogManager([str(tmp_path / "a"), str(tmp_path / "b")], clock_ms=Clock(), files=QuickFiles())
     manager.load()
-    manager.directories[0].home.full = True
+    manager.directories[0].state.full = True
     for number in range(3):
-        assert manager.create("orders", number).home is manager.directories[1].home
+        assert manager.create("orders", number).directory is manager.directories[1].state
     manager.close()

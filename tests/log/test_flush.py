@@ -220,14 +220,14 @@ def test_what_a_sync_without_room_may_have_dropped_is_written_again(tmp_path: Pa
     files.part, files.code = "00.log", code
     with pytest.raises(KafkaError):
         log.flush()
-    assert (log.recovery_point, log.home.offline) == (0, False)
+    assert (log.recovery_point, log.directory.offline) == (0, False)
     files.part = ""
     files.steps.clear()
     log.flush()
     again = {name: size for what, name, size in files.steps if what == "write" and name.endswith(".log")}
     assert sum(again.values()) == log.size, "all that is not flushed, before it is synced"
     assert (log.recovery_point, stored(log)) == (6, expected)
-    log.home.full = False
+    log.directory.full = False
     log.append_as_leader(batch(b"more"), 0)
     files.steps.clear()
     log.flush()
@@ -287,7 +287,7 @@ def test_a_truncation_that_finds_no_room_lets_all_be_written_again(tmp_path: Pat
     with pytest.raises(KafkaError):
         log.truncate_to(4)
     files.part = "nothing"
-    log.home.full = False
+    log.directory.full = False
     log.mend()
     files.steps.clear()
     log.flush()

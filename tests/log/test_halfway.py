@@ -88,8 +88,8 @@ def test_a_truncation_ends_where_its_first_attempt_would_have(
         files.disarm()
         if failed:
             use(log)
-            assert not log.home.offline, (at, files.calls[-1], log.home.reason)
-            log.home.full = False
+            assert not log.directory.offline, (at, files.calls[-1], log.directory.reason)
+            log.directory.full = False
             was_broken = bool(log.broken)
             if mended:
                 assert log.mend() == was_broken
@@ -176,7 +176,7 @@ def test_no_old_segment_returns_after_a_swap_that_found_no_room(tmp_path: Path, 
         Cleaner(manager, 24 * 1000).clean_dirtiest(NOW)
         is_over = files.count < at
         files.at = 0
-        log.home.full = False
+        log.directory.full = False
         log.release_idle()
         log.release_idle()
         assert set(stored(log)) <= set(live.items())

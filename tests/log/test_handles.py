@@ -136,14 +136,14 @@ def test_idle_files_are_closed_under_a_compaction(stage: Stage) -> None:
     stage.files.on_close = count
     assert stage.cleaner.clean_dirtiest(NOW) is not None
     assert closed > len(stage.log.segments)
-    assert not stage.log.home.offline
+    assert not stage.log.directory.offline
     assert values(stage.log) == LAST
 
 
 def test_a_log_is_deleted_under_its_compaction(stage: Stage) -> None:
     stage.files.on_read = stage.unless_locked(lambda: stage.manager.delete("orders", 0))
     assert stage.cleaner.clean_dirtiest(NOW) is None
-    assert not stage.log.home.offline
+    assert not stage.log.directory.offline
     assert not stage.cleaner.uncleanable
     # The topic may be made anew at once.
     again = stage.manager.create("orders", 0)
@@ -170,7 +170,7 @@ def test_a_log_is_truncated_under_its_compaction(stage: Stage, to: int, step: in
     stage.cleaner.clean_dirtiest(NOW)
     stage.files.on_read = lambda: None
     assert steps > step
-    assert not stage.log.home.offline
+    assert not stage.log.directory.offline
     assert not stage.cleaner.uncleanable
     assert stored(stage.log) == [*kept, (to, b"new")]
     # Now that it is left in peace, it is compacted after all.
@@ -219,7 +219,7 @@ def test_a_deleted_log_takes_and_gives_nothing_more(stage: Stage) -> None:
         with pytest.raises(KafkaError) as caught:
             use()
         assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not stage.log.home.offline
+    assert not stage.log.directory.offline
 
 
 def test_a_disk_that_fails_while_the_cleaner_looks_for_work(stage: Stage) -> None:
@@ -228,7 +228,7 @@ def test_a_disk_that_fails_while_the_cleaner_looks_for_work(stage: Stage) -> Non
 
     stage.files.on_read = fail
     assert stage.cleaner.clean_dirtiest(NOW) is None
-    assert stage.log.home.offline
+    assert stage.log.directory.offline
 
 
 def everything_idle(stage: Stage) -> None:
@@ -277,7 +277,7 @@ def test_a_flush_while_something_else_happens(stage: Stage, meanwhile: Callable[
     stage.files.on_sync = stage.unless_locked(once)
     stage.log.flush()
     assert steps > step
-    assert not stage.log.home.offline
+    assert not stage.log.directory.offline
     names = {name.partition(".")[0] for name in os.listdir(stage.log.folder)} if meanwhile is not deleted else set()
     bases = {f"{segment.base_offset:020d}" for segment in stage.log.segments}
     assert {name for name in names if name.isdigit()} <= bases | {f"{stage.log.end_offset:020d}"}

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from ixion.log.config import LogConfig
+from ixion.log.directory_state import DirectoryState
 from ixion.log.disk_guard import DiskGuard, free_and_total
 from ixion.log.files import Part
-from ixion.log.home import Home
 from ixion.log.lock import DirectoryLockedError
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
@@ -238,7 +238,7 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(stage: Stage, e
     assert list(manager.logs) == [("orders", 1)]
     second.append_as_leader(batch(b"b"), 0)
     assert len(stored(second)) == 2
-    assert manager.create("orders", 2).home is second.home
+    assert manager.create("orders", 2).directory is second.directory
     manager.look_after()
     manager.flush_due()
     manager.close()
@@ -264,7 +264,7 @@ def test_a_disk_that_is_full_before_the_guard_saw_it_waits_for_room(stage: Stage
         assert stored(log) == [(0, b"a")]
     stage.files.sick = None
     assert stage.offline == []
-    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.home)
+    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.directory)
     log.append_as_leader(batch(b"c"), 0)
     assert stored(log) == [(0, b"a"), (1, b"c")]
     manager.abandon()
@@ -283,12 +283,12 @@ def test_a_checkpoint_that_finds_no_room_is_written_when_there_is(stage: Stage, 
     stage.files.error = error
     stage.files.short = 3
     manager.checkpoint_all()
-    assert log.home.full
-    assert not log.home.offline
+    assert log.directory.full
+    assert not log.directory.offline
     assert not list(Path(stage.paths[0]).glob("*.tmp")), "what was written of it takes no room"
     assert stored(log) == [(0, b"a")]
     stage.files.sick = None
-    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.home)
+    DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.directory)
     manager.checkpoint_all()
     manager.abandon()
     again = stage.manager()
@@ -338,7 +338,7 @@ def test_a_log_moves_to_another_directory(stage: Stage) -> None:
     assert stored(again.future_logs["orders", 0]) == [(0, b"a"), (1, b"b")]
     moved = again.promote_future("orders", 0)
     assert again.get("orders", 0) is moved
-    assert (moved.home.path, moved.topic_id) == (stage.paths[1], TOPIC_ID)
+    assert (moved.directory.path, moved.topic_id) == (stage.paths[1], TOPIC_ID)
     moved.append_as_leader(batch(b"c"), 4)
     again.close()
     third = stage.manager()
@@ -378,7 +378,7 @@ def test_a_failing_flush_takes_the_directory_offline(stage: Stage) -> None:
 def test_with_every_directory_offline_nothing_can_be_made(stage: Stage) -> None:
     manager = stage.manager()
     for directory in manager.directories:
-        directory.home.fail("testing", OSError(errno.EIO, "x"))
+        directory.state.fail("testing", OSError(errno.EIO, "x"))
     with pytest.raises(KafkaError) as caught:
         manager.create("orders", 0)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -394,7 +394,7 @@ def test_a_disk_that_fills_up_is_read_only_until_there_is_room(stage: Stage) -> 
 
     def look() -> None:
         for directory in manager.directories:
-            guard.check(directory.home)
+            guard.check(directory.state)
 
     look()
     with pytest.raises(KafkaError) as caught:
@@ -417,9 +417,9 @@ def test_a_disk_that_fills_up_is_read_only_until_there_is_room(stage: Stage) -> 
 def test_a_real_disk_has_room(tmp_path: Path) -> None:
     stage = Stage([str(tmp_path)])
     manager = stage.manager()
-    home = manager.directories[0].home
-    DiskGuard(1).check(home)
-    assert not home.full
+    state = manager.directories[0].state
+    DiskGuard(1).check(state)
+    assert not state.full
     free, total = free_and_total(str(tmp_path))
     assert 0 < free <= total
     manager.close()
@@ -428,9 +428,9 @@ def test_a_real_disk_has_room(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("free", "full"), [(4_999, True), (5_000, False), (0, True)])
 def test_the_mark_of_a_small_disk_is_a_twentieth_of_it(tmp_path: Path, free: int, full: bool) -> None:
     """A volume smaller than the usual mark takes appends, too."""
-    home = Home(str(tmp_path))
-    DiskGuard(128 << 20, lambda _: (free, 100_000)).check(home)
-    assert home.full is full
+    state = DirectoryState(str(tmp_path))
+    DiskGuard(128 << 20, lambda _: (free, 100_000)).check(state)
+    assert state.full is full
 
 
 def test_a_disk_without_free_inodes_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_everything_moves(stage: Stage) -> None:
     moved = stage.mover().run()
     assert stage.manager.get("orders", 0) is moved
     assert stage.manager.future_logs == {}
-    assert moved.home.path == stage.paths[1]
+    assert moved.directory.path == stage.paths[1]
     assert stored(moved) == before
     for name in ("end_offset", "log_start", "high_watermark", "last_stable_offset", "topic_id"):
         assert getattr(moved, name) == getattr(log, name), name
@@ -130,7 +130,7 @@ def test_everything_moves(stage: Stage) -> None:
     stage.manager.close()
     again = stage.start().logs["orders", 0]
     assert stored(again) == before
-    assert (again.home.path, again.topic_id, again.high_watermark) == (stage.paths[1], log.topic_id, 35)
+    assert (again.directory.path, again.topic_id, again.high_watermark) == (stage.paths[1], log.topic_id, 35)
     assert again.epochs.entries() == log.epochs.entries()[:-1]  # of the last one nothing was written
 
 
@@ -248,7 +248,7 @@ def test_a_move_under_appends_and_reads_loses_nothing(stage: Stage) -> None:
     assert written
     assert seen == written
     log = stage.manager.logs["orders", 0]
-    assert log.home.path == stage.paths[0]
+    assert log.directory.path == stage.paths[0]
     assert [value for _, value in stored(log)] == written
     assert [value for _, value in stored(crash(stage))] == written
 
@@ -432,8 +432,8 @@ def test_a_new_disk_that_is_full_or_fails(stage: Stage, at: int, code: int) -> N
     with pytest.raises(KafkaError):
         stage.mover().run()
     directory = stage.manager.directories[1]
-    assert directory.home.full != directory.home.offline
-    if directory.home.full:
+    assert directory.state.full != directory.state.offline
+    if directory.state.full:
         check_not_moved(stage, log)
     assert stage.manager.future_logs == {}
     assert stored(log)
@@ -505,14 +505,14 @@ def test_killed_at_any_step_of_a_move(tmp_path: Path) -> None:
     moved.append_as_leader(batch(b"later"), 9)
     stage.clock.now_ms += 1000
     stage.manager.look_after()
-    homes = set()
+    places = set()
     for step in range(files.count):
         again = Stage(tmp_path / "copies" / str(step))
         found = again.manager.logs["orders", 0]
         assert stored(found) in (expected, [*expected, (7, b"later")]), step
         assert found.log_start == 1, step
         assert found.topic_id == log.topic_id
-        homes.add(found.home.path[-2:])
+        places.add(found.directory.path[-2:])
         # There is but one now, and the move can be done again.
         assert [name for names in again.folders() for name in names].count("orders-0") == 1
         found.append_as_leader(batch(b"after all"), 10)
@@ -520,7 +520,7 @@ def test_killed_at_any_step_of_a_move(tmp_path: Path) -> None:
         assert stored(again.mover().run()) == before
         again.manager.close()
         shutil.rmtree(again.root)
-    assert homes == {"d0", "d1"}
+    assert places == {"d0", "d1"}
     assert files.count > 30
 
 
@@ -537,7 +537,7 @@ def test_a_partition_found_twice_is_used_where_it_is_further_on(stage: Stage) ->
         stage.start()
         for longer in (0, 1):
             log = stage.manager.logs["twice", longer]
-            assert (log.home.path, log.end_offset) == (stage.paths[longer], 3)
+            assert (log.directory.path, log.end_offset) == (stage.paths[longer], 3)
         stage.manager.close()
     assert [[name.endswith("-stray") for name in names] for names in stage.folders()] == [[False, True], [True, False]]
 
@@ -557,7 +557,7 @@ def without_room(stage: Stage) -> Log:
     stage.files.meddle = meddle
     moved = stage.mover().run()
     stage.files.meddle = lambda _: None
-    current.home.full = False
+    current.directory.full = False
     assert stage.folders() == [["orders-0"], ["orders-0"]]
     return moved
 
@@ -581,7 +581,7 @@ def test_a_move_back_to_where_a_move_could_not_delete(stage: Stage) -> None:
     moved = without_room(stage)
     expected = stored(moved)
     assert stored(stage.mover(0).run()) == expected
-    assert not any(directory.home.offline for directory in stage.manager.directories)
+    assert not any(directory.state.offline for directory in stage.manager.directories)
     stage.manager.close()
 
 

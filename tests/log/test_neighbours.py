@@ -100,7 +100,7 @@ def test_a_log_whose_compaction_found_no_room_is_compacted_when_there_is(tmp_pat
     assert cleaner.clean_dirtiest(NOW) is None
     assert cleaner.uncleanable == {}
     files.part = ""
-    manager.directories[0].home.full = False
+    manager.directories[0].state.full = False
     for log in manager.logs.values():
         log.append_as_leader(batch(b"x" * 300), 0)
         log.set_high_watermark(log.end_offset)

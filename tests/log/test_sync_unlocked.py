@@ -106,7 +106,7 @@ def test_a_truncation_between_the_steps_of_a_swap(tmp_path: Path, fully: bool, s
     files.meanwhile = truncate
     files.syncs = 0
     # A file that is gone when the compaction comes to it is taken for an abort by the cleaner.
-    with log.upkeep, suppress(CompactionAbortedError, FileNotFoundError):
+    with log.replacing, suppress(CompactionAbortedError, FileNotFoundError):
         compact(log, end, offsets, NOW, log.truncations)
     assert not list(Path(log.folder).glob("*.swap"))
     truncated = bool(log.truncations)

@@ -127,4 +127,4 @@ def test_an_index_that_has_become_shorter_is_an_error_of_the_partition(box: Box)
     with pytest.raises(KafkaError) as caught:
         find_max_timestamp(log)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
-    assert not log.home.offline
+    assert not log.directory.offline

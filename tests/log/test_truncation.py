@@ -128,7 +128,7 @@ def test_a_truncation_that_fails_at_any_call(tmp_path: Path, number: int, offset
         if code == ErrorCode.NONE:  # a close that failed
             assert facts(log) == expected
         elif number != errno.EIO:
-            log.home.full = False  # as the disk guard finds out
+            log.directory.full = False  # as the disk guard finds out
             if log.broken:
                 with pytest.raises(KafkaError):
                     log.append_as_leader(batch(b"refused"), 9)
@@ -136,7 +136,7 @@ def test_a_truncation_that_fails_at_any_call(tmp_path: Path, number: int, offset
             assert facts(log) == expected
             assert log.append_as_leader(batch(b"more"), 9).first_offset == offset
         else:
-            assert log.home.offline
+            assert log.directory.offline
         log.abandon()
         again = Box(box.path, CONFIG, QuickFiles()).open()
         offsets = [offset for offset, _ in stored(again)]

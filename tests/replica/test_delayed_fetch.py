@@ -191,7 +191,7 @@ def test_case_c_the_broker_does_not_know_it(world: World) -> None:
 def test_case_d_the_disk_has_failed(world: World) -> None:
     partition = world.lead()
     over = world.fetch()
-    world.replicas.directory_failed(partition.log.home.path)
+    world.replicas.directory_failed(partition.log.directory.path)
     assert [result.code for result in over] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert world.replicas.why_missing("t", 0) == ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -208,8 +208,8 @@ class TestFlushEachMessage:
 
         world.logs.files.sync = fail  # type: ignore[method-assign]
         world.flush()
-        assert world.failed == [partition.log.home.path]
-        world.replicas.directory_failed(partition.log.home.path)
+        assert world.failed == [partition.log.directory.path]
+        world.replicas.directory_failed(partition.log.directory.path)
         assert codes(over) == [ErrorCode.KAFKA_STORAGE_ERROR]
         assert partition.log.high_watermark == 0
 

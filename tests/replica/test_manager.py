@@ -109,14 +109,14 @@ def test_a_failed_directory_wakes_everybody_and_spares_the_others(tmp_path: Path
     world = World(tmp_path, folders=2)
     try:
         lost, kept = world.lead("lost", replicas=(1, 2)), world.lead("kept", replicas=(1, 2))
-        assert lost.log.home.path != kept.log.home.path
+        assert lost.log.directory.path != kept.log.directory.path
         world.produce(topic="lost", acks=1)
         world.follower_fetches(2, 1, topic="lost")
         produces = [world.produce(topic=topic) for topic in ("lost", "kept")]
         fetches = [world.fetch(offset, topic=topic) for topic, offset in (("lost", 1), ("kept", 0))]
         deletion = delete(world, ("lost", 0, 1))
-        lost.log.home.fail("reading", OSError(5, "Input/output error"))
-        gone = world.replicas.directory_failed(lost.log.home.path)
+        lost.log.directory.fail("reading", OSError(5, "Input/output error"))
+        gone = world.replicas.directory_failed(lost.log.directory.path)
         assert gone == [("lost", 0)]
         assert [codes(over) for over in produces] == [[ErrorCode.KAFKA_STORAGE_ERROR], []]
         assert [[result.code for result in over] for over in fetches] == [[ErrorCode.KAFKA_STORAGE_ERROR], []]

@@ -123,7 +123,7 @@ def test_health_is_what_the_disks_are(broker: Broker) -> None:
     assert health(broker) == (200, "ok\n")
 
     async def fill(real: RealBroker) -> None:
-        real.parts.logs.directories[0].home.full = True
+        real.parts.logs.directories[0].state.full = True
 
     broker.call(fill)
     code, said = health(broker)
@@ -131,10 +131,10 @@ def test_health_is_what_the_disks_are(broker: Broker) -> None:
     assert "is full" in said
 
     async def fail(real: RealBroker) -> None:
-        home = real.parts.logs.directories[0].home
-        home.full = False
-        home.offline = True
-        home.reason = "the disk burns"
+        state = real.parts.logs.directories[0].state
+        state.full = False
+        state.offline = True
+        state.reason = "the disk burns"
 
     broker.call(fail)
     code, said = health(broker)

@@ -59,7 +59,7 @@ def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorC
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = replicas.partition(topic, number)
-    if directory.home.offline or (partition is None and (topic, number) in replicas.offline):
+    if directory.state.offline or (partition is None and (topic, number) in replicas.offline):
         return ErrorCode.KAFKA_STORAGE_ERROR
     if partition is None:
         if is_topic_name(topic):

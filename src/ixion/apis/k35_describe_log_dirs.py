@@ -51,7 +51,7 @@ def describe(
     logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, int]] | None
 ) -> Steps[DescribeLogDirsResult]:
     try:
-        room = None if directory.home.offline else os.statvfs(directory.path)
+        room = None if directory.state.offline else os.statvfs(directory.path)
     except OSError:
         room = None
     if room is None:
@@ -60,7 +60,7 @@ def describe(
 
     def add(log: Log, lag: int, *, future: bool) -> None:
         key = (log.topic, log.partition)
-        if log.home is directory.home and (wanted is None or key in wanted):
+        if log.directory is directory.state and (wanted is None or key in wanted):
             topics.setdefault(log.topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=log.partition, partition_size=log.size, offset_lag=lag, is_future_key=future

@@ -32,9 +32,9 @@ async def controller(parts: Parts) -> None:
 def refuse_half(parts: Parts) -> None:
     """Topics of a directory that cannot be read would be missing from the metadata for good."""
     for directory in parts.logs.directories:
-        if directory.home.offline:
+        if directory.state.offline:
             raise StartupError(
-                f"topics found on disk cannot be adopted while a log directory is offline: {directory.home.reason}"
+                f"topics found on disk cannot be adopted while a log directory is offline: {directory.state.reason}"
             )
 
 

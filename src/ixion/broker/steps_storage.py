@@ -70,7 +70,7 @@ async def log_manager(parts: Parts) -> None:
     parts.undo.append(("work on logs", logs.interrupt))
     await loop.run_in_executor(parts.scheduler.workers, logs.load)
     if len(set(broken)) == len(parts.paths):
-        raise StartupError(f"every log directory has failed: {', '.join(d.home.reason for d in logs.directories)}")
+        raise StartupError(f"every log directory has failed: {', '.join(d.state.reason for d in logs.directories)}")
 
 
 def directory_failed(parts: Parts, path: str) -> None:
@@ -79,7 +79,7 @@ def directory_failed(parts: Parts, path: str) -> None:
         keep = parts.loop.create_task(parts.controller.directory_failed(path))
         parts.background.add(keep)
         keep.add_done_callback(parts.background.discard)
-    if all(directory.home.offline for directory in parts.logs.directories):
+    if all(directory.state.offline for directory in parts.logs.directories):
         logger.critical("every log directory has failed; the broker stops")
         parts.on_fatal()
 

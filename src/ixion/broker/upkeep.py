@@ -66,7 +66,7 @@ def schedule(parts: Parts) -> None:
 
     def look_at_disks() -> None:
         for directory in logs.directories:
-            guard.check(directory.home)
+            guard.check(directory.state)
         logs.mend()
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)

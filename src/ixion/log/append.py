@@ -66,7 +66,7 @@ def append_prepared(
         segment = log.segments.active
         segment.get_ready(aborts)
     except OSError as error:
-        raise log.home.fail(f"appending to {log.name}", error) from error
+        raise log.directory.fail(f"appending to {log.name}", error) from error
     except CorruptFileError as damage:
         raise log.break_off("an index cannot be read", damage) from damage
     position = _write(log, segment, prepared)
@@ -101,7 +101,7 @@ def _write(log: Log, segment: Segment, prepared: Prepared) -> int:
         if not segment.cut_back():
             log.break_off("the end of a failed write cannot be cut off", error)
         if isinstance(error, OSError):
-            raise log.home.fail(f"appending to {log.name}", error) from error
+            raise log.directory.fail(f"appending to {log.name}", error) from error
         raise
 
 

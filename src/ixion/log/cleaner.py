@@ -102,7 +102,7 @@ class Cleaner:
         """Of the directories whose checkpoint was not read yet. One that cannot be read now is read the next time."""
         for directory in self._manager.directories:
             path = directory.path
-            if path in self._checkpoints or directory.home.offline:
+            if path in self._checkpoints or directory.state.offline:
                 continue
             try:
                 self._checkpoints[path] = checkpoint.read_offsets(self._manager.files, self._path(directory))
@@ -110,7 +110,7 @@ class Cleaner:
                 logger.warning("%s; compaction starts at the beginning of every log", error)
                 self._checkpoints[path] = {}
             except OSError as failure:
-                logger.error("%s", directory.home.fail(f"reading {checkpoint.CLEANER_OFFSETS}", failure))
+                logger.error("%s", directory.state.fail(f"reading {checkpoint.CLEANER_OFFSETS}", failure))
 
     def reconfigure(self, dedupe_buffer_bytes: int, load_factor: float, bytes_per_second: float) -> None:
         """From the next compaction on. For the thread that compacts."""
@@ -128,8 +128,8 @@ class Cleaner:
         self._read_checkpoints()
         parts = []
         for log in list(self._manager.logs.values()):
-            known = self._checkpoints.get(log.home.path)
-            if known is None or log.closed or log.home.offline or log.truncating >= 0:
+            known = self._checkpoints.get(log.directory.path)
+            if known is None or log.closed or log.directory.offline or log.truncating >= 0:
                 continue
             if log.config.compact:
                 key = (log.topic, log.partition)
@@ -139,7 +139,7 @@ class Cleaner:
                     part = dirty_part(log, known.get(key, -1), now_ms)
                 except OSError as error:
                     if not log.closed:  # else it was deleted just now
-                        log.home.fail(f"looking for what to compact in {log.name}", error)
+                        log.directory.fail(f"looking for what to compact in {log.name}", error)
                     continue
                 except CorruptFileError as damage:
                     self._give_up(log, damage)
@@ -157,7 +157,7 @@ class Cleaner:
                 except CompactionAbortedError as error:
                     logger.info("%s", error)
                 except OSError as error:
-                    part.log.home.fail(f"compacting {part.log.name}", error)
+                    part.log.directory.fail(f"compacting {part.log.name}", error)
                 except Exception as error:
                     if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
                         logger.error("compacting %s: %s", part.log.name, error)  # the disk may have room the next time
@@ -178,9 +178,9 @@ class Cleaner:
         throttle = self._throttle
 
         def spend(size: int) -> None:
-            throttle.spend(size, lambda: log.home.stopping or log.closed)
+            throttle.spend(size, lambda: log.directory.stopping or log.closed)
 
-        with log.upkeep:
+        with log.replacing:
             try:
                 end = build_map(log, part.start, part.end, self._map, spend)
                 stats = compact(log, end, self._map, now_ms, part.truncations, spend)
@@ -205,7 +205,7 @@ class Cleaner:
 
     def _checkpoint(self, log: Log, end: int) -> None:
         for directory in self._manager.directories:
-            if directory.home is log.home:
+            if directory.state is log.directory:
                 offsets = self._checkpoints.setdefault(directory.path, {})
                 offsets[log.topic, log.partition] = end
                 with self._manager.lock:

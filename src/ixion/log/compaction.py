@@ -12,11 +12,11 @@ What survives keeps its offset, and a batch keeps its first and last offset, so 
 batch that tells the last sequence of a live producer, and the last batch of the run, stay though empty. A batch with a
 tombstone, or a marker with nothing left of its transaction, gets a delete horizon: from then on it may go (KIP-534).
 
-Blocks; runs on a worker thread that has the log's `upkeep`. The log's lock is held only to look at the segments and to
-rename files, never while the disk syncs, so everything else may go on meanwhile: idle files are closed (`batches_of`
-keeps its own handle), the log is truncated, or deleted with its folder. After a truncation the map knows offsets that
-are gone, and the segments below `end` may be anything, even the active one; `truncations`, counted when the dirty part
-was chosen, tells.
+Blocks; runs on a worker thread that holds the log's `replacing`. The log's lock is held only to look at the segments
+and to rename files, never while the disk syncs. So everything else may go on meanwhile: idle files are closed
+(`batches_of` keeps its own handle), the log is truncated, or deleted with its folder. After a truncation the map knows
+offsets that are gone, and the segments below `end` may be anything, even the active one; `truncations`, counted when
+the dirty part was chosen, shows that.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spen
     tracker.add(aborted)
     breather = Breather()
     for segment in segments:
-        if log.home.stopping:
+        if log.directory.stopping:
             raise CompactionAbortedError(f"{log.name} is not compacted: the broker stops")
         for batch in batches_of(log, segment):
             if batch.base_offset >= end:
@@ -246,7 +246,7 @@ def _aborted(segments: list[Segment]) -> list[AbortedTxn]:
 
 
 def check_unchanged(log: Log, truncations: int) -> None:
-    if log.closed or log.home.offline or log.home.stopping or log.truncations != truncations:
+    if log.closed or log.directory.offline or log.directory.stopping or log.truncations != truncations:
         raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
 
 

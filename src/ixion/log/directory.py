@@ -1,4 +1,4 @@
-"""One log directory: its lock, its papers, its checkpoints, the partition folders in it.
+"""One log directory: its lock, its meta.properties, its checkpoints, the partition folders in it.
 
 Which logs were loaded is kept here, because two things depend on it. The directory is marked clean only if every log in
 it was loaded, recovered and closed in this run. And a checkpoint keeps the offsets of logs that were not loaded as it
@@ -16,8 +16,8 @@ from ixion.log import checkpoint
 from ixion.log.checkpoint import Offsets
 from ixion.log.clean_shutdown import has_marker, take_marker, write_marker
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
-from ixion.log.home import Home
 from ixion.log.lock import DirectoryLock
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
@@ -39,7 +39,7 @@ class LogDirectory:
             files.make_dir(self.path)
             files.sync_dir(os.path.dirname(self.path))
         self._lock = DirectoryLock(self.path)
-        self.home = Home(self.path, on_offline)
+        self.state = DirectoryState(self.path, on_offline)
         self.was_clean = False
         self.recovery_points: Offsets = {}
         self.high_watermarks: Offsets = {}
@@ -109,7 +109,7 @@ class LogDirectory:
 
         Logs in `missing` keep their entry: they were not loaded when the offsets were collected.
         """
-        if self.home.offline or not self._begun:
+        if self.state.offline or not self._begun:
             return
         if missing:
             kept = {key: offset for key, offset in self._on_disk(name).items() if key in missing}
@@ -119,7 +119,7 @@ class LogDirectory:
         try:
             checkpoint.write_offsets(self.files, os.path.join(self.path, name), offsets)
         except OSError as error:
-            raise self.home.fail(f"writing {name}", error) from error
+            raise self.state.fail(f"writing {name}", error) from error
         self._written[name] = dict(offsets)
 
     def remembers(self, key: tuple[str, int]) -> bool:
@@ -143,7 +143,7 @@ class LogDirectory:
 
     def end(self, broker_epoch: int) -> None:
         """The last step of a stop: marks the directory clean if every log in it was loaded and is closed now."""
-        if self.home.offline or not self._begun:
+        if self.state.offline or not self._begun:
             return
         if self.unloaded or self.unclosed:
             reason = f"{len(self.unloaded)} logs were not loaded" if self.unloaded else "a log could not be closed"

@@ -57,7 +57,7 @@ class DirectoryLoader:
             doomed = directory.folders_to_delete()
         except OSError as error:
             # Whatever the cause, nobody knows what is in it: serving the rest as if it were empty would be wrong.
-            directory.home.take_offline(f"reading {directory.path}: {error}")
+            directory.state.take_offline(f"reading {directory.path}: {error}")
             return
         manager.doom_folders(doomed, manager.clock_ms())
         folders = list(directory.unloaded.items())
@@ -76,7 +76,7 @@ class DirectoryLoader:
         with self._running:
             for directory in self._manager.directories:
                 for path, parsed in list(directory.unloaded.items()):
-                    if path in self._may_pass and not directory.home.full and self._load(directory, path, parsed):
+                    if path in self._may_pass and not directory.state.full and self._load(directory, path, parsed):
                         found.append((parsed.topic, parsed.partition))
         return found
 
@@ -87,14 +87,14 @@ class DirectoryLoader:
             pass
 
     def _load(self, directory: LogDirectory, path: str, parsed: PartitionFolder) -> bool:
-        if directory.home.offline or self._stopped.is_set():
+        if directory.state.offline or self._stopped.is_set():
             return False
         manager = self._manager
         key = (parsed.topic, parsed.partition)
         config = manager.config_of(parsed.topic)
         try:
             log = open_log(
-                home=directory.home,
+                directory=directory.state,
                 folder=path,
                 topic=parsed.topic,
                 partition=parsed.partition,
@@ -107,7 +107,7 @@ class DirectoryLoader:
                 high_watermark=directory.high_watermarks.get(key, -1),
             )
         except Exception as error:
-            if not directory.home.offline:
+            if not directory.state.offline:
                 self._note_failure(path, parsed, error)
             return False
         with manager.lock:
@@ -145,7 +145,7 @@ class DirectoryLoader:
         is_copy = _has_all(better, log)
         log.abandon()
         try:
-            log.move(os.path.join(log.home.path, marked_folder_name(*_key(log), DELETE if is_copy else STRAY)))
+            log.move(os.path.join(log.directory.path, marked_folder_name(*_key(log), DELETE if is_copy else STRAY)))
         except KafkaError as error:
             logger.error(
                 "%s is in two directories; %s is further on, %s stays: %s", log.name, better.folder, old, error

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from ixion.log.home import Home
+from ixion.log.directory_state import DirectoryState
 
 logger = logging.getLogger(__name__)
 
@@ -35,19 +35,19 @@ class DiskGuard:
         self.low_bytes = low_bytes
         self._space = space
 
-    def check(self, home: Home) -> None:
+    def check(self, directory: DirectoryState) -> None:
         """Looks at the disk and opens or shuts the directory for appends. Costs one statvfs."""
-        if home.offline:
+        if directory.offline:
             return
         try:
-            free, total = self._space(home.path)
+            free, total = self._space(directory.path)
         except OSError as error:
-            home.fail("looking for free space", error)
+            directory.fail("looking for free space", error)
             return
         low = min(self.low_bytes, total // SMALL_DISK_SHARE)
-        if not home.full and free < low:
-            home.full = True
-            logger.error("%s has %d bytes free, less than %d: appends are refused", home.path, free, low)
-        elif home.full and free >= low * 5 // 4:
-            home.full = False
-            logger.warning("%s has %d bytes free again: appends go on", home.path, free)
+        if not directory.full and free < low:
+            directory.full = True
+            logger.error("%s has %d bytes free, less than %d: appends are refused", directory.path, free, low)
+        elif directory.full and free >= low * 5 // 4:
+            directory.full = False
+            logger.warning("%s has %d bytes free again: appends go on", directory.path, free)

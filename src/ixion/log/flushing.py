@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ixion.log.directory_state import NO_ROOM
 from ixion.log.handle import Handle
-from ixion.log.home import NO_ROOM
 from ixion.log.index_file import IndexFile
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -47,7 +47,7 @@ def _flush_once(log: Log, target: int) -> bool:
         return False
     with log.lock:
         target = min(target, log.end_offset)
-        if target <= log.recovery_point or log.closed or log.home.offline:
+        if target <= log.recovery_point or log.closed or log.directory.offline:
             return True
         if log.truncating >= 0:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be flushed: {log.broken}")
@@ -76,7 +76,7 @@ def _flush_once(log: Log, target: int) -> bool:
             epochs = log.epochs.take_unsynced()
         except OSError as error:
             _take_back(log, taken, False)
-            raise log.home.fail(f"flushing {log.name}", error) from error
+            raise log.directory.fail(f"flushing {log.name}", error) from error
         names = log.new_names or epochs is not None
         log.new_names = False
     written = False
@@ -98,7 +98,7 @@ def _flush_once(log: Log, target: int) -> bool:
                 log.must_rewrite = True
             if isinstance(error, FileNotFoundError) and log.folder != folder:
                 return False  # the log was deleted, or put in place
-        raise log.home.fail(f"flushing {log.name}", error) from error
+        raise log.directory.fail(f"flushing {log.name}", error) from error
     with log.lock:
         if truncations != log.truncations:
             return False
@@ -144,7 +144,7 @@ def _write_again(log: Log) -> bool:
                     break  # the file is shorter than it should be: there is no more to write
                 position += len(piece)
     except OSError as error:
-        raise log.home.fail(f"flushing {log.name}", error) from error
+        raise log.directory.fail(f"flushing {log.name}", error) from error
     with log.lock:
         if log.truncations != truncations:
             return False

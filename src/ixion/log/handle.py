@@ -14,8 +14,8 @@ import logging
 from typing import Final
 
 from ixion._native import i64
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files, Part
-from ixion.log.home import Home
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import Deferred
 
@@ -52,9 +52,9 @@ class Handle:
 class FileSlice(Deferred):
     """Bytes [position, position + size) of an open file, read as they are sent. Keep it until then."""
 
-    def __init__(self, home: Home, handle: Handle, position: int, size: int) -> None:
+    def __init__(self, directory: DirectoryState, handle: Handle, position: int, size: int) -> None:
         super().__init__(size)
-        self.home: Final = home
+        self.directory: Final = directory
         self.handle: Final = handle
         self.position: Final = position
 
@@ -62,7 +62,7 @@ class FileSlice(Deferred):
         try:
             data = self.handle.read(size, self.position + start)
         except OSError as error:
-            raise self.home.fail(f"reading {size} bytes at {self.position + start}", error) from error
+            raise self.directory.fail(f"reading {size} bytes at {self.position + start}", error) from error
         if len(data) < size:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log was cut off while it was being sent")
         return data

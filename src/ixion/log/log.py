@@ -17,7 +17,7 @@ An append is atomic: whatever it needs is opened and read before its one write, 
 file may hold more than the log knows of (a write failed and so did cutting it back), the log is `broken`: it refuses
 appends until a truncation or the next start has brought both together again.
 
-An error of the disk (OSError) takes the log's whole directory offline; see `home`.
+An error of the disk (OSError) takes the log's whole directory offline; see `directory_state`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ixion.log.append import append_prepared
 from ixion.log.aside import Aside
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory_state import NO_ROOM, DirectoryState
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
-from ixion.log.home import NO_ROOM, Home
 from ixion.log.prepare import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
 from ixion.log.producer_state import ProducerState
 from ixion.log.segment import Segment
@@ -54,7 +54,7 @@ class Log:
     def __init__(
         self,
         *,
-        home: Home,
+        directory: DirectoryState,
         folder: str,
         topic: str,
         partition: int,
@@ -63,7 +63,7 @@ class Log:
         clock_ms: Callable[[], int],
     ) -> None:
         """An empty shell; `log_loader.open_log` fills it from the disk."""
-        self.home: Final = home
+        self.directory: Final = directory
         self.folder = folder
         self.topic: Final = topic
         self.partition: Final = partition
@@ -71,7 +71,7 @@ class Log:
         self.files: Final = files
         self.clock_ms: Final = clock_ms
         self.lock: Final = Lock()
-        self.upkeep: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
+        self.replacing: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
         self.flushing: Final = Lock()  # held by whoever flushes; taken before `lock`
         self.segments = SegmentList()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
@@ -105,13 +105,13 @@ class Log:
     def check_open(self) -> None:
         """A caller with a log that was deleted, or moved to another directory, must ask for it again."""
         if self.closed:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.home.path} is closed")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory.path} is closed")
         if self.truncating >= 0:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
     def check_appendable(self) -> None:
         self.check_open()
-        self.home.check_writable()
+        self.directory.check_writable()
         if self.broken:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
@@ -171,7 +171,9 @@ class Log:
     def break_off(self, why: str, error: BaseException) -> KafkaError:
         """Refuses appends from now on; returns the error to raise to the caller."""
         self.broken = f"{why}: {error}"
-        logger.error("%s in %s takes no more appends until it is recovered: %s", self.name, self.home.path, self.broken)
+        logger.error(
+            "%s in %s takes no more appends until it is recovered: %s", self.name, self.directory.path, self.broken
+        )
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {self.broken}")
 
     # Rolling.
@@ -182,7 +184,7 @@ class Log:
             try:
                 self.roll_at(self.end_offset, self.clock_ms())
             except OSError as error:
-                raise self.home.fail(f"rolling {self.name}", error) from error
+                raise self.directory.fail(f"rolling {self.name}", error) from error
 
     def roll_at(self, base_offset: int, now_ms: int) -> None:
         """The same at a given offset. The caller holds the lock."""
@@ -310,7 +312,7 @@ class Log:
         except OSError as error:
             # A sync that found no room may have dropped pages of what stays; see `flushing`.
             self.must_rewrite = self.must_rewrite or error.errno in NO_ROOM
-            raise self.home.fail(f"truncating {self.name} to {offset}", error) from error
+            raise self.directory.fail(f"truncating {self.name} to {offset}", error) from error
         except CorruptFileError as damage:
             raise self.break_off(f"it cannot be truncated to {offset}", damage) from damage
 
@@ -320,7 +322,7 @@ class Log:
             try:
                 restart_at(self, offset)
             except OSError as error:
-                raise self.home.fail(f"truncating {self.name} fully", error) from error
+                raise self.directory.fail(f"truncating {self.name} fully", error) from error
 
     # Flushing and closing.
 
@@ -345,7 +347,7 @@ class Log:
                         self.new_names = segment.write_indexes_so_far() or self.new_names
                         segment.close()
             except OSError as error:
-                raise self.home.fail(f"closing idle files of {self.name}", error) from error
+                raise self.directory.fail(f"closing idle files of {self.name}", error) from error
 
     def close(self) -> None:
         """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more.
@@ -358,17 +360,17 @@ class Log:
             try:
                 self.segments.active.add_last_timestamp()
             except OSError as error:
-                raise self.home.fail(f"closing {self.name}", error) from error
+                raise self.directory.fail(f"closing {self.name}", error) from error
         self.flush()
         with self.lock:
             self.closed = True
             try:
-                if not self.home.offline and not self.broken:
+                if not self.directory.offline and not self.broken:
                     self.segments.active.write_indexes_so_far()
                     self.epochs.write(False)  # `flush` has synced what batches need
                     self.snapshots.take(self.producers, True)
             except OSError as error:
-                raise self.home.fail(f"closing {self.name}", error) from error
+                raise self.directory.fail(f"closing {self.name}", error) from error
             finally:
                 self._release()
             if self.broken:
@@ -391,7 +393,7 @@ class Log:
             try:
                 self.files.rename(old, folder)
             except OSError as error:
-                raise self.home.fail(f"renaming {old} to {folder}", error) from error
+                raise self.directory.fail(f"renaming {old} to {folder}", error) from error
             self.folder = folder
             self.epochs.move(os.path.join(folder, checkpoint.LEADER_EPOCHS))
             self.snapshots.move(folder)
@@ -407,4 +409,4 @@ class Log:
         try:
             self.files.sync_dir(os.path.dirname(folder))
         except OSError as error:
-            raise self.home.fail(f"renaming a folder to {folder}", error) from error
+            raise self.directory.fail(f"renaming a folder to {folder}", error) from error

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
-from ixion.log.home import Home
 from ixion.log.log import Log
 from ixion.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, parse_file_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
@@ -37,7 +37,7 @@ _KINDS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 
 def open_log(
     *,
-    home: Home,
+    directory: DirectoryState,
     folder: str,
     topic: str,
     partition: int,
@@ -50,7 +50,15 @@ def open_log(
     high_watermark: int = -1,
 ) -> Log:
     """Opens a partition, making its folder if there is none. The three offsets are those of the checkpoints."""
-    log = Log(home=home, folder=folder, topic=topic, partition=partition, config=config, files=files, clock_ms=clock_ms)
+    log = Log(
+        directory=directory,
+        folder=folder,
+        topic=topic,
+        partition=partition,
+        config=config,
+        files=files,
+        clock_ms=clock_ms,
+    )
     try:
         if not os.path.isdir(folder):
             files.make_dir(folder)
@@ -79,7 +87,7 @@ def open_log(
         for segment in log.segments:
             segment.close()
     except OSError as error:
-        raise home.fail(f"loading {topic}-{partition}", error) from error
+        raise directory.fail(f"loading {topic}-{partition}", error) from error
     return log
 
 

@@ -4,7 +4,7 @@ A directory that fails goes offline by itself, named; its logs leave the manager
 folder cannot be understood is set aside in `unreadable`, with the reason, and does not stop its neighbours.
 
 Threads. `load`, `look_after`, `flush_due` and `close` block and belong to worker threads; `get` and `create` are quick.
-The map of logs is guarded by a lock; each log has its own. Lock order: a log's `upkeep`, its `lock`, the manager's.
+The map of logs is guarded by a lock; each log has its own. Lock order: a log's `replacing`, its `lock`, the manager's.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.directory_loader import DirectoryLoader, Key
+from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
-from ixion.log.home import Home
 from ixion.log.log import Log
 from ixion.log.log_loader import open_log
 from ixion.log.names import DELETE, FUTURE, STRAY, folder_name, marked_folder_name
@@ -61,7 +61,9 @@ class LogManager:
         self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._closed = False
-        self._left_behind: set[Home] = set()  # with a folder in use whose log is neither open nor closed properly
+        self._left_behind: set[DirectoryState] = (
+            set()
+        )  # with a folder in use whose log is neither open nor closed properly
         self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
         self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
         self._checkpointing = threading.Lock()  # taken before the locks of logs
@@ -89,7 +91,7 @@ class LogManager:
     def interrupt(self) -> None:
         """The broker stops: compactions give up, and no further log is opened. Blocks until none is being opened."""
         for directory in self.directories:
-            directory.home.stopping = True
+            directory.state.stopping = True
         self._loading.stop()
 
     # One log.
@@ -119,9 +121,9 @@ class LogManager:
                 if key in self.unreadable:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.unreadable[key])
                 where = directory or self._preferred.get(key)
-                if where is None or where.home.offline:
+                if where is None or where.state.offline:
                     where = self._least_used()
-                where.home.check_writable()
+                where.state.check_writable()
                 if where.remembers(key):
                     raise KafkaError(
                         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -144,7 +146,7 @@ class LogManager:
         """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""
         try:
             return open_log(
-                home=where.home,
+                directory=where.state,
                 folder=folder,
                 topic=key[0],
                 partition=key[1],
@@ -168,7 +170,7 @@ class LogManager:
         try:
             self.files.rename(folder, aside)
         except OSError as error:
-            raise where.home.fail(f"renaming {folder}", error) from error
+            raise where.state.fail(f"renaming {folder}", error) from error
         logger.warning("%s was left over; it is kept as %s", folder, aside)
 
     def _sync_name(self, log: Log) -> None:
@@ -177,9 +179,9 @@ class LogManager:
         folder = log.folder
         if folder in self._unsynced:
             try:
-                self.files.sync_dir(log.home.path)
+                self.files.sync_dir(log.directory.path)
             except OSError as error:
-                raise log.home.fail(f"making {log.name}", error) from error
+                raise log.directory.fail(f"making {log.name}", error) from error
             self._unsynced.discard(folder)
 
     def _forget_offsets(self, key: Key) -> None:
@@ -206,7 +208,7 @@ class LogManager:
         with self.lock:
             if key in self.future_logs:
                 return self.future_logs[key]
-            directory.home.check_writable()
+            directory.state.check_writable()
             folder = os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE))
             log = self.future_logs[key] = self._make(directory, folder, key, self.config_of(topic))
             return log
@@ -229,11 +231,11 @@ class LogManager:
         current = self.get(topic, partition)
         if current is not None and current.topic_id is not None:
             self._set_topic_id(log, current.topic_id)
-        folder = os.path.join(log.home.path, folder_name(topic, partition))
+        folder = os.path.join(log.directory.path, folder_name(topic, partition))
         if log.folder != folder:
             if os.path.isdir(folder):  # what an earlier move could not delete
                 for directory in self.directories:
-                    if directory.home is log.home:
+                    if directory.state is log.directory:
                         self._clear_the_way(directory, folder, (topic, partition))
             log.move(folder)
 
@@ -252,8 +254,8 @@ class LogManager:
         if log is None:
             return
         log.abandon()
-        if not log.home.offline:
-            log.move(os.path.join(log.home.path, marked_folder_name(topic, partition, DELETE)))
+        if not log.directory.offline:
+            log.move(os.path.join(log.directory.path, marked_folder_name(topic, partition, DELETE)))
             self.delete_folder(log.folder)
 
     def _set_topic_id(self, log: Log, topic_id: bytes) -> None:
@@ -261,7 +263,7 @@ class LogManager:
             try:
                 write_topic_id(self.files, os.path.join(log.folder, PARTITION_METADATA), topic_id)
             except OSError as error:
-                raise log.home.fail(f"writing the topic id of {log.name}", error) from error
+                raise log.directory.fail(f"writing the topic id of {log.name}", error) from error
             log.topic_id = topic_id
         elif log.topic_id != topic_id:
             raise KafkaError(
@@ -271,20 +273,20 @@ class LogManager:
 
     def check_room(self) -> None:
         """KafkaError if a new log would find no directory."""
-        self._least_used().home.check_writable()
+        self._least_used().state.check_writable()
 
     def _least_used(self) -> LogDirectory:
-        online = [directory for directory in self.directories if not directory.home.offline]
+        online = [directory for directory in self.directories if not directory.state.offline]
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        candidates = [directory for directory in online if not directory.home.full] or online
+        candidates = [directory for directory in online if not directory.state.full] or online
         if len(candidates) == 1:  # counting all logs for each new one would take long for ten thousand
             return candidates[0]
-        counts = {directory.home: 0 for directory in candidates}
+        counts = {directory.state: 0 for directory in candidates}
         for log in self.logs.values():
-            if log.home in counts:
-                counts[log.home] += 1
-        return min(candidates, key=lambda directory: counts[directory.home])
+            if log.directory in counts:
+                counts[log.directory] += 1
+        return min(candidates, key=lambda directory: counts[directory.state])
 
     def delete(self, topic: str, partition: int) -> None:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
@@ -303,7 +305,7 @@ class LogManager:
 
     def leave_behind(self, log: Log) -> None:
         """The folder of a log that is not in use any more stays: the next start must recover what it finds there."""
-        self._left_behind.add(log.home)
+        self._left_behind.add(log.directory)
 
     def doom_folders(self, paths: list[str], when_ms: int) -> None:
         with self.lock:
@@ -320,7 +322,7 @@ class LogManager:
 
     def _rename(self, log: Log, mark: str) -> str:
         log.abandon()
-        folder = os.path.join(log.home.path, marked_folder_name(log.topic, log.partition, mark))
+        folder = os.path.join(log.directory.path, marked_folder_name(log.topic, log.partition, mark))
         log.move(folder)
         return folder
 
@@ -342,7 +344,7 @@ class LogManager:
                 log.reconfigure(config)
             yield
 
-    # Upkeep.
+    # Housekeeping.
 
     def look_after(self) -> None:
         """Retention, due deletions, silent producers, idle files; every log.retention.check.interval.ms or oftener."""
@@ -413,11 +415,11 @@ class LogManager:
             for directory, missing in zip(self.directories, unloaded, strict=True):
                 offsets: Offsets = {}
                 for log in logs:
-                    if log.home is directory.home:
+                    if log.directory is directory.state:
                         offset = offset_of(log)
                         if offset >= 0:
                             offsets[log.topic, log.partition] = offset
-                was_full = directory.home.full
+                was_full = directory.state.full
                 try:
                     directory.write_checkpoint(name, offsets, missing)
                 except KafkaError as error:
@@ -427,7 +429,7 @@ class LogManager:
     def _went_offline(self, path: str, _reason: str) -> None:
         with self.lock:
             for logs in (self.logs, self.future_logs):
-                for key in [key for key, log in logs.items() if log.home.path == path]:
+                for key in [key for key, log in logs.items() if log.directory.path == path]:
                     del logs[key]
         if self._on_offline is not None:
             self._on_offline(path)
@@ -450,14 +452,14 @@ class LogManager:
                 log.close()
             except Exception as error:
                 logger.error("closing %s: %s", log.name, error, exc_info=not isinstance(error, KafkaError))
-                unclosed.add(log.home)
+                unclosed.add(log.directory)
         self.checkpoint_all()
         for directory in self.directories:
-            directory.unclosed = directory.home in unclosed
+            directory.unclosed = directory.state in unclosed
             try:
                 directory.end(broker_epoch)
             except OSError as error:
-                directory.home.fail("writing the clean-shutdown marker", error)
+                directory.state.fail("writing the clean-shutdown marker", error)
             directory.release()
 
     def abandon(self) -> None:
@@ -471,7 +473,7 @@ class LogManager:
 
 
 def _mend(log: Log) -> None:
-    if log.broken and not log.home.full and not log.home.offline and log.mend():
+    if log.broken and not log.directory.full and not log.directory.offline and log.mend():
         logger.warning("%s takes appends again", log.name)
 
 

@@ -75,10 +75,10 @@ class Mover:
         if current is None:
             name = f"{self._key[0]}-{self._key[1]}"
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"there is no log of {name} to move")
-        if current.home is self._directory.home:
+        if current.directory is self._directory.state:
             return current
         leftover = self._manager.future_logs.get(self._key)
-        if leftover is not None and leftover.home is not self._directory.home:
+        if leftover is not None and leftover.directory is not self._directory.state:
             self._manager.drop_future(*self._key)
         future = self._manager.create_future(*self._key, self._directory)
         try:
@@ -103,7 +103,7 @@ class Mover:
             self._manager.retire(current)
         except KafkaError as error:
             self._manager.leave_behind(current)
-            logger.error("what %s left behind in %s is not deleted: %s", current.name, current.home.path, error)
+            logger.error("what %s left behind in %s is not deleted: %s", current.name, current.directory.path, error)
         self._manager.checkpoint_all()
         return future
 
@@ -179,4 +179,4 @@ def _inherit(future: Log, current: Log) -> None:
             future.epochs.replace(current.epochs.entries())
             future.epochs.write(False)
         except OSError as error:
-            raise future.home.fail(f"moving {future.name}", error) from error
+            raise future.directory.fail(f"moving {future.name}", error) from error

@@ -119,7 +119,7 @@ def _read(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
             if plan.size <= at_once:
                 records = handle.read(plan.size, plan.position)
             else:
-                records = FileSlice(log.home, handle, plan.position, plan.size)
+                records = FileSlice(log.directory, handle, plan.position, plan.size)
             piece = FetchSlice(plan.segment.base_offset, plan.position, records)
         if isolation == Isolation.COMMITTED:
             piece.aborted = _aborted(log, offset, plan)
@@ -127,7 +127,7 @@ def _read(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
     except CorruptFileError as damage:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
-        raise log.home.fail(f"reading {log.name} at {offset}", error) from error
+        raise log.directory.fail(f"reading {log.name} at {offset}", error) from error
 
 
 def limit_of(log: Log, isolation: Isolation) -> int:
@@ -149,7 +149,7 @@ def check_offset(log: Log, offset: int) -> None:
 def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: bool) -> Plan | None:
     """None if there is nothing to read."""
     log.check_open()
-    log.home.check_readable()
+    log.directory.check_readable()
     if max_bytes < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a fetch of {max_bytes} bytes")
     check_offset(log, offset)

@@ -23,22 +23,22 @@ from ixion.log.swapping import settle
 def retain(log: Log, now_ms: int) -> int:
     """Step one; says how many segments left the log."""
     # A compaction of this log is under way: it will be looked at again next time.
-    if not log.upkeep.acquire(False):
+    if not log.replacing.acquire(False):
         return 0
     try:
         return _retain(log, now_ms)
     finally:
-        log.upkeep.release()
+        log.replacing.release()
 
 
 def _retain(log: Log, now_ms: int) -> int:
     with log.lock:
-        if log.closed or log.home.offline or log.truncating >= 0:
+        if log.closed or log.directory.offline or log.truncating >= 0:
             return 0
         config = log.config
         try:
             if log.aside.names:
-                log.aside.drop_due(now_ms, log.home.full)
+                log.aside.drop_due(now_ms, log.directory.full)
             settle(log)
             count = _below_log_start(log)
             if config.delete:
@@ -53,7 +53,7 @@ def _retain(log: Log, now_ms: int) -> int:
             if log.segments.first.base_offset > log.log_start:
                 log.move_log_start(log.segments.first.base_offset)
         except OSError as error:
-            raise log.home.fail(f"deleting old segments of {log.name}", error) from error
+            raise log.directory.fail(f"deleting old segments of {log.name}", error) from error
         return count
 
 
@@ -83,7 +83,7 @@ def delete_doomed(log: Log, now_ms: int) -> int:
         for _, segment in due:
             segment.delete()
     except OSError as error:
-        raise log.home.fail(f"deleting files of {log.name}", error) from error
+        raise log.directory.fail(f"deleting files of {log.name}", error) from error
     return len(due)
 
 

@@ -57,7 +57,7 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
         while True:
             with log.lock:
                 log.check_open()
-                log.home.check_readable()
+                log.directory.check_readable()
                 segment = _next_with(log, timestamp, after)
                 if segment is None:
                     return None
@@ -70,7 +70,7 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
     except CorruptFileError as damage:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
-        raise log.home.fail(f"searching {log.name} for time {timestamp}", error) from error
+        raise log.directory.fail(f"searching {log.name} for time {timestamp}", error) from error
 
 
 def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
@@ -80,7 +80,7 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
     try:
         with log.lock:
             log.check_open()
-            log.home.check_readable()
+            log.directory.check_readable()
             start = log.log_start
             for segment in log.segments.from_offset(start):
                 if segment.size and _counts(segment, start):
@@ -92,7 +92,7 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
     except CorruptFileError as damage:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     except OSError as error:
-        raise log.home.fail(f"searching {log.name} for its last time", error) from error
+        raise log.directory.fail(f"searching {log.name} for its last time", error) from error
     if largest < 0:
         return None
     return (yield from search_by_timestamp(log, largest))

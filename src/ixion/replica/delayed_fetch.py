@@ -78,7 +78,7 @@ class DelayedFetch(DelayedOperation):
         self._replicas.counters.fetch_checks += 1
         wish = seen.wish
         partition = self._replicas.partitions.get(wish.key)
-        if partition is None or partition.log.home.offline:
+        if partition is None or partition.log.directory.offline:
             return True  # B, C, D
         if partition.fault(wish.leader_epoch, self._leader_only) != ErrorCode.NONE:
             return True  # A, E

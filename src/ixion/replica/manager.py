@@ -130,7 +130,7 @@ class ReplicaManager:
 
     def directory_failed(self, path: str) -> list[Key]:
         """A log directory went offline; the partitions that were in it."""
-        gone = [key for key, partition in self.partitions.items() if partition.log.home.path == path]
+        gone = [key for key, partition in self.partitions.items() if partition.log.directory.path == path]
         for key in gone:
             self.offline.add(key)  # before anybody is woken: they ask why it is missing
             self._take_out(key)
@@ -305,7 +305,7 @@ class ReplicaManager:
 
     def _flush_later(self, partition: Partition, log: Log, error: BaseException) -> None:
         """Without another attempt, what waits for this flush would wait for the next append."""
-        if log in self._to_flush_again or log.closed or log.home.offline:
+        if log in self._to_flush_again or log.closed or log.directory.offline:
             return
         logger.error("flushing %s: %s; trying again every %d ms", log.name, error, FLUSH_RETRY_MS)
         self._to_flush_again.add(log)

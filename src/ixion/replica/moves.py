@@ -48,7 +48,7 @@ class DirectoryMoves:
         key = partition.key
         under_way = self._under_way.get(key)
         if under_way is None:
-            if partition.log.home is not directory.home:
+            if partition.log.directory is not directory.state:
                 self._start(partition, directory)
         elif under_way[1] is directory:
             self._after.pop(key, None)
@@ -67,8 +67,8 @@ class DirectoryMoves:
         """Goes on with what the last stop cut short; what belongs to no partition is dropped."""
         for key, future in list(self._logs.future_logs.items()):
             partition = partitions.get(key)
-            directory = next((each for each in self._logs.directories if each.home is future.home), None)
-            if partition is not None and directory is not None and partition.log.home is not directory.home:
+            directory = next((each for each in self._logs.directories if each.state is future.directory), None)
+            if partition is not None and directory is not None and partition.log.directory is not directory.state:
                 self._start(partition, directory)
             else:
                 self._loop.run_in_executor(self._get_pool(), self._drop, key)
@@ -82,7 +82,7 @@ class DirectoryMoves:
         key = partition.key
         mover = Mover(self._logs, *key, directory, arrived)
         self._under_way[key] = (mover, directory)
-        logger.info("%s moves from %s to %s", partition.log.name, partition.log.home.path, directory.path)
+        logger.info("%s moves from %s to %s", partition.log.name, partition.log.directory.path, directory.path)
         run = self._loop.run_in_executor(self._get_pool(), self._run, mover, key, directory)
         run.add_done_callback(lambda done: self._ended(partition, done))
 

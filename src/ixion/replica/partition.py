@@ -92,7 +92,7 @@ class Partition:
     @property
     def lost(self) -> ErrorCode:
         """Why it is led here no more, for those who waited."""
-        return ErrorCode.KAFKA_STORAGE_ERROR if self.log.home.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.KAFKA_STORAGE_ERROR if self.log.directory.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # Appending.
 

@@ -216,12 +216,14 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
 
 
 async def logs(page: Exposition, manager: LogManager) -> None:
-    homes = [directory.home for directory in manager.directories]
+    states = [directory.state for directory in manager.directories]
     page.gauge(
-        "ixion_log_directory_offline", "Failed.", [({"directory": home.path}, int(home.offline)) for home in homes]
+        "ixion_log_directory_offline", "Failed.", [({"directory": state.path}, int(state.offline)) for state in states]
     )
     page.gauge(
-        "ixion_log_directory_full", "Takes reads only.", [({"directory": home.path}, int(home.full)) for home in homes]
+        "ixion_log_directory_full",
+        "Takes reads only.",
+        [({"directory": state.path}, int(state.full)) for state in states],
     )
     page.gauge("ixion_unreadable_partitions", "Folders that could not be understood.", len(manager.unreadable))
     every: list[Log] = sorted(manager.logs.values(), key=lambda log: (log.topic, log.partition))

@@ -36,11 +36,11 @@ def ailments(logs: LogManager) -> list[str]:
     """What keeps this broker from doing all of its work, a line each."""
     found = []
     for directory in logs.directories:
-        home = directory.home
-        if home.offline:
-            found.append(f"log directory {home.path} is offline: {home.reason}")
-        elif home.full:
-            found.append(f"the disk of {home.path} is full: appends are refused")
+        state = directory.state
+        if state.offline:
+            found.append(f"log directory {state.path} is offline: {state.reason}")
+        elif state.full:
+            found.append(f"the disk of {state.path} is full: appends are refused")
     for (topic, partition), reason in logs.unreadable.items():
         found.append(f"partition {topic}-{partition} cannot be used: {reason}")
     return found

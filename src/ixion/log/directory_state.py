@@ -27,7 +27,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
-class Home:
+class DirectoryState:
     def __init__(self, path: str, on_offline: Callable[[str, str], None] | None = None) -> None:
         self.path = path
         self.offline = False
