@@ -104,7 +104,7 @@ def test_a_batch_cut_short_by_a_crash_is_cut_off(tmp_path: Path) -> None:
 
 
 def theirs(path: Path, epoch: int = 9) -> bytes:
-    """A directory as Apache Kafka leaves it: papers, logs with epochs and topic ids, no metadata of ours."""
+    """A directory as Apache Kafka leaves it: meta.properties, logs with epochs and topic ids, no metadata of ours."""
     path.mkdir()
     write_meta_properties(Files(), str(path / FILE_NAME), MetaProperties(version=0, cluster_id="theirs", node_id=3))
     logs = LogManager([str(path)], clock_ms=lambda: NOW)

@@ -192,7 +192,7 @@ REFUSED = {
     ),
     "a file for a directory": (("--port", "0", "--data", "file"), "is not a directory"),
     "an authorizer": (("--port", "0", "--set", "authorizer.class.name=kafka.Authorizer"), "authorizer.class.name"),
-    "two brokers' papers": (("--port", "0", "--data", "one,two"), "belong to different brokers"),
+    "directories of two brokers": (("--port", "0", "--data", "one,two"), "belong to different brokers"),
 }
 
 

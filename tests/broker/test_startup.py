@@ -27,7 +27,7 @@ from tests.broker.support import broker_on, contents, run, running
 ORDER = [
     "base_nodes",
     "cluster_id",
-    "directory_papers",
+    "load_meta_properties",
     "cluster_check",
     "broker_id",
     "dynamic_config",
@@ -39,7 +39,7 @@ ORDER = [
     "socket_server",
     "replica_manager",
     "registration",
-    "write_papers",
+    "write_meta_properties",
     "token_manager",
     "controller",
     "admin_manager",
@@ -132,7 +132,7 @@ def test_whichever_step_fails_all_is_taken_down_and_the_next_start_succeeds(
     run(work)
 
 
-def papers(path: Path, cluster_id: str | None = "c", node_id: int | None = 1) -> Path:
+def with_meta(path: Path, cluster_id: str | None = "c", node_id: int | None = 1) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     write_meta_properties(
         Files(), str(path / FILE_NAME), MetaProperties(version=0, cluster_id=cluster_id, node_id=node_id)
@@ -156,29 +156,29 @@ def refused(
 
 
 def test_directories_of_two_brokers(tmp_path: Path) -> None:
-    one, two = papers(tmp_path / "1", node_id=1), papers(tmp_path / "2", node_id=2)
+    one, two = with_meta(tmp_path / "1", node_id=1), with_meta(tmp_path / "2", node_id=2)
     refused(one, two, because="different brokers", kind=InconsistentBrokerMetadataError)
 
 
 def test_directories_of_two_clusters(tmp_path: Path) -> None:
-    one, two = papers(tmp_path / "1", cluster_id="c"), papers(tmp_path / "2", cluster_id="d")
+    one, two = with_meta(tmp_path / "1", cluster_id="c"), with_meta(tmp_path / "2", cluster_id="d")
     refused(one, two, because="different brokers", kind=InconsistentBrokerMetadataError)
 
 
-def test_papers_that_cannot_be_read(tmp_path: Path) -> None:
-    where = papers(tmp_path / "1")
+def test_meta_properties_that_cannot_be_read(tmp_path: Path) -> None:
+    where = with_meta(tmp_path / "1")
     (where / FILE_NAME).write_bytes(b"version=7\nnode.id=many\n")
     refused(where, because="meta.properties", kind=InconsistentBrokerMetadataError)
 
 
 def test_another_broker_id_than_the_directory_has(tmp_path: Path) -> None:
-    where = papers(tmp_path / "1", node_id=5)
+    where = with_meta(tmp_path / "1", node_id=5)
     refused(where, because="broker.id is 6.*broker 5", kind=InconsistentBrokerIdError, settings={"broker.id": "6"})
 
 
 @pytest.fixture
 def used(tmp_path: Path) -> Path:
-    """A directory that a broker has used: with metadata, a topic, its papers."""
+    """A directory that a broker has used: with metadata, a topic, its meta.properties."""
     where = tmp_path / "used"
 
     async def work() -> None:
@@ -191,7 +191,7 @@ def used(tmp_path: Path) -> Path:
 
 def test_metadata_of_another_cluster(used: Path) -> None:
     (used / FILE_NAME).unlink()
-    papers(used, cluster_id="another", node_id=1001)
+    with_meta(used, cluster_id="another", node_id=1001)
     refused(used, because="belongs to cluster another", kind=InconsistentClusterIdError)
 
 
@@ -272,7 +272,7 @@ def test_ids_are_kept_or_drawn(tmp_path: Path) -> None:
         assert await start(tmp_path / "drawn") == (node_id, cluster_id)
         assert (await start(tmp_path / "given", broker_id="7"))[0] == 7
         assert (await start(tmp_path / "given"))[0] == 7
-        known = papers(tmp_path / "known", cluster_id="theirs", node_id=3)
+        known = with_meta(tmp_path / "known", cluster_id="theirs", node_id=3)
         assert await start(known) == (3, "theirs")
 
     run(work)

@@ -205,7 +205,7 @@ class Full(QuickFiles):
 
 def test_a_start_that_finds_no_room_says_so_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     async def work() -> None:
-        with pytest.raises(StartupError, match=r"step 15 \(write_papers\): .*No space left on device"):
+        with pytest.raises(StartupError, match=r"step 15 \(write_meta_properties\): .*No space left on device"):
             await broker_with(Full(), tmp_path / "d").start()
         assert not (tmp_path / "d").exists()
         async with running(tmp_path / "d") as broker:

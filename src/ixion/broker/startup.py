@@ -29,7 +29,7 @@ SHOWN: Final = 3  # of the steps, the slowest, in the log line of a start
 STEPS: Final[tuple[Step, ...]] = (
     identity.base_nodes,
     identity.cluster_id,
-    identity.directory_papers,
+    identity.load_meta_properties,
     identity.cluster_check,
     identity.broker_id,
     identity.dynamic_config,
@@ -41,7 +41,7 @@ STEPS: Final[tuple[Step, ...]] = (
     storage.socket_server,
     storage.replica_manager,
     storage.registration,
-    storage.write_papers,
+    storage.write_meta_properties,
     storage.token_manager,
     service.controller,
     service.admin_manager,

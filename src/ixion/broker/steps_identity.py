@@ -49,11 +49,11 @@ async def cluster_id(parts: Parts) -> None:
         session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
 
 
-async def directory_papers(parts: Parts) -> None:
+async def load_meta_properties(parts: Parts) -> None:
     """3. meta.properties of every log directory; all must be of one broker and one cluster."""
     parts.found = read_all_meta(parts.paths)
-    papers = {(found.cluster_id, found.node_id) for found in parts.found.values() if found is not None}
-    if len(papers) > 1:
+    owners = {(found.cluster_id, found.node_id) for found in parts.found.values() if found is not None}
+    if len(owners) > 1:
         lines = "; ".join(
             f"{path}: cluster {found.cluster_id}, broker {found.node_id}"
             for path, found in parts.found.items()

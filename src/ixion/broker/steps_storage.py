@@ -189,7 +189,7 @@ async def registration(parts: Parts) -> None:
     )
 
 
-async def write_papers(parts: Parts) -> None:
+async def write_meta_properties(parts: Parts) -> None:
     """15. The directories that had no meta.properties get theirs."""
     meta = MetaProperties(version=0, cluster_id=parts.cluster_id, node_id=parts.node_id)
     for directory in parts.logs.directories:
