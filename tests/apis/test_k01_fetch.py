@@ -320,7 +320,7 @@ def test_a_long_poll_ends_with_the_record_and_not_with_the_time(broker: Broker, 
 
 def test_a_long_poll_ends_when_its_topic_does(broker: Broker, asking: Asking) -> None:
     topic = filled(broker, "ending")
-    deletion = threading.Timer(0.05, lambda: broker.call(lambda real: real.parts.controller.delete_topics([topic])))
+    deletion = threading.Timer(0.05, lambda: broker.call(lambda real: real.parts.controller.topics.delete([topic])))
     deletion.start()
     part = only(fetch(asking, of(topic), wait_ms=15_000))
     assert part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -505,7 +505,7 @@ class TestSessions:
     ) -> None:
         topic_id = id_of(broker, topic)
         session = fetch(asking, by_id(topic_id, at(0, 1)), session=(0, 0), version=13).session_id
-        broker.call(lambda real: real.parts.controller.delete_topics([topic]))
+        broker.call(lambda real: real.parts.controller.topics.delete([topic]))
         part = only(fetch(asking, session=(session, 1), version=13))
         assert part.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
         broker.create_topic(topic)

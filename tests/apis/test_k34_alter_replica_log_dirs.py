@@ -184,7 +184,7 @@ def test_a_deleted_topic_leaves_nothing_on_its_way(paths: list[str]) -> None:
         move(asking, other(paths, places(asking)["t", 0][0][0]), "t", 0)
 
         async def delete(real: RealBroker) -> None:
-            await real.parts.controller.delete_topics(["t"])
+            await real.parts.controller.topics.delete(["t"])
 
         broker.call(delete)
         wait_until(lambda: places(asking) == {})

@@ -100,7 +100,7 @@ def test_answered_when_this_broker_sees_the_leader_or_after_the_timeout(
             parts.image.put_partition("t", replace(known, leader=5))
             parts.replicas.wake_all(("t", 0))
 
-        parts.controller.elect_leaders = elected  # type: ignore[method-assign,assignment]
+        parts.controller.leaders.elect = elected  # type: ignore[method-assign,assignment]
 
     broker.call(elect_elsewhere)
     wanted = (TopicPartitions(topic="t", partitions=(0,)),)

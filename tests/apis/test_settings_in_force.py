@@ -15,8 +15,9 @@ from confluent_kafka.admin import AdminClient
 from ixion.broker.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
 from ixion.metadata import paths
+from ixion.metadata.config_node import encode_config
 from ixion.metadata.node import Create, Operation, Set
-from ixion.metadata.notice_node import encode_config, encode_config_change
+from ixion.metadata.notification_node import encode_config_change
 from ixion.model.errors import ErrorCode
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
@@ -193,7 +194,7 @@ def write_as_another_would(broker: Broker, kind: str, entity: str, config: dict[
         data = encode_config(config)
         first: Operation = Create(path, data) if session.exists(path) is None else Set(path, data)
         notice = Create(paths.NEW_CONFIG_CHANGE, encode_config_change(f"{kind}/{entity}"), sequential=True)
-        await real.parts.controller.in_thread(lambda: session.multi([first, notice]))
+        await real.parts.controller.queue.in_thread(lambda: session.multi([first, notice]))
 
     broker.call(write)
 

@@ -26,7 +26,7 @@ def test_who_waits_for_the_controller_keeps_nobody_waiting() -> None:
 
         async def hold(real: RealBroker) -> None:
             async def holding() -> None:
-                async with real.parts.controller._turn:
+                async with real.parts.controller.queue.change:
                     entered.set()
                     await gate.wait()
 
@@ -47,7 +47,7 @@ def test_who_waits_for_the_controller_keeps_nobody_waiting() -> None:
             each.start()
 
         async def as_many_wait_as_there_are_places(real: RealBroker) -> None:
-            while len(real.parts.controller._turn._waiters or ()) < 2:
+            while len(real.parts.controller.queue.change._waiters or ()) < 2:
                 await asyncio.sleep(0.001)
 
         broker.call(as_many_wait_as_there_are_places)
@@ -68,7 +68,7 @@ def test_a_fault_ends_the_connection_and_nothing_else(broker: Broker, caplog: py
         async def fail(*_: object) -> None:
             raise RuntimeError("a fault of ours")
 
-        real.parts.controller.create_topics = fail  # type: ignore[method-assign,assignment]
+        real.parts.controller.topics.create = fail  # type: ignore[method-assign,assignment]
 
     broker.call(break_it)
     with Asking(broker.bootstrap) as asking, pytest.raises(ConnectionError):

@@ -101,7 +101,7 @@ def test_what_somebody_sets_is_in_force(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with running(tmp_path / "d") as broker:
-            await broker.parts.controller.alter_config("topics", "events", lambda old: {**old, "retention.ms": "1000"})
+            await broker.parts.controller.configs.alter("topics", "events", lambda old: {**old, "retention.ms": "1000"})
             look_after(broker)
             assert values(broker, "events") == []
             assert values(broker, GROUP_OFFSETS) != []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ixion.broker.upkeep import bring_back
-from ixion.controller.topics import NewTopic
+from ixion.controller.planning import NewTopic
 from ixion.metadata.errors import StoreFullError
 from ixion.metadata.node import Operation, Result
 from ixion.model.errors import ErrorCode
@@ -62,7 +62,7 @@ def test_a_full_disk_takes_no_new_topic(tmp_path: Path) -> None:
         await broker.start()
         try:
             broker.parts.logs.directories[0].state.full = True
-            (outcome,) = await broker.parts.controller.create_topics([NewTopic(name="t")])
+            (outcome,) = await broker.parts.controller.topics.create([NewTopic(name="t")])
             assert (outcome.code, "t" in broker.parts.image.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, False)
             broker.parts.logs.directories[0].state.full = False
             await create(broker, "t")
@@ -92,14 +92,14 @@ def test_a_topic_that_a_full_store_could_not_forget_is_forgotten_later(
                 return real(operations)
 
             monkeypatch.setattr(session, "multi", full)
-            (outcome,) = await controller.delete_topics(["t"])
+            (outcome,) = await controller.topics.delete(["t"])
             assert outcome.code == ErrorCode.NONE, "it will go, whatever happens"
-            assert controller._half_deleted == {"t"}
-            (again,) = await controller.create_topics([NewTopic(name="t")])
+            assert controller.topics.half_deleted == {"t"}
+            (again,) = await controller.topics.create([NewTopic(name="t")])
             assert again.code == ErrorCode.TOPIC_ALREADY_EXISTS
             monkeypatch.undo()
             await controller.bring_back()
-            assert controller._half_deleted == set()
+            assert controller.topics.half_deleted == set()
             await create(broker, "t")
             assert (await produce(broker, "t", b"new")).first_offset == 0
         finally:

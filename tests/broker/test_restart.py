@@ -12,7 +12,7 @@ from ixion.broker import startup
 from ixion.broker.broker import Broker
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
-from ixion.controller.topics import NewTopic
+from ixion.controller.planning import NewTopic
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
@@ -35,7 +35,7 @@ async def produce(broker: Broker, topic: str, *values: bytes) -> AppendResult:
 
 async def create(broker: Broker, name: str, **config: str) -> None:
     given = {key.replace("_", "."): value for key, value in config.items()}
-    (outcome,) = await broker.parts.controller.create_topics([NewTopic(name=name, config=given)])
+    (outcome,) = await broker.parts.controller.topics.create([NewTopic(name=name, config=given)])
     assert outcome.code == ErrorCode.NONE
 
 

@@ -18,7 +18,7 @@ from ixion.broker.errors import (
 )
 from ixion.broker.parts import Parts
 from ixion.config.errors import InvalidSettingError
-from ixion.controller.topics import NewTopic
+from ixion.controller.planning import NewTopic
 from ixion.log.files import Files
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
 from ixion.metadata import paths
@@ -183,7 +183,7 @@ def used(tmp_path: Path) -> Path:
 
     async def work() -> None:
         async with running(where) as broker:
-            await broker.parts.controller.create_topics([NewTopic(name="t")])
+            await broker.parts.controller.topics.create([NewTopic(name="t")])
 
     run(work)
     return where

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
+from ixion.controller.local_broker import LocalBroker
 from ixion.metadata import paths
 from ixion.metadata.embedded import EmbeddedStore
 from ixion.metadata.ensure import ensure
@@ -36,9 +37,8 @@ class Realm:
         for number in self._brokers:
             self.image.brokers[number] = BrokerImage(broker_id=number, epoch=1, endpoints={"PLAINTEXT": ("h", 1)})
         config = DynamicConfig(self._settings)
-        self.controller = Controller(
-            SELF, self.session, self.image, self.world.replicas, self.world.logs, config, self.world.now_ms
-        )
+        local = LocalBroker(SELF, self.world.replicas, self.world.logs, config)
+        self.controller = Controller(self.session, self.image, local, config, self.world.now_ms)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.world.loop.run_until_complete(asyncio.wait_for(work, 20))

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ixion.controller.planning import MAX_PARTITIONS, MAX_PARTITIONS_PER_REQUEST
-from ixion.controller.topics import NewTopic, TopicOutcome, operations_to_create, read_config
+from ixion.controller.planning import MAX_PARTITIONS, MAX_PARTITIONS_PER_REQUEST, NewTopic
+from ixion.controller.topic_nodes import operations_to_create
+from ixion.controller.topics import TopicOutcome
 from ixion.metadata import paths
+from ixion.metadata.config_node import read_config
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import PartitionImage, TopicImage
 from ixion.metadata.node import Delete
@@ -24,11 +26,11 @@ T = TypeVar("T")
 
 
 def create(realm: Realm, *wishes: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:
-    return realm.run(realm.controller.create_topics(wishes, validate_only))
+    return realm.run(realm.controller.topics.create(wishes, validate_only))
 
 
 def delete(realm: Realm, *names: str) -> list[ErrorCode]:
-    return [outcome.code for outcome in realm.run(realm.controller.delete_topics(names))]
+    return [outcome.code for outcome in realm.run(realm.controller.topics.delete(names))]
 
 
 def state(realm: Realm, name: str = "t", number: int = 0) -> tuple[int, int]:
@@ -104,7 +106,7 @@ def test_two_at_once_who_want_the_same_topic(realm: Realm) -> None:
     realm.start()
 
     async def both() -> list[list[TopicOutcome]]:
-        return await asyncio.gather(*(realm.controller.create_topics([NewTopic(name="t")]) for _ in range(2)))
+        return await asyncio.gather(*(realm.controller.topics.create([NewTopic(name="t")]) for _ in range(2)))
 
     assert [outcomes[0].code for outcomes in realm.run(both())] == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
 
@@ -112,7 +114,7 @@ def test_two_at_once_who_want_the_same_topic(realm: Realm) -> None:
 def test_a_deleted_topic_is_gone_everywhere_and_its_name_is_free(realm: Realm) -> None:
     realm.start()
     told: list[list[str]] = []
-    realm.controller.on_topics_deleted.append(told.append)
+    realm.controller.topics.on_deleted.append(told.append)
     create(realm, NewTopic(name="t", partitions=2), NewTopic(name="other"))
     before = realm.image.topics["t"].topic_id
     realm.world.produce()
@@ -145,7 +147,7 @@ def test_partitions_are_added_at_the_end(realm: Realm) -> None:
     realm.start()
     create(realm, NewTopic(name="t", partitions=2))
     realm.world.produce(number=1)
-    realm.run(realm.controller.create_partitions("t", 4, None))
+    realm.run(realm.controller.topics.create_partitions("t", 4, None))
     assert [each.number for each in realm.image.topics["t"].partitions] == [0, 1, 2, 3]
     assert codes(realm.world.produce(number=3)) == [ErrorCode.NONE]
     realm.crash()
@@ -173,7 +175,7 @@ def test_partitions_that_cannot_be_added(realm: Realm, name: str, count: int, as
     realm.start()
     create(realm, NewTopic(name="t", partitions=2))
     with pytest.raises(KafkaError) as refused:
-        realm.run(realm.controller.create_partitions(name, count, assignment))
+        realm.run(realm.controller.topics.create_partitions(name, count, assignment))
     assert refused.value.code == code
     assert len(realm.image.topics["t"].partitions) == 2
 
@@ -183,13 +185,13 @@ def test_a_clean_restart_keeps_the_epochs_and_an_unclean_one_raises_them(realm: 
     create(realm, NewTopic(name="t"))
     topic_id = realm.image.topics["t"].topic_id
     realm.world.produce(b"a", b"b")
-    assert (realm.controller.epoch, state(realm)) == (1, (1, 0))
+    assert (realm.image.controller_epoch, state(realm)) == (1, (1, 0))
     realm.crash()
     realm.start(unclean=False)
-    assert (realm.controller.epoch, state(realm)) == (2, (1, 0))
+    assert (realm.image.controller_epoch, state(realm)) == (2, (1, 0))
     realm.crash()
     realm.start(unclean=True)
-    assert (realm.controller.epoch, state(realm)) == (3, (1, 1))
+    assert (realm.image.controller_epoch, state(realm)) == (3, (1, 1))
     partition = realm.world.replicas.partition("t", 0)
     assert partition is not None
     assert (partition.leader_epoch, partition.log.end_offset, partition.log.high_watermark) == (1, 2, 2)
@@ -282,7 +284,7 @@ def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside(realm: Realm)
 
 
 def _forget(realm: Realm, name: str) -> list[Any]:
-    from ixion.controller.topics import operations_to_delete
+    from ixion.controller.topic_nodes import operations_to_delete
 
     return operations_to_delete(realm.session, name)
 
@@ -304,7 +306,7 @@ def test_elections(realm: Realm) -> None:
     create(realm, NewTopic(name="t"))
     keys = [("t", 0), ("none", 0)]
     for unclean in (False, True):
-        assert realm.run(realm.controller.elect_leaders(keys, unclean)) == {
+        assert realm.run(realm.controller.leaders.elect(keys, unclean)) == {
             ("t", 0): ErrorCode.ELECTION_NOT_NEEDED,
             ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
@@ -317,7 +319,7 @@ def test_a_failed_directory_leaves_its_partitions_without_a_leader(realm: Realm)
     partition = realm.world.replicas.partition("t", 0)
     assert partition is not None
     partition.log.directory.fail("reading", OSError(5, "Input/output error"))
-    realm.run(realm.controller.directory_failed(partition.log.directory.path))
+    realm.run(realm.controller.leaders.directory_failed(partition.log.directory.path))
     found = realm.image.topics["t"].partitions[0]
     assert (found.leader, found.leader_epoch, found.offline) == (-1, 1, (1,))
     assert state(realm) == (-1, 1)
@@ -388,13 +390,13 @@ def test_large_topics_are_planned_grown_and_elected_in_turns_of_the_loop(realm: 
     realm.start()
     controller = realm.controller
     most = MAX_PARTITIONS_PER_REQUEST
-    _, turns = turns_of(realm, controller.create_topics([NewTopic(name="t", partitions=most)], validate_only=True))
+    _, turns = turns_of(realm, controller.topics.create([NewTopic(name="t", partitions=most)], validate_only=True))
     assert turns > 2
     create(realm, NewTopic(name="t"))
-    _, turns = turns_of(realm, controller.create_partitions("t", most, None, validate_only=True))
+    _, turns = turns_of(realm, controller.topics.create_partitions("t", most, None, validate_only=True))
     assert turns > 2
     keys = [("t", number) for number in range(100_000)]
-    codes_of, turns = turns_of(realm, controller.elect_leaders(keys, False))
+    codes_of, turns = turns_of(realm, controller.leaders.elect(keys, False))
     assert turns > 2
     assert len(codes_of) == len(keys)
 
@@ -410,7 +412,7 @@ def test_names_that_collide_are_found_without_a_look_at_every_topic(realm: Realm
 def test_many_topics_are_deleted_with_their_logs(realm: Realm) -> None:
     realm.start()
     create(realm, *[NewTopic(name=f"t{number}", partitions=20) for number in range(5)])
-    _, turns = turns_of(realm, realm.controller.delete_topics([f"t{number}" for number in range(4)]))
+    _, turns = turns_of(realm, realm.controller.topics.delete([f"t{number}" for number in range(4)]))
     assert turns > 2
     assert list(realm.image.topics) == ["t4"]
     assert sorted({topic for topic, _ in realm.world.logs.logs}) == ["t4"]
@@ -430,7 +432,7 @@ def test_a_topic_setting_without_effect_is_warned_about(realm: Realm, caplog: py
         return {**current, "leader.replication.throttled.replicas": "0:1"}
 
     for validate_only, lines in ((True, 0), (False, 1), (False, 1)):
-        realm.run(realm.controller.alter_config("topics", "t", change, validate_only))
+        realm.run(realm.controller.configs.alter("topics", "t", change, validate_only))
         assert caplog.text.count("without effect") == lines
     assert "follower" not in caplog.text
 
@@ -438,7 +440,7 @@ def test_a_topic_setting_without_effect_is_warned_about(realm: Realm, caplog: py
 def test_settings_of_no_topic_give_way_to_those_of_a_new_one(realm: Realm) -> None:
     """Settings can be written to the tree under any name. They must not keep that name from ever being a topic."""
     realm.start()
-    realm.run(realm.controller.alter_config("topics", "t", lambda _: {"retention.ms": "1000"}))
+    realm.run(realm.controller.configs.alter("topics", "t", lambda _: {"retention.ms": "1000"}))
     made = create(realm, NewTopic(name="t", config={"retention.bytes": "7"}), NewTopic(name="u"))
     assert [outcome.code for outcome in made] == [ErrorCode.NONE, ErrorCode.NONE]
     assert read_config(realm.session, "topics", "t") == realm.image.topics["t"].config == {"retention.bytes": "7"}
@@ -453,9 +455,9 @@ def test_a_topic_that_was_made_anew_is_not_deleted_by_the_id_of_the_old_one(real
         controller = realm.controller
         return list(
             await asyncio.gather(
-                controller.delete_topics(["t"], {"t": old}),
-                controller.create_topics([NewTopic(name="t")]),
-                controller.delete_topics(["t"], {"t": old}),
+                controller.topics.delete(["t"], {"t": old}),
+                controller.topics.create([NewTopic(name="t")]),
+                controller.topics.delete(["t"], {"t": old}),
             )
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.controller.election import elect
-from ixion.controller.leaders import elect_leader, without_leader
+from ixion.controller.leader_rules import elect_leader, without_leader
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_controller, decode_controller_epoch
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore

@@ -8,7 +8,6 @@ from ixion.log.names import (
     DELETE,
     FUTURE,
     PartitionFolder,
-    check_topic_name,
     file_name,
     folder_name,
     marked_folder_name,
@@ -16,6 +15,7 @@ from ixion.log.names import (
     parse_folder_name,
 )
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_name import check_topic_name
 
 
 @pytest.mark.parametrize("name", ["orders", "a", "A.b_c-9", "x" * 249, "-", "__consumer_offsets", "..."])

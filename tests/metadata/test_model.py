@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.errors import MetadataError
 from ixion.metadata.node import Check, Create, Delete, Operation, Set
-from ixion.metadata.path import split
+from ixion.metadata.path_rules import split
 from ixion.metadata.session import Event
 
 PATHS = ("/a", "/b", "/a/a", "/a/b", "/b/a", "/a/a/a")

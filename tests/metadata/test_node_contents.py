@@ -13,7 +13,7 @@ import pytest
 from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
 from ixion.config.listeners import Endpoint
-from ixion.metadata import broker_node, cluster_node, notice_node, paths, topic_node
+from ixion.metadata import broker_node, cluster_node, config_node, notification_node, paths, topic_node
 from ixion.metadata.broker_node import Registration
 from ixion.metadata.cluster_node import ProducerIdBlock
 from ixion.metadata.content import CorruptNodeError
@@ -41,7 +41,7 @@ def state(data: bytes) -> PartitionState:
 
 
 def config(data: bytes) -> dict[str, str]:
-    return notice_node.decode_config("topics/t", data)
+    return config_node.decode_config("topics/t", data)
 
 
 BROKER = broker_node.encode_registration
@@ -76,11 +76,11 @@ SAMPLES: list[Sample] = [
     ),
     ("features", {"f": 3}, cluster_node.encode_features, cluster_node.decode_features),
     ("features", {}, cluster_node.encode_features, cluster_node.decode_features),
-    ("config", {"retention.ms": "1", "é": "主题 \"'\\"}, notice_node.encode_config, config),
-    ("config", {}, notice_node.encode_config, config),
-    ("config change", "topics/t", notice_node.encode_config_change, notice_node.decode_config_change),
-    ("isr", [("t", 0), ("u", 3)], notice_node.encode_isr_change, notice_node.decode_isr_change),
-    ("log dir", 4, notice_node.encode_log_dir_event, notice_node.decode_log_dir_event),
+    ("config", {"retention.ms": "1", "é": "主题 \"'\\"}, config_node.encode_config, config),
+    ("config", {}, config_node.encode_config, config),
+    ("config change", "topics/t", notification_node.encode_config_change, notification_node.decode_config_change),
+    ("isr", [("t", 0), ("u", 3)], notification_node.encode_isr_change, notification_node.decode_isr_change),
+    ("log dir", 4, notification_node.encode_log_dir_event, notification_node.decode_log_dir_event),
 ]
 
 
@@ -104,7 +104,7 @@ def test_what_older_brokers_left_behind() -> None:
     )
     assert cluster_node.decode_controller(b'{"version":1,"brokerid":3,"timestamp":"1"}') == 3
     change = b'{"version":1,"entity_type":"topics","entity_name":"t"}'
-    assert notice_node.decode_config_change(change) == "topics/t"
+    assert notification_node.decode_config_change(change) == "topics/t"
     assert config(b"") == {}
     assert cluster_node.decode_features(b'{"version":1,"status":0,"features":{}}') == {}
     with pytest.raises(CorruptNodeError, match=r"before 0\.10"):

@@ -23,7 +23,7 @@ from ixion.config.group import GROUP_SETTINGS, check_group
 from ixion.config.setting import Kind, Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.controller.topics import check_topic_config
+from ixion.controller.planning import check_topic_config
 from ixion.metadata import paths
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -82,7 +82,7 @@ class ConfigEditor:
                     return check_topic_config(edited(current if start is None else start, edits, TOPIC_SETTINGS))
 
                 check_topic(self._image, name)
-                await self._controller.alter_config("topics", name, change_topic, validate_only)
+                await self._controller.configs.alter("topics", name, change_topic, validate_only)
             case ResourceType.BROKER:
                 entity = check_broker(self._node_id, name, all_of_them=True)
                 level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER
@@ -95,7 +95,7 @@ class ConfigEditor:
                         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
                     return wanted
 
-                await self._controller.alter_config("brokers", entity, change_broker, validate_only)
+                await self._controller.configs.alter("brokers", entity, change_broker, validate_only)
             case ResourceType.GROUP:
                 check_group_name(name)
 
@@ -107,7 +107,7 @@ class ConfigEditor:
                         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
                     return wanted
 
-                await self._controller.alter_config("groups", paths.sanitized(name), change_group, validate_only)
+                await self._controller.configs.alter("groups", paths.sanitized(name), change_group, validate_only)
             case ResourceType.BROKER_LOGGER if not replace:
                 check_broker(self._node_id, name, all_of_them=False)
                 change_levels(edits, validate_only)

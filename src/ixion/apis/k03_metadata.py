@@ -20,11 +20,11 @@ from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE
-from ixion.controller.topics import NewTopic
-from ixion.log.names import check_topic_name
+from ixion.controller.planning import NewTopic
 from ixion.metadata.image import ClusterImage, TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
+from ixion.model.topic_name import is_topic_name
 from ixion.protocol.messages.k03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -65,7 +65,7 @@ def make(services: Services) -> Handle:
                 refused[name] = error.code
         if wanted:
             try:
-                outcomes = await told(controller.create_topics(list(wanted.values())))
+                outcomes = await told(controller.topics.create(list(wanted.values())))
                 refused |= {
                     outcome.name: outcome.code
                     for outcome in outcomes
@@ -82,11 +82,10 @@ def make(services: Services) -> Handle:
         for topic in request.topics or ():
             name = topic.name
             if name is not None and name not in image.topics:
-                fault = _name_fault(name)
-                if fault == ErrorCode.NONE:
+                if is_topic_name(name):
                     wanted[name] = NewTopic(name=name)
                 else:
-                    refused[name] = fault
+                    refused[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
             yield
         return wanted, refused
 
@@ -126,7 +125,8 @@ def unknown(wanted: MetadataRequestTopic, version: int, refused: Mapping[str, Er
     if name is None:
         fault = ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        fault = refused.get(name) or _name_fault(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+        fault = refused.get(name) or absent
     return MetadataResponseTopic(
         error_code=fault,
         name=name if name is not None or version >= 12 else "",
@@ -181,11 +181,3 @@ def describe(
         partitions=tuple(partitions),
         topic_authorized_operations=ON_TOPIC if with_operations else NOT_ASKED,
     )
-
-
-def _name_fault(name: str) -> ErrorCode:
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.NONE

@@ -19,7 +19,8 @@ from ixion.apis.services import Services
 from ixion.apis.unhurried import unhurried
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.controller.topics import NewTopic, TopicOutcome
+from ixion.controller.planning import NewTopic
+from ixion.controller.topics import TopicOutcome
 from ixion.metadata.image import TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
@@ -46,7 +47,7 @@ def make(services: Services) -> Handle:
         outcomes, wanted = await in_turns(wishes_of(request))
         if wanted:
             try:
-                work = controller.create_topics(wanted, request.validate_only)
+                work = controller.topics.create(wanted, request.validate_only)
                 made = await in_time(timer, request.timeout_ms, work)
             except KafkaError as error:
                 made = [TopicOutcome(name=wish.name, code=error.code, message=error.message) for wish in wanted]

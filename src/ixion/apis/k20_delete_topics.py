@@ -42,7 +42,7 @@ def make(services: Services) -> Handle:
         doomed, by_id, results = await in_turns(sort_out(image, request, refused))
         if doomed:
             try:
-                outcomes = await in_time(timer, request.timeout_ms, controller.delete_topics(list(doomed), by_id))
+                outcomes = await in_time(timer, request.timeout_ms, controller.topics.delete(list(doomed), by_id))
             except KafkaError as error:
                 outcomes = [TopicOutcome(name=name, code=error.code, message=error.message) for name in doomed]
             results += [

@@ -26,8 +26,8 @@ from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
 from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.log.names import check_topic_name
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_name import check_topic_name
 from ixion.protocol.messages.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

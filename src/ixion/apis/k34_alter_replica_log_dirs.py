@@ -12,8 +12,8 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.log.names import check_topic_name
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.errors import ErrorCode
+from ixion.model.topic_name import is_topic_name
 from ixion.protocol.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -67,11 +67,3 @@ def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorC
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     replicas.moves.begin(partition, directory)
     return ErrorCode.NONE
-
-
-def is_topic_name(name: str) -> bool:
-    try:
-        check_topic_name(name)
-    except KafkaError:
-        return False
-    return True

@@ -62,6 +62,6 @@ def make(services: Services) -> Handle:
 
     async def grow(topic: CreatePartitionsTopic, validate_only: bool) -> None:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
-        await controller.create_partitions(topic.name, topic.count, assignment, validate_only)
+        await controller.topics.create_partitions(topic.name, topic.count, assignment, validate_only)
 
     return unhurried(handle)

@@ -51,7 +51,7 @@ def make(services: Services) -> Handle:
         if request.election_type not in (PREFERRED, UNCLEAN):
             return refusal(keys, ErrorCode.INVALID_REQUEST, call.version)
         try:
-            elections = controller.elect_leaders(keys, request.election_type == UNCLEAN)
+            elections = controller.leaders.elect(keys, request.election_type == UNCLEAN)
             codes = await in_time(timer, request.timeout_ms, elections)
         except KafkaError as error:
             return refusal(keys, error.code, call.version)

@@ -40,7 +40,7 @@ def make(services: Services) -> Handle:
 
         code, message = ErrorCode.NONE, None
         try:
-            await in_time(timer, request.timeout_ms, controller.change_features(change))
+            await in_time(timer, request.timeout_ms, controller.configs.change_features(change))
         except KafkaError as error:
             code, message = error.code, error.message
         return UpdateFeaturesResponse(

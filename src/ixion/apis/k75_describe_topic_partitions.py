@@ -19,10 +19,10 @@ from ixion.apis.operations import NOT_ASKED, ON_TOPIC
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.config.network_settings import MAX_REQUEST_PARTITION_SIZE_LIMIT
-from ixion.log.names import check_topic_name
 from ixion.metadata.image import ClusterImage, PartitionImage
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.errors import ErrorCode
 from ixion.model.ids import ZERO_ID
+from ixion.model.topic_name import is_topic_name
 from ixion.protocol.messages.k75_describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -100,11 +100,8 @@ def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> D
 
 
 def missing(name: str) -> DescribeTopicPartitionsResponseTopic:
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return failed(name, error.code, ON_TOPIC)
-    return failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ON_TOPIC)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return failed(name, code, ON_TOPIC)
 
 
 def failed(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> DescribeTopicPartitionsResponseTopic:

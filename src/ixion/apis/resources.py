@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ixion.log.names import check_topic_name
 from ixion.metadata import paths
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_name import check_topic_name
 
 
 class ResourceType(IntEnum):

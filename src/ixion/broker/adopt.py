@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ixion.controller.topics import FIRST_EPOCH, new_partitions, operations_to_create
+from ixion.controller.planning import FIRST_EPOCH, new_partitions
+from ixion.controller.topic_nodes import operations_to_create
 from ixion.log.checkpoint import LEADER_EPOCHS, read_epochs
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
-from ixion.controller.topics import read_config
 from ixion.metadata import paths
+from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
-from ixion.metadata.notice_node import decode_config_change
+from ixion.metadata.notification_node import decode_config_change
 from ixion.metadata.session import Event
 from ixion.timer.turns import in_turns
 
@@ -54,7 +54,7 @@ class ConfigChanges:
         task.add_done_callback(parts.background.discard)
 
     async def _follow(self) -> None:
-        for entity in await self._parts.controller.in_thread(self._news):
+        for entity in await self._parts.controller.queue.in_thread(self._news):
             kind, _, name = entity.partition("/")
             try:
                 await self.apply(kind, name)

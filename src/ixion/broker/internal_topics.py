@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ixion.config import group_settings as group
 from ixion.config import transaction_settings as txn
-from ixion.controller.topics import NewTopic
+from ixion.controller.planning import NewTopic
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE, InternalTopic
 
@@ -58,7 +58,7 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
             return
         if name == GROUP_OFFSETS:
             await asyncio.to_thread(parts.groups.import_code)
-        (outcome,) = await parts.controller.create_topics([wanted[name]()])
+        (outcome,) = await parts.controller.topics.create([wanted[name]()])
         if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(outcome.code, outcome.message or "")
 

@@ -15,12 +15,12 @@ from ixion.broker.scheduler import Scheduler
 from ixion.broker.upkeep import keep_session
 from ixion.config import cluster_settings as cluster
 from ixion.config.dynamic import Level
-from ixion.controller.topics import read_config
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_cluster_id, encode_cluster_id
+from ixion.metadata.config_node import read_config
 from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import NoNodeError
 from ixion.model.ids import id_text, new_id

@@ -13,6 +13,7 @@ from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
 from ixion.broker.preflight import check_authorizer
 from ixion.controller.controller import Controller
+from ixion.controller.local_broker import LocalBroker
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.replica.internal_topic import TRANSACTION_STATE
 from ixion.timer.collector import relax_collector
@@ -20,13 +21,12 @@ from ixion.timer.collector import relax_collector
 
 async def controller(parts: Parts) -> None:
     """17. The controller is elected; topics get their leaders."""
-    parts.controller = Controller(
-        parts.node_id, parts.session, parts.image, parts.replicas, parts.logs, parts.config, parts.clock_ms
-    )
+    local = LocalBroker(parts.node_id, parts.replicas, parts.logs, parts.config)
+    parts.controller = Controller(parts.session, parts.image, local, parts.config, parts.clock_ms)
     parts.undo.append(("controller", parts.controller.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
         refuse_half(parts)
-        await parts.controller.in_thread(lambda: adopt_logs(parts.session, parts.logs, parts.node_id))
+        await parts.controller.queue.in_thread(lambda: adopt_logs(parts.session, parts.logs, parts.node_id))
 
 
 def refuse_half(parts: Parts) -> None:
@@ -47,7 +47,7 @@ async def group_coordinator(parts: Parts) -> None:
     """19. Groups, wherever their part of __consumer_offsets is led here, and the look for old offsets."""
     groups = parts.groups = LateGroups(parts)
     parts.replicas.on_leadership.append(groups.follow)
-    parts.controller.on_topics_deleted.append(groups.on_topics_deleted)
+    parts.controller.topics.on_deleted.append(groups.on_topics_deleted)
     parts.undo.append(("group coordinator", groups.stop))
 
 
@@ -107,7 +107,7 @@ async def handler_pool(parts: Parts) -> None:
 async def config_manager(parts: Parts) -> None:
     """25. Changes of settings are followed, whoever makes them."""
     changes = ConfigChanges(parts)
-    parts.controller.on_config_change = changes.apply
+    parts.controller.configs.on_change = changes.apply
     changes.start()
 
 

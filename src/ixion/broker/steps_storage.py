@@ -17,13 +17,13 @@ from ixion.config import replica_settings as replica
 from ixion.config.listeners import Endpoint, listeners
 from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REPLICA_ALTER_LOG_DIRS_THREADS
 from ixion.config.topic import TopicConfig
-from ixion.controller.topics import read_config
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata import paths
 from ixion.metadata.broker_node import Registration, encode_registration
 from ixion.metadata.cluster_node import decode_features, encode_features
+from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NodeExistsError, NoNodeError
 from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.network import BindError, SocketServer
@@ -76,7 +76,7 @@ async def log_manager(parts: Parts) -> None:
 def directory_failed(parts: Parts, path: str) -> None:
     """The log-directory failure handler, on the loop."""
     if hasattr(parts, "controller"):
-        keep = parts.loop.create_task(parts.controller.directory_failed(path))
+        keep = parts.loop.create_task(parts.controller.leaders.directory_failed(path))
         parts.background.add(keep)
         keep.add_done_callback(parts.background.discard)
     if all(directory.state.offline for directory in parts.logs.directories):

@@ -1,5 +1,7 @@
 """The controller: elected on `/controller`, it creates and deletes topics, elects leaders, changes settings.
 
-`controller` is the one that acts; `election` makes it the controller, `assignment` places replicas, `topics` knows
-which nodes make a topic, `leaders` who leads a partition.
+`controller` puts the parts together: `election` makes it the controller, `take_over` reads and mends the tree, `queue`
+lets one change run at a time, and `topics`, `leaders` and `configs` make the changes. Rules without I/O are in
+`planning`, `assignment` and `leader_rules`, the nodes of a topic in `topic_nodes`. `local_broker` carries the decisions
+out on this broker.
 """

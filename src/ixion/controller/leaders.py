@@ -1,32 +1,102 @@
-"""Which replica leads a partition.
+"""Changes the state of partitions: who leads them, in which epoch, and which replicas are in sync.
 
-The first live replica that is in sync, in the order of the assignment; so the preferred one whenever it can. If none of
-the in-sync replicas lives the partition has no leader, unless unclean elections are allowed: then any live replica
-leads, and what the others had beyond it is lost.
+Every change is written to the tree before it is shown in the cluster image and before this broker acts on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ixion.metadata.image import PartitionImage
+from ixion.controller.leader_rules import elect_leader, without_leader
+from ixion.controller.local_broker import LocalBroker
+from ixion.controller.queue import ChangeQueue
+from ixion.controller.topic_nodes import operations_to_change_state
+from ixion.metadata.image import ClusterImage, PartitionImage
+from ixion.metadata.session import MetadataSession
+from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
+from ixion.timer.turns import Steps, in_turns
+
+Outcomes = dict[TopicPartition, ErrorCode]
+Changes = list[tuple[str, PartitionImage]]  # topic and new state
 
 
-def elect_leader(partition: PartitionImage, live: Collection[int], unclean: bool = False) -> PartitionImage | None:
-    """The partition with its new leader, in the next epoch; None if nobody can lead it."""
-    for broker in partition.replicas:
-        if broker in live and broker in partition.isr:
-            isr = tuple(number for number in partition.isr if number in live)
-            return replace(partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=isr, offline=())
-    if unclean:
-        for broker in partition.replicas:
-            if broker in live:
-                return replace(
-                    partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=(broker,), offline=()
-                )
-    return None
+class Leaders:
+    def __init__(self, queue: ChangeQueue, session: MetadataSession, image: ClusterImage, local: LocalBroker) -> None:
+        self._queue = queue
+        self._session = session
+        self._image = image
+        self._local = local
+        local.propose_isr_to(self.change_isr)
 
+    async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
+        """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
+        async with self._queue.change:
+            outcomes, changes = await in_turns(self._decide(keys, unclean))
+            await self._change(changes)
+            return outcomes
 
-def without_leader(partition: PartitionImage, offline: tuple[int, ...]) -> PartitionImage:
-    return replace(partition, leader=-1, leader_epoch=partition.leader_epoch + 1, offline=offline)
+    def _decide(self, keys: Sequence[TopicPartition], unclean: bool) -> Steps[tuple[Outcomes, Changes]]:
+        outcomes: Outcomes = {}
+        changes: Changes = []
+        live = tuple(self._image.brokers)
+        for name, number in keys:
+            yield
+            partition = self._image.partition(name, number)
+            if partition is None:
+                outcomes[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition.leader >= 0 and (unclean or partition.leader == partition.preferred):
+                outcomes[name, number] = ErrorCode.ELECTION_NOT_NEEDED
+            elif not unclean and (partition.preferred not in live or partition.preferred not in partition.isr):
+                outcomes[name, number] = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            else:
+                usable = [broker for broker in live if broker not in partition.offline]
+                after = elect_leader(partition, usable, unclean)
+                if after is None:
+                    outcomes[name, number] = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                else:
+                    outcomes[name, number] = ErrorCode.NONE
+                    changes.append((name, after))
+        return outcomes, changes
+
+    async def directory_failed(self, path: str) -> None:
+        """A log directory of this broker went offline: its partitions have no leader here any more."""
+        async with self._queue.change:
+            node_id = self._local.node_id
+            changes = []
+            for name, number in self._local.directory_failed(path):
+                partition = self._image.partition(name, number)
+                if partition is not None and partition.leader == node_id:
+                    changes.append((name, without_leader(partition, (node_id,))))
+            await self._change(changes)
+
+    async def change_isr(self, key: TopicPartition, leader_epoch: int, isr: tuple[int, ...]) -> bool:
+        """Write the ISR that the leader of this epoch wants. False if the partition has another leader by now."""
+        known = self._image.partition(*key)
+        if known is None or known.leader_epoch != leader_epoch:
+            return False
+        topic = key[0]
+        after = replace(known, isr=isr)
+        operation = operations_to_change_state(topic, after, self._image.controller_epoch)
+        await self._queue.in_thread(lambda: self._session.multi([operation]))
+        self._image.put_partition(topic, after)
+        return True
+
+    async def _change(self, changes: Changes) -> None:
+        if not changes:
+            return
+        epoch = self._image.controller_epoch
+
+        def write() -> None:
+            self._session.multi([operations_to_change_state(name, partition, epoch) for name, partition in changes])
+
+        await self._queue.in_thread(write)
+        await in_turns(self._show(changes))
+
+    def _show(self, changes: Changes) -> Steps[None]:
+        for name, partition in changes:
+            if name in self._image.topics:
+                self._image.put_partition(name, partition)
+                self._local.state_changed(self._image.topics[name], partition)
+            yield

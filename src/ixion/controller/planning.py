@@ -7,21 +7,35 @@ topics, each with as many partitions as a number can say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from ixion.config.errors import InvalidSettingError
+from ixion.config.topic import parse_topic
 from ixion.controller.assignment import assign, check_assignment
-from ixion.controller.topics import NewTopic, check_topic_config, new_partitions
-from ixion.log.names import check_topic_name
 from ixion.metadata.image import PartitionImage, TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import new_id
+from ixion.model.topic_name import check_topic_name
 from ixion.timer.turns import Steps
 
+FIRST_EPOCH: Final = 0
 MAX_PARTITIONS: Final = 100_000  # of one topic; a number beyond it is a mistake
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """What somebody wants. -1: as the broker's settings say."""
+
+    name: str
+    partitions: int = -1
+    replication: int = -1
+    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 class Names:
@@ -62,6 +76,14 @@ def partitions_of(wish: NewTopic, settings: BrokerConfig) -> int:
     if wish.assignment:
         return len(wish.assignment)
     return settings[NUM_PARTITIONS] if wish.partitions == -1 else wish.partitions
+
+
+def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+    try:
+        parse_topic(config)
+    except InvalidSettingError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    return dict(config)
 
 
 def plan_topic(wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig) -> Steps[TopicImage]:
@@ -127,6 +149,21 @@ def plan_growth(
             )
         replicas = assignment
     return (yield from collected(replicas, brokers, had))
+
+
+def new_partitions(
+    replicas: Iterable[tuple[int, ...]], live: Sequence[int], first: int = 0
+) -> Iterator[PartitionImage]:
+    """The first live replica leads; those that live are in sync, as all of them are empty."""
+    for number, each in enumerate(replicas, first):
+        isr = tuple([broker for broker in each if broker in live])
+        yield PartitionImage(
+            number=number,
+            leader=isr[0] if isr else -1,
+            leader_epoch=FIRST_EPOCH,
+            isr=isr or each[:1],
+            replicas=each,
+        )
 
 
 def collected(replicas: Iterable[tuple[int, ...]], brokers: Sequence[int], first: int) -> Steps[list[PartitionImage]]:

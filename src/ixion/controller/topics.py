@@ -1,42 +1,42 @@
-"""Which nodes of the tree make a topic, as lists of operations for one transaction."""
+"""Creates and deletes topics, and adds partitions to them.
+
+A change is planned on the event loop, written to the tree and to the disks on the controller's thread, and shown in the
+cluster image last. So a client that sees a topic can use it, and a crash in between leaves the tree as the truth from
+which the next start goes on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from ixion.config.errors import InvalidSettingError
-from ixion.config.topic import parse_topic
-from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.metadata.image import PartitionImage, TopicImage, partition_image
-from ixion.metadata.node import Create, Delete, Operation, Set
-from ixion.metadata.notice_node import decode_config, encode_config, encode_config_change
-from ixion.metadata.session import MetadataSession
-from ixion.metadata.topic_node import (
-    PartitionState,
-    Replicas,
-    TopicNode,
-    decode_partition_state,
-    decode_topic,
-    encode_partition_state,
-    encode_topic,
+from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
+from ixion.config.dynamic import DynamicConfig
+from ixion.controller.configs import warn_without_effect
+from ixion.controller.local_broker import LocalBroker
+from ixion.controller.planning import (
+    Names,
+    NewTopic,
+    check_partitions_of_request,
+    partitions_of,
+    plan_growth,
+    plan_topic,
 )
+from ixion.controller.queue import ChangeQueue
+from ixion.controller.topic_nodes import operations_to_add, operations_to_create, operations_to_delete, topic_node
+from ixion.metadata import paths
+from ixion.metadata.ensure import ensure
+from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.image import ClusterImage, TopicImage
+from ixion.metadata.node import Operation, Set
+from ixion.metadata.session import MetadataSession
+from ixion.metadata.topic_node import encode_topic
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.timer.turns import Steps, in_turns
 
-FIRST_EPOCH: Final = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    """What somebody wants. -1: as the broker's settings say."""
-
-    name: str
-    partitions: int = -1
-    replication: int = -1
-    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    config: Mapping[str, str] = field(default_factory=dict)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,129 +49,141 @@ class TopicOutcome:
     topic: TopicImage | None = None
 
 
-def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+class Topics:
+    def __init__(
+        self,
+        queue: ChangeQueue,
+        session: MetadataSession,
+        image: ClusterImage,
+        local: LocalBroker,
+        config: DynamicConfig,
+    ) -> None:
+        self._queue = queue
+        self._session = session
+        self._image = image
+        self._local = local
+        self._config = config
+        self.half_deleted: set[str] = set()  # their logs are gone; the tree could not be written yet
+        self.on_deleted: list[Callable[[list[str]], None]] = []
+
+    async def create(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
+        """An outcome for each topic, in their order. One that is refused does not hold up the others."""
+        async with self._queue.change:
+            outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
+            await in_turns(self._plan(wanted, outcomes))
+            made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
+            if made and not validate_only:
+                await self._queue.in_thread(lambda: self._write(made))
+                for topic in made:
+                    self._image.put_topic(topic)
+                    await in_turns(self._local.lead_all(topic, topic.partitions))
+            return outcomes
+
+    def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome]) -> Steps[None]:
+        settings = self._config.current
+        brokers = sorted(self._image.brokers)
+        names = Names((*self._image.topics, *self.half_deleted))
+        counts = [partitions_of(wish, settings) for wish in wanted]
+        refused = refusal_of(lambda: check_partitions_of_request(counts))
+        full = refusal_of(self._local.check_room)
+        for wish, outcome in zip(wanted, outcomes, strict=True):
+            fault = refused or refusal_of(partial(names.check, wish.name)) or full
+            try:
+                if fault is None:
+                    outcome.topic = yield from plan_topic(wish, brokers, settings)
+                    names.add(wish.name)
+            except KafkaError as error:
+                fault = error
+            if fault is not None:
+                outcome.code = fault.code
+                outcome.message = fault.message
+            yield
+
+    def _write(self, topics: list[TopicImage]) -> None:
+        operations: list[Operation] = []
+        for topic in topics:
+            warn_without_effect(topic.name, topic.config)
+            configured = self._session.exists(paths.config("topics", topic.name)) is not None
+            operations += operations_to_create(topic, self._image.controller_epoch, configured)
+        self._session.multi(operations)
+        self._local.make_logs((topic, partition) for topic in topics for partition in topic.partitions)
+
+    async def delete(self, names: Sequence[str], ids: Mapping[str, bytes] | None = None) -> list[TopicOutcome]:
+        """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile."""
+        async with self._queue.change:
+            outcomes = []
+            doomed: dict[str, TopicImage] = {}
+            for name in names:
+                outcome = TopicOutcome(name=name)
+                outcomes.append(outcome)
+                topic = self._image.topics.get(name)
+                if topic is None:
+                    outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif ids is not None and ids.get(name, topic.topic_id) != topic.topic_id:
+                    outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
+                elif not self._config.current[DELETE_TOPIC_ENABLE]:
+                    outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
+                else:
+                    doomed[name] = topic
+            if doomed:
+                gone = list(doomed)
+                marks = [paths.delete_topic(name) for name in gone]
+                await self._queue.in_thread(lambda: ensure(self._session, marks))
+                await in_turns(self._take_out(doomed.values()))
+                await self._queue.in_thread(lambda: self._delete(gone))
+                for deleted in self.on_deleted:
+                    deleted(gone)
+            return outcomes
+
+    def _take_out(self, topics: Iterable[TopicImage]) -> Steps[None]:
+        """From the image, so that no request finds them any more, and then their partitions."""
+        for topic in topics:
+            self._image.remove_topic(topic.name)
+        yield from self._local.stop_all(topics)
+
+    def _delete(self, names: list[str]) -> None:
+        self._local.delete_logs(frozenset(names))
+        self.half_deleted.update(names)
+        self.finish_deletions()
+
+    def finish_deletions(self) -> None:
+        """Delete the nodes of half-deleted topics. The next start would do it, too; better now."""
+        for name in sorted(self.half_deleted):
+            try:
+                self._session.multi(operations_to_delete(self._session, name))
+            except StoreUnusableError as error:
+                logger.error("topic %s is not deleted yet: %s", name, error)
+                return
+            self.half_deleted.discard(name)
+
+    async def create_partitions(
+        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
+    ) -> None:
+        """Bring a topic to `count` partitions. KafkaError if that cannot be."""
+        async with self._queue.change:
+            topics = self._image.topics
+            added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
+            self._local.check_room()
+            if validate_only:
+                return
+            topic = topics[name]
+            after = replace(topic, partitions=[*topic.partitions, *added])
+
+            def write() -> None:
+                operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
+                for partition in added:
+                    operations += operations_to_add(name, partition, self._image.controller_epoch)
+                self._session.multi(operations)
+                self._local.make_logs((after, partition) for partition in added)
+
+            await self._queue.in_thread(write)
+            self._image.put_topic(after)
+            await in_turns(self._local.lead_all(after, added))
+
+
+def refusal_of(check: Callable[[], None]) -> KafkaError | None:
     try:
-        parse_topic(config)
-    except InvalidSettingError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
-    return dict(config)
-
-
-def operations_to_create(topic: TopicImage, controller_epoch: int, configured: bool = False) -> list[Operation]:
-    """`configured`: the tree has settings under that name, of no topic. They give way."""
-    name = topic.name
-    path, config = paths.config("topics", name), encode_config(topic.config)
-    operations: list[Operation] = [
-        Set(path, config) if configured else Create(path, config),
-        Create(paths.topic(name), encode_topic(topic_node(topic))),
-        Create(paths.partitions(name)),
-    ]
-    for partition in topic.partitions:
-        operations += operations_to_add(name, partition, controller_epoch)
-    return operations
-
-
-def operations_to_add(name: str, partition: PartitionImage, controller_epoch: int) -> list[Operation]:
-    return [
-        Create(paths.partition(name, partition.number)),
-        Create(
-            paths.partition_state(name, partition.number),
-            encode_partition_state(state_of(partition, controller_epoch)),
-        ),
-    ]
-
-
-def operations_to_delete(session: MetadataSession, name: str) -> list[Operation]:
-    """Children first. What is there is looked up, because a crash may have left any part of it."""
-    operations: list[Operation] = []
-
-    def below(path: str) -> None:
-        try:
-            names = session.children(path)
-        except NoNodeError:
-            return
-        for child in names:
-            below(f"{path}/{child}")
-        operations.append(Delete(path))
-
-    below(paths.topic(name))
-    below(paths.config("topics", name))
-    below(paths.delete_topic(name))
-    return operations
-
-
-def operations_to_change_state(name: str, partition: PartitionImage, controller_epoch: int) -> Operation:
-    return Set(
-        paths.partition_state(name, partition.number), encode_partition_state(state_of(partition, controller_epoch))
-    )
-
-
-def operations_to_configure(kind: str, entity: str, config: Mapping[str, str], exists: bool) -> list[Operation]:
-    path = paths.config(kind, entity)
-    data = encode_config(config)
-    return [
-        Set(path, data) if exists else Create(path, data),
-        Create(paths.NEW_CONFIG_CHANGE, encode_config_change(f"{kind}/{entity}"), sequential=True),
-    ]
-
-
-def topic_node(topic: TopicImage) -> TopicNode:
-    return TopicNode(
-        topic_id=topic.topic_id,
-        partitions={
-            each.number: Replicas(all=each.replicas, adding=each.adding, removing=each.removing)
-            for each in topic.partitions
-        },
-    )
-
-
-def state_of(partition: PartitionImage, controller_epoch: int) -> PartitionState:
-    return PartitionState(
-        leader=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        isr=partition.isr,
-        controller_epoch=controller_epoch,
-    )
-
-
-def new_partitions(
-    replicas: Iterable[tuple[int, ...]], live: Sequence[int], first: int = 0
-) -> Iterator[PartitionImage]:
-    """The first live replica leads; those that live are in sync, as all of them are empty."""
-    for number, each in enumerate(replicas, first):
-        isr = tuple([broker for broker in each if broker in live])
-        yield PartitionImage(
-            number=number,
-            leader=isr[0] if isr else -1,
-            leader_epoch=FIRST_EPOCH,
-            isr=isr or each[:1],
-            replicas=each,
-        )
-
-
-def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[int]] | None:
-    """The topic as the tree has it, and its partitions that have no state yet; None if it is not there."""
-    try:
-        node = decode_topic(name, session.get(paths.topic(name)).data)
-    except NoNodeError:
-        return None
-    partitions = []
-    missing = []
-    for number in sorted(node.partitions):
-        replicas = node.partitions[number]
-        try:
-            data = session.get(paths.partition_state(name, number)).data
-            state = decode_partition_state(name, number, data)
-        except NoNodeError:
-            missing.append(number)
-            state = PartitionState(leader=-1, leader_epoch=-1, isr=replicas.all, controller_epoch=0)
-        partitions.append(partition_image(number, replicas, state))
-    config = read_config(session, "topics", name)
-    return TopicImage(name=name, topic_id=node.topic_id or b"", partitions=partitions, config=config), missing
-
-
-def read_config(session: MetadataSession, kind: str, entity: str) -> dict[str, str]:
-    try:
-        return decode_config(f"{kind}/{entity}", session.get(paths.config(kind, entity)).data)
-    except NoNodeError:
-        return {}
+        check()
+    except KafkaError as error:
+        return error
+    return None

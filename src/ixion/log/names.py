@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_name import check_topic_name
 
-MAX_TOPIC_LENGTH: Final = 249
 MAX_FOLDER_LENGTH: Final = 255
 
 LOG: Final = ".log"
@@ -31,7 +31,6 @@ DELETE: Final = "delete"
 FUTURE: Final = "future"
 STRAY: Final = "stray"
 
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _MARKED = re.compile(r"(\S+)-([0-9]+)\.([0-9a-f]+)-(delete|future|stray)")
 _PLAIN = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z.]+)")
@@ -44,20 +43,6 @@ class PartitionFolder:
     topic: str
     partition: int
     mark: str = ""
-
-
-def check_topic_name(topic: str) -> None:
-    reason = ""
-    if not topic:
-        reason = "it is empty"
-    elif topic in (".", ".."):
-        reason = "it cannot be '.' or '..'"
-    elif len(topic) > MAX_TOPIC_LENGTH:
-        reason = f"it has {len(topic)} characters, {MAX_TOPIC_LENGTH} are allowed"
-    elif not _LEGAL.fullmatch(topic):
-        reason = "it may hold only ASCII letters, digits, '.', '_' and '-'"
-    if reason:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name {topic!r} is invalid: {reason}")
 
 
 def folder_name(topic: str, partition: int) -> str:

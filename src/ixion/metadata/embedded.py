@@ -23,7 +23,7 @@ from typing import Final
 from ixion.metadata.embedded_session import EmbeddedSession
 from ixion.metadata.errors import MetadataError, SessionExpiredError, StoreFullError, StoreUnusableError
 from ixion.metadata.node import Operation, Result
-from ixion.metadata.path import ROOT
+from ixion.metadata.path_rules import ROOT
 from ixion.metadata.session import Event
 from ixion.metadata.sqlite_file import IN_MEMORY, open_file
 from ixion.metadata.sqlite_tree import SqliteTree

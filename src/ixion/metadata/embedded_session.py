@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.metadata.node import ANY_VERSION, Create, Delete, Node, Operation, Result, Set, Stat
-from ixion.metadata.path import check_path
+from ixion.metadata.path_rules import check_path
 from ixion.metadata.session import Cancel, Watcher
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ixion.metadata.errors import NodeExistsError
 from ixion.metadata.node import Create
-from ixion.metadata.path import ROOT, split
+from ixion.metadata.path_rules import ROOT, split
 from ixion.metadata.session import MetadataSession
 
 

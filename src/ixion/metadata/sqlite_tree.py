@@ -19,7 +19,7 @@ from ixion.metadata.errors import (
     NotEmptyError,
 )
 from ixion.metadata.node import ANY_VERSION, Check, Create, Delete, Node, Operation, Result, Set, Stat
-from ixion.metadata.path import ROOT, check_path, join, split
+from ixion.metadata.path_rules import ROOT, check_path, join, split
 from ixion.metadata.session import Event, EventKind
 
 SCHEMA: Final = (

@@ -28,7 +28,7 @@ from ixion.broker.pages import PagesAt
 from ixion.broker.parts import Options
 from ixion.broker.process import loop_factory
 from ixion.config.sources import Loaded, load
-from ixion.controller.topics import NewTopic
+from ixion.controller.planning import NewTopic
 from ixion.model.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Broker:
         """Settings by their names with underscores for dots: `create_topic("t", 3, cleanup_policy="compact")`."""
         given = {key.replace("_", "."): _text(value) for key, value in config.items()}
         wish = NewTopic(name=name, partitions=partitions, replication=1, config=given)
-        (outcome,) = self.call(lambda broker: broker.parts.controller.create_topics([wish]))
+        (outcome,) = self.call(lambda broker: broker.parts.controller.topics.create([wish]))
         if outcome.code != ErrorCode.NONE:
             raise KafkaError(outcome.code, outcome.message or "")
 

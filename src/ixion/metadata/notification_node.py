@@ -1,30 +1,14 @@
-"""Configs, and the sequential nodes by which brokers tell each other that something changed."""
+"""Change notifications: the sequential nodes by which brokers tell each other that something changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ixion.metadata.content import from_json, to_json
+from ixion.model.topic_partition import TopicPartition
 
 LOG_DIR_FAILED: Final = 1
-
-Partition = tuple[str, int]
-
-
-def encode_config(config: Mapping[str, str]) -> bytes:
-    return to_json({"version": 1, "config": dict(config)})
-
-
-def decode_config(entity: str, data: bytes) -> dict[str, str]:
-    """`entity` as in a change: topics/t. An empty node holds no settings."""
-    if not data:
-        return {}
-
-    def read(members: dict[str, Any]) -> dict[str, str]:
-        return {str(name): str(value) for name, value in members["config"].items()}
-
-    return from_json(f"the config of {entity}", data, read)
 
 
 def encode_config_change(entity: str) -> bytes:
@@ -41,13 +25,13 @@ def decode_config_change(data: bytes) -> str:
     return from_json("the config change", data, read)
 
 
-def encode_isr_change(partitions: Iterable[Partition]) -> bytes:
+def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
     changed = [{"topic": topic, "partition": number} for topic, number in partitions]
     return to_json({"version": 1, "partitions": changed})
 
 
-def decode_isr_change(data: bytes) -> list[Partition]:
-    def read(members: dict[str, Any]) -> list[Partition]:
+def decode_isr_change(data: bytes) -> list[TopicPartition]:
+    def read(members: dict[str, Any]) -> list[TopicPartition]:
         return [(str(entry["topic"]), int(entry["partition"])) for entry in members["partitions"]]
 
     return from_json("the ISR change", data, read)

@@ -1,0 +1,32 @@
+"""Which replica leads a partition.
+
+The first live replica that is in sync, in the order of the assignment; so the preferred one whenever it can. If none of
+the in-sync replicas lives the partition has no leader, unless unclean elections are allowed: then any live replica
+leads, and what the others had beyond it is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ixion.metadata.image import PartitionImage
+
+
+def elect_leader(partition: PartitionImage, live: Collection[int], unclean: bool = False) -> PartitionImage | None:
+    """The partition with its new leader, in the next epoch; None if nobody can lead it."""
+    for broker in partition.replicas:
+        if broker in live and broker in partition.isr:
+            isr = tuple(number for number in partition.isr if number in live)
+            return replace(partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=isr, offline=())
+    if unclean:
+        for broker in partition.replicas:
+            if broker in live:
+                return replace(
+                    partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=(broker,), offline=()
+                )
+    return None
+
+
+def without_leader(partition: PartitionImage, offline: tuple[int, ...]) -> PartitionImage:
+    return replace(partition, leader=-1, leader_epoch=partition.leader_epoch + 1, offline=offline)

@@ -1,0 +1,108 @@
+"""The nodes that make a topic: read from the tree, and written as lists of operations for one transaction."""
+
+from __future__ import annotations
+
+from ixion.metadata import paths
+from ixion.metadata.config_node import encode_config, read_config
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.image import PartitionImage, TopicImage, partition_image
+from ixion.metadata.node import Create, Delete, Operation, Set
+from ixion.metadata.session import MetadataSession
+from ixion.metadata.topic_node import (
+    PartitionState,
+    Replicas,
+    TopicNode,
+    decode_partition_state,
+    decode_topic,
+    encode_partition_state,
+    encode_topic,
+)
+
+
+def operations_to_create(topic: TopicImage, controller_epoch: int, configured: bool = False) -> list[Operation]:
+    """`configured`: the tree has settings under that name, of no topic. They give way."""
+    name = topic.name
+    path, config = paths.config("topics", name), encode_config(topic.config)
+    operations: list[Operation] = [
+        Set(path, config) if configured else Create(path, config),
+        Create(paths.topic(name), encode_topic(topic_node(topic))),
+        Create(paths.partitions(name)),
+    ]
+    for partition in topic.partitions:
+        operations += operations_to_add(name, partition, controller_epoch)
+    return operations
+
+
+def operations_to_add(name: str, partition: PartitionImage, controller_epoch: int) -> list[Operation]:
+    return [
+        Create(paths.partition(name, partition.number)),
+        Create(
+            paths.partition_state(name, partition.number),
+            encode_partition_state(state_of(partition, controller_epoch)),
+        ),
+    ]
+
+
+def operations_to_delete(session: MetadataSession, name: str) -> list[Operation]:
+    """Children first. What is there is looked up, because a crash may have left any part of it."""
+    operations: list[Operation] = []
+
+    def below(path: str) -> None:
+        try:
+            names = session.children(path)
+        except NoNodeError:
+            return
+        for child in names:
+            below(f"{path}/{child}")
+        operations.append(Delete(path))
+
+    below(paths.topic(name))
+    below(paths.config("topics", name))
+    below(paths.delete_topic(name))
+    return operations
+
+
+def operations_to_change_state(name: str, partition: PartitionImage, controller_epoch: int) -> Operation:
+    return Set(
+        paths.partition_state(name, partition.number), encode_partition_state(state_of(partition, controller_epoch))
+    )
+
+
+def topic_node(topic: TopicImage) -> TopicNode:
+    return TopicNode(
+        topic_id=topic.topic_id,
+        partitions={
+            each.number: Replicas(all=each.replicas, adding=each.adding, removing=each.removing)
+            for each in topic.partitions
+        },
+    )
+
+
+def state_of(partition: PartitionImage, controller_epoch: int) -> PartitionState:
+    return PartitionState(
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=partition.isr,
+        controller_epoch=controller_epoch,
+    )
+
+
+def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[int]] | None:
+    """The topic as the tree has it, and its partitions that have no state yet; None if it is not there."""
+    try:
+        node = decode_topic(name, session.get(paths.topic(name)).data)
+    except NoNodeError:
+        return None
+    partitions = []
+    missing = []
+    for number in sorted(node.partitions):
+        replicas = node.partitions[number]
+        try:
+            data = session.get(paths.partition_state(name, number)).data
+            state = decode_partition_state(name, number, data)
+        except NoNodeError:
+            missing.append(number)
+            state = PartitionState(leader=-1, leader_epoch=-1, isr=replicas.all, controller_epoch=0)
+        partitions.append(partition_image(number, replicas, state))
+    config = read_config(session, "topics", name)
+    return TopicImage(name=name, topic_id=node.topic_id or b"", partitions=partitions, config=config), missing
