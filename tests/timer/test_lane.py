@@ -94,3 +94,52 @@ def test_what_a_work_adds_when_it_is_done_comes_last() -> None:
     while loop.turn():
         pass
     assert order == ["first", "added"]
+
+
+def test_in_a_fair_lane_a_long_work_holds_no_short_one_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    Ticking(monkeypatch)
+    loop, order = Loop(), []
+    lane = Lane(loop.call_soon, fair=True)
+    lane.run(count_to(12, []), lambda _result, _error: order.append("long"))
+    lane.run(count_to(3, []), lambda _result, _error: order.append("short"))
+    while loop.turn():
+        pass
+    assert order == ["short", "long"]
+    assert lane.waiting == 0
+
+
+def test_what_is_not_wanted_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    Ticking(monkeypatch)
+    loop, done = Loop(), []
+    seen: list[int] = []
+    lane = Lane(loop.call_soon)
+    wanted = [True]
+    lane.run(count_to(12, seen), lambda result, _error: done.append(result), lambda: wanted[0])
+    lane.run(count_to(1, []), lambda result, _error: done.append(result))
+    wanted[0] = False
+    while loop.turn():
+        pass
+    assert (len(seen), done) == (5, [1])
+
+
+def test_short_work_can_pass_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    Ticking(monkeypatch)
+    loop, order = Loop(), []
+    lane = Lane(loop.call_soon)
+    lane.run(count_to(12, []), lambda _result, _error: order.append("first"))
+    lane.begin(count_to(3, []), lambda _result, _error: order.append("short"))
+    assert order == ["short"]
+    lane.begin(count_to(12, []), lambda _result, _error: order.append("long"))
+    while loop.turn():
+        pass
+    assert order == ["short", "first", "long"]
+
+
+def test_a_free_lane_goes_on_with_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    Ticking(monkeypatch)
+    loop, done = Loop(), []
+    Lane(loop.call_soon).begin(count_to(12, []), lambda result, _error: done.append(result))
+    assert (done, len(loop.soon)) == ([], 1)
+    while loop.turn():
+        pass
+    assert done == [12]

@@ -7,8 +7,8 @@
 No exception leaves the loader: one bad record must not keep a broker from starting. (Kafka skips nothing: there such a
 record fails its partition until somebody repairs the log.)
 
-Loading is done in turns of the event loop, shared by all partitions (`Rota`), so that a broker that comes to lead fifty
-of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.
+Loading is done in turns of the event loop, shared by all partitions (`timer.lane`), so that a broker that comes to lead
+fifty of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import logging
 from functools import partial
 from typing import Final, Protocol
 
-from ixion.coordinators.rota import Rota
 from ixion.records.batch import BatchView
 from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
@@ -61,7 +61,7 @@ class Loader:
     def __init__(self, log: CoordinatorLog, timer: Timer) -> None:
         self._log = log
         self._timer = timer
-        self._rota = Rota(timer)
+        self._lane = Lane(partial(timer.call_later, 0), fair=True)
         self.skipped = 0  # records, since the start
         self.failed: dict[int, str] = {}  # partitions that cannot be loaded, and why
 
@@ -71,7 +71,7 @@ class Loader:
         self.failed.pop(target.partition, None)
         target.begin()
         load = Load(target, attempt)
-        self._rota.start(self._steps(load), target.is_wanted, partial(self._ended, load))
+        self._lane.run(self._steps(load), partial(self._ended, load), target.is_wanted)
 
     def forget(self, partition: int) -> None:
         """The partition is led elsewhere from now on."""
@@ -120,7 +120,7 @@ class Loader:
         else:
             self.skipped += 1
 
-    def _ended(self, load: Load, error: Exception | None) -> None:
+    def _ended(self, load: Load, _: None, error: Exception | None) -> None:
         if error is None:
             return
         target, name = load.target, self._log.name

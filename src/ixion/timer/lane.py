@@ -1,7 +1,13 @@
-"""Long works on an event loop, one after the other.
+"""Long works on an event loop that share its turns.
 
-A turn of one long work is short, but a hundred of them side by side are a hundred turns before anybody else has one. In
-a lane only the first works; the others wait, and cost nothing meanwhile but what they hold. Loop thread only.
+A turn of one long work is short, but a hundred of them side by side are a hundred turns before anybody else has one.
+However many works are in a lane, together they take one turn at a time.
+
+    Lane(call_soon)               one work after the other; those that wait cost nothing but what they hold
+    Lane(call_soon, fair=True)    a work that is not done after its turn goes to the end of the line, so that a long
+                                  one does not hold up short ones
+
+A lane that is free begins at once: short work is done when `run` returns. Loop thread only.
 """
 
 from __future__ import annotations
@@ -16,11 +22,17 @@ T = TypeVar("T")
 
 
 class Job:
-    __slots__ = ("_done", "_steps")
+    __slots__ = ("_done", "_is_wanted", "_steps")
 
-    def __init__(self, steps: Steps[Any], done: Callable[[Any, Exception | None], object]) -> None:
+    def __init__(
+        self,
+        steps: Steps[Any],
+        done: Callable[[Any, Exception | None], object],
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> None:
         self._steps: Steps[Any] | None = steps
         self._done = done
+        self._is_wanted = is_wanted
 
     @property
     def pending(self) -> bool:
@@ -32,6 +44,8 @@ class Job:
 
     def turn(self) -> bool:
         """True if that was the end."""
+        if self._is_wanted is not None and not self._is_wanted():
+            self._steps = None
         steps = self._steps
         if steps is None:
             return True
@@ -49,34 +63,66 @@ class Job:
 
 
 class Lane:
-    def __init__(self, call_soon: Callable[..., object]) -> None:
+    def __init__(self, call_soon: Callable[..., object], *, fair: bool = False) -> None:
         self._call_soon = call_soon
+        self._fair = fair
         self._jobs: deque[Job] = deque()
         self._busy = False
 
     @property
     def waiting(self) -> int:
+        """How many works are not done."""
         return len(self._jobs)
 
-    def run(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> Job:
-        """`done` gets the result, or the exception that ended the work. A free lane begins at once."""
-        job = Job(steps, done)
+    def run(
+        self,
+        steps: Steps[T],
+        done: Callable[[T | None, Exception | None], object],
+        is_wanted: Callable[[], bool] | None = None,
+        *,
+        at_once: bool = True,
+    ) -> Job:
+        """`done` gets the result, or the exception that ended the work.
+
+        `is_wanted` is asked before each turn. Once it says no the work ends, and `done` is not called. Without
+        `at_once` the first turn is one of its own: for work that goes on after a turn that is over.
+        """
+        job = Job(steps, done, is_wanted)
         self._jobs.append(job)
         if not self._busy:
-            self._turn()
+            if at_once:
+                self._turn()
+            else:
+                self._wake()
         return job
+
+    def begin(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> None:
+        """The same, but the first turn is taken at once even if other works wait: short work passes them by."""
+        job = Job(steps, done)
+        if not job.turn():
+            self._jobs.append(job)
+            if not self._busy:
+                self._wake()
+
+    def _wake(self) -> None:
+        self._busy = True
+        self._call_soon(self._turn)
 
     def _turn(self) -> None:
         self._busy = True  # what `done` adds waits for its turn
         jobs = self._jobs
+        job = jobs.popleft()
+        over = (
+            True  # unless it says otherwise: if `done` raises, that is its own fault, and no reason to stop the others
+        )
         try:
-            if jobs[0].turn():
-                jobs.popleft()
-        except BaseException:
-            jobs.popleft()  # `done` raised: that is its own fault, and no reason to stop the others
-            raise
+            over = job.turn()
         finally:
+            if not over:
+                if self._fair:
+                    jobs.append(job)
+                else:
+                    jobs.appendleft(job)
+            self._busy = False
             if jobs:
-                self._call_soon(self._turn)
-            else:
-                self._busy = False
+                self._wake()

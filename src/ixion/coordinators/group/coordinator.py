@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
@@ -33,10 +34,10 @@ from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, StoredOffsets
 from ixion.coordinators.group.topics import TopicLookup
-from ixion.coordinators.rota import Rota
 from ixion.model.errors import ErrorCode
 from ixion.purgatory import DelayedOperationPurgatory
 from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.timer.lane import Lane
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.task import TimerTask
 from ixion.timer.turns import Steps
@@ -93,7 +94,7 @@ class GroupCoordinator:
         self.offsets = StoredOffsets(self.shards, self._journal)
         self.admin = Admin(self.shards, self.rebalance, self.consumers, self.offsets)
         self._cleanup: TimerTask | None = None
-        self._upkeep = Rota(timer)
+        self._upkeep = Lane(partial(timer.call_later, 0), fair=True)
         self._is_expiring = False
 
     @property
@@ -147,17 +148,17 @@ class GroupCoordinator:
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """A topic that is made anew under the same name starts without offsets."""
-        self._upkeep.start(self._forget_topics(frozenset(names), self._clock_ms()), lambda: True, _log_error)
+        self._upkeep.run(self._forget_topics(frozenset(names), self._clock_ms()), _log_error)
 
     def expire_offsets(self) -> None:
         """Forget what is older than offsets.retention.minutes; a look that still goes on is left to finish."""
         if not self._is_expiring:
             self._is_expiring = True
-            self._upkeep.start(self._expire_all(), lambda: True, self._expired)
+            self._upkeep.run(self._expire_all(), self._expired)
 
-    def _expired(self, error: Exception | None) -> None:
+    def _expired(self, _: None, error: Exception | None) -> None:
         self._is_expiring = False
-        _log_error(error)
+        _log_error(None, error)
 
     def _forget_topics(self, gone: frozenset[str], before_ms: int) -> Steps[None]:
         """Offsets of these topics that were committed until then; later ones are of a new topic."""
@@ -222,7 +223,7 @@ class GroupCoordinator:
             self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
 
 
-def _log_error(error: Exception | None) -> None:
+def _log_error(_: None, error: Exception | None) -> None:
     if error is not None:
         logger.error("removing old offsets failed", exc_info=error)
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.coordinators.patterns import Pattern, PatternError
-from ixion.coordinators.rota import Rota
+from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
@@ -43,7 +43,7 @@ class Matches:
     def __init__(self, topics: TopicLookup, timer: Timer, on_matched: Callable[[str, str], None]) -> None:
         """`on_matched` is called with a group and its pattern, if matching that took longer than a turn."""
         self._topics = topics
-        self._rota = Rota(timer)
+        self._lane = Lane(partial(timer.call_later, 0), fair=True)
         self._on_matched = on_matched
         self._known: OrderedDict[str, Matched] = OrderedDict()  # the last used at the end
         self._names = 0  # in `_known`
@@ -55,7 +55,7 @@ class Matches:
         found = self._up_to_date(regex)
         if found is None and regex not in self._waiting and len(self._waiting) < MOST_WAITING:
             self._waiting[regex] = set()
-            self._rota.start(self._match(regex), lambda: True, partial(self._matched, regex))
+            self._lane.run(self._match(regex), partial(self._matched, regex))
             found = self._up_to_date(regex)
         if found is None and regex in self._waiting:
             self._waiting[regex].add(group_id)
@@ -84,7 +84,7 @@ class Matches:
             logger.warning("a pattern from the log matches nothing: %s", error)
         self._remember(regex, Matched(version, names, frozenset(found)))
 
-    def _matched(self, regex: str, error: Exception | None) -> None:
+    def _matched(self, regex: str, _: None, error: Exception | None) -> None:
         groups = self._waiting.pop(regex)
         if error is not None:
             logger.error("matching a pattern failed", exc_info=error)
