@@ -15,17 +15,20 @@ from ixion.coordinators.txn.markers import Marker, Written
 from ixion.coordinators.txn.verification import Verified
 from ixion.log.producer_state import ProducerState
 from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ixion.protocol.registry import ApiKey
 from ixion.replica.append import Entry
 from ixion.replica.append_result import AppendResult
 from ixion.replica.partition import Key
 from ixion.testing import Broker
+from ixion.timer.lane import Lane
 from ixion.timer.turns import Turn
 from tests.apis.raw import Raw
 from tests.apis.reading import read_all
 from tests.apis.test_k61_describe_producers import describe
 from tests.apis.test_k65_describe_transactions import describe as describe_transactions
 from tests.apis.txn_kit import add, batch, end, init, produce, produce_request
+from tests.timer.test_lane import Loop
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
 def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction ends between two slices of one request: its other partitions must not open a new one."""
     monkeypatch.setattr(first_write, "Turn", partial(Turn, 0))  # a turn for each partition
-    later: list[Callable[[], None]] = []
+    loop = Loop()
     appended: list[Entry] = []
     open_ones = {("t", 0), ("t", 1)}
 
@@ -163,7 +166,9 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
         done({key: ErrorCode.NONE if key in open_ones else ErrorCode.INVALID_TXN_STATE for key in keys})
 
     nobody = SimpleNamespace(log=SimpleNamespace(producers=ProducerState()))
-    replicas = SimpleNamespace(partitions={("t", 0): nobody, ("t", 1): nobody}, soon=later.append, append=append)
+    replicas = SimpleNamespace(
+        partitions={("t", 0): nobody, ("t", 1): nobody}, append_lane=Lane(loop.call_soon), append=append
+    )
     unanswered: list[Callable[[], None]] = []
     given_up: list[tuple[str, int]] = []
     waits: list[Callable[[], None]] = []
@@ -182,13 +187,43 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
     assert [entry[1] for entry in appended] == [0]
     open_ones.clear()
     assert not waits
-    later.pop()()
+    while loop.turn():
+        pass
     assert [entry[1] for entry in appended] == [0], "the second was verified again, and refused"
     assert not results
     waits.pop()()
     assert given_up == [("t", 0)]
     unanswered.pop()()
     assert [[each.code.name for each in one] for one in results] == [["NONE", "INVALID_TXN_STATE"]]
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_transaction_over_very_many_partitions(version: int) -> None:
+    """More than one chunk: all are in the transaction, and it ends in each of them."""
+    count = 3 * first_write.STEP
+
+    def send(raw: Raw, records: bytes) -> list[str]:
+        data = tuple(PartitionProduceData(index=number, records=records) for number in range(count))
+        topics = (TopicProduceData(name="wide", partition_data=data),)
+        sent = ProduceRequest(transactional_id="x", acks=-1, timeout_ms=5000, topic_data=topics)
+        answer = raw.ask(ApiKey.PRODUCE, version, sent)
+        return [ErrorCode(part.error_code).name for part in answer.responses[0].partition_responses]
+
+    with Broker() as broker, Raw(broker.bootstrap) as raw:
+        broker.create_topic("wide", count)
+        producer_id, epoch = init(raw, "x")
+        if version == 11:
+            announced = range(first_write.STEP, count)
+            assert add(raw, "x", producer_id, epoch, *announced, topic="wide") == ["NONE"] * len(announced)
+            codes = ["TRANSACTION_ABORTABLE"] * first_write.STEP + ["NONE"] * len(announced)
+        else:
+            codes = ["NONE"] * count
+        assert send(raw, batch(producer_id, epoch)) == codes
+        (state,) = describe_transactions(raw, "x")
+        written = range(codes.count("TRANSACTION_ABORTABLE"), count)
+        assert [(topic.topic, sorted(topic.partitions)) for topic in state.topics] == [("wide", list(written))]
+        assert end(raw, "x", producer_id, epoch, True, 4)[0] == "NONE"
+        assert send(raw, batch(producer_id + 1, epoch)) == ["INVALID_PRODUCER_ID_MAPPING"] * count
 
 
 class Held:

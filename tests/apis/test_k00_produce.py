@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from ixion.apis.k00_produce import STEP
 from ixion.broker.broker import Broker as RealBroker
 from ixion.model.errors import ErrorCode
 from ixion.model.ids import ZERO_ID
@@ -326,3 +327,39 @@ def test_many_partitions_at_once(broker: Broker, asking: Asking) -> None:
     answer = asking.ask(request(*data), ProduceResponse, 12)
     assert [each.partition_responses[0].error_code for each in answer.responses] == [0] * 50
     assert values(broker, "many", 49) == [b"49"]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_very_many_partitions_are_answered_in_their_order(broker: Broker, asking: Asking, acks: int) -> None:
+    """More than one step takes, in one topic and in many, good ones among bad ones."""
+    topic = f"wide{acks}"
+    broker.create_topic(topic, 3 * STEP)
+    wide = TopicProduceData(
+        name=topic,
+        partition_data=tuple(
+            PartitionProduceData(index=number, records=batch(b"%d" % number) if number % 3 else None)
+            for number in range(3 * STEP)
+        ),
+    )
+    empty = TopicProduceData(name=topic, partition_data=())
+    unknown = tuple(
+        TopicProduceData(name=f"no{number}", partition_data=(PartitionProduceData(index=0, records=batch(b"v")),))
+        for number in range(2 * STEP)
+    )
+    sent = ProduceRequest(acks=acks, timeout_ms=5000, topic_data=(*unknown, empty, wide))
+    answer = asking.ask(sent, ProduceResponse, 12)
+    codes = [(each.name, [part.error_code for part in each.partition_responses]) for each in answer.responses]
+    assert codes[: 2 * STEP] == [(f"no{number}", [3]) for number in range(2 * STEP)]
+    assert codes[2 * STEP :] == [(topic, []), (topic, [0 if number % 3 else 87 for number in range(3 * STEP)])]
+    assert [part.index for part in answer.responses[-1].partition_responses] == list(range(3 * STEP))
+    assert values(broker, topic, 3 * STEP - 1) == [b"%d" % (3 * STEP - 1)]
+    refused = asking.ask(sent.replace(acks=7), ProduceResponse, 12)
+    assert {part.error_code for each in refused.responses for part in each.partition_responses} == {21}
+
+
+def test_very_many_partitions_wait_for_the_disk(broker: Broker, asking: Asking) -> None:
+    """So many that they begin to wait in several turns of the loop."""
+    broker.create_topic("synced", 2 * STEP, flush_messages=1)
+    data = [("synced", number, batch(b"v")) for number in range(2 * STEP)]
+    answer = asking.ask(request(*data, acks=1), ProduceResponse, 12)
+    assert [each.partition_responses[0].error_code for each in answer.responses] == [0] * (2 * STEP)

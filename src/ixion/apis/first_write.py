@@ -3,14 +3,17 @@
 A partition in which the producer's transaction is open has been asked about; only the first write goes by the
 coordinator (`coordinators.txn.verification`). One request comes from one producer, so it is asked once.
 
-What the coordinator says holds for this turn of the loop: afterwards the transaction may be over. So when a request
-with many partitions lets the loop have its turn, what is left of it is verified anew.
+What the coordinator says holds for this turn of the loop: afterwards the transaction may be over. So a request with
+very many partitions is verified and appended a chunk at a time. Only the partitions that its client adds by writing are
+added all at once, because each addition stores all partitions of the transaction.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.verification import Verified, produce_client
@@ -22,7 +25,11 @@ from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Key
-from ixion.timer.turns import Turn
+from ixion.timer.turns import Steps, Turn
+
+logger = logging.getLogger(__name__)
+
+STEP: Final = 128  # entries that are verified together, some 300 µs
 
 
 def is_transactional(records: Buffer) -> bool:
@@ -55,35 +62,123 @@ class TransactionalAppend:
         self._done = done
         self._waits = waits
         self._open: list[GiveUp] = []  # of appends whose results are not known yet
-        self._results = [AppendResult(topic, number) for topic, number, _ in entries]
+        self._results: list[AppendResult] = []
         self._left = len(entries)
+        self._adds = produce_client(version).adds
+        self._scanned = 0  # entries that were looked at
+        self._producers: set[tuple[int, int]] = set()
+        self._first_writes: list[Key] = []
+        self._refused: dict[Key, ErrorCode] = {}
 
-    def run(self, first: int = 0) -> None:
-        rest = self._entries[first:]
+    def run(self) -> None:
+        if self._scan_some():
+            self._replicas.append_lane.run(self._scan(), self._decide)
+        else:
+            self._decide(None, None)
+
+    # First a look at all of it: whose records they are, and which partitions a newer client adds, in one change.
+
+    def _scan(self) -> Steps[None]:
+        while self._scan_some():
+            yield
+
+    def _scan_some(self) -> bool:
+        """Look at the next entries. True if there are more."""
+        for topic, number, records in self._entries[self._scanned : self._scanned + STEP]:
+            self._results.append(AppendResult(topic, number))
+            if is_transactional(records):
+                batch = BatchView(records)
+                producer_id, epoch = int(batch.producer_id), int(batch.producer_epoch)
+                self._producers.add((producer_id, epoch))
+                key = (topic, number)
+                if (
+                    self._adds
+                    and not is_open(self._replicas, key, producer_id, epoch)
+                    and not is_overtaking(self._replicas, key, batch, self._adds)
+                ):
+                    self._first_writes.append(key)
+        self._scanned += STEP
+        return self._scanned < len(self._entries)
+
+    def _decide(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("a transactional append failed", exc_info=error)
+            self._refuse_from(0, ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif len(self._producers) > 1:
+            self._refuse_from(0, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        elif not self._transactional_id:
+            # A client that names no transactional id has no right to any; Kafka answers with this code.
+            self._refuse_from(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        elif self._first_writes and len(self._entries) > STEP:
+            ((producer_id, epoch),) = self._producers
+            self._transactions.verify_produce(
+                self._transactional_id, producer_id, epoch, self._first_writes, self._version, self._added
+            )
+        else:
+            self._go_on(0)
+
+    def _added(self, codes: dict[Key, ErrorCode]) -> None:
+        self._refused = {key: code for key, code in codes.items() if code != ErrorCode.NONE}
+        self._go_on(0)
+
+    # Then a chunk at a time is verified and, in the same turn, appended.
+
+    def _go_on(self, first: int) -> None:
+        chunk = self._entries[first : first + STEP]
+        if self._refused:
+            chunk = [entry for entry in chunk if entry[:2] not in self._refused]
+        assert self._transactional_id is not None
         verify(
             self._transactions,
             self._replicas,
             self._transactional_id,
-            rest,
+            chunk,
             self._version,
-            partial(self._append, first),
+            partial(self._append, first, min(first + STEP, len(self._entries))),
         )
 
-    def _append(self, first: int, codes: dict[Key, ErrorCode]) -> None:
+    def _append(self, first: int, end: int, codes: dict[Key, ErrorCode]) -> None:
         turn = Turn()
-        for place in range(first, len(self._entries)):
+        for place in range(first, end):
             if place > first and turn.is_over():
-                self._replicas.soon(partial(self.run, place))
-                return
+                end = place
+                break
             entry = self._entries[place]
-            code = codes.get(entry[:2], ErrorCode.NONE)
+            key = entry[:2]
+            code = codes.get(key, ErrorCode.NONE) or self._refused.get(key, ErrorCode.NONE)
             if code == ErrorCode.NONE:
                 settled = partial(self._settled, place)
                 self._replicas.append(self._timeout_ms, self._acks, Origin.CLIENT, [entry], settled, self._open.append)
             else:
-                refused = self._results[place]
-                refused.code = code
-                self._settled(place, [refused])
+                self._refuse(place, code)
+        if end < len(self._entries):
+            self._replicas.append_lane.run(self._step(end), partial(self._stepped, end), at_once=False)
+        else:
+            self._all_appended()
+
+    def _step(self, first: int) -> Steps[None]:
+        yield
+        self._go_on(first)
+
+    def _stepped(self, first: int, _: None, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("a transactional append failed", exc_info=error)
+            self._refuse_from(first, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _refuse_from(self, first: int, code: ErrorCode) -> None:
+        count = len(self._entries)
+        while len(self._results) < count:
+            self._results.append(AppendResult(*self._entries[len(self._results)][:2]))
+        for place in range(first, count):
+            self._refuse(place, code)
+        self._all_appended()
+
+    def _refuse(self, place: int, code: ErrorCode) -> None:
+        refused = self._results[place]
+        refused.code = code
+        self._settled(place, [refused])
+
+    def _all_appended(self) -> None:
         self._entries = ()  # what waits for acks=all must not keep the records
         if self._left:
             self._waits(self._give_up)
@@ -102,41 +197,33 @@ class TransactionalAppend:
 def verify(
     transactions: TransactionCoordinator,
     replicas: ReplicaManager,
-    transactional_id: str | None,
+    transactional_id: str,
     entries: Sequence[Entry],
     version: int,
     done: Verified,
 ) -> None:
-    """`done` is given a code for each partition that had to be asked about; all others may be written to.
+    """`done` is given a code for each partition that had to be verified; all others may be written to.
 
-    A producer may have several writes under way. If the first was refused a moment ago and comes again, those behind it
-    must not overtake it. A producer that the partition knows is held to its sequence by the log. One that it does not
-    know begins with 0 where transactions have epochs of their own; elsewhere with the lowest sequence that it has tried
-    (its state here may have been forgotten, so that need not be 0).
+    The records are of one producer, which may have several writes under way. If the first was refused a moment ago and
+    comes again, those behind it must not overtake it. A producer that the partition knows is held to its sequence by
+    the log. One that it does not know begins with 0 where transactions have epochs of their own; elsewhere with the
+    lowest sequence that it has tried (its state here may have been forgotten, so that need not be 0).
     """
     adds = produce_client(version).adds
     first_writes: list[Key] = []
     overtaking: dict[Key, ErrorCode] = {}
-    producers: set[tuple[int, int]] = set()
+    producer_id = epoch = -1
     for topic, number, records in entries:
         if is_transactional(records):
             batch = BatchView(records)
             producer_id, epoch = int(batch.producer_id), int(batch.producer_epoch)
-            producers.add((producer_id, epoch))
             if not is_open(replicas, (topic, number), producer_id, epoch):
                 overtakes = is_overtaking(replicas, (topic, number), batch, adds)
                 if overtakes:
                     overtaking[topic, number] = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
                 if not overtakes or not adds:
                     first_writes.append((topic, number))
-    if len(producers) > 1:
-        done(dict.fromkeys([(topic, number) for topic, number, _ in entries], ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-    elif not transactional_id:
-        # Whoever names no transactional id has no right to any; Kafka says it in these words.
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        done(dict.fromkeys([(topic, number) for topic, number, _ in entries], code))
-    elif first_writes:
-        ((producer_id, epoch),) = producers
+    if first_writes:
         transactions.verify_produce(
             transactional_id,
             producer_id,

@@ -4,6 +4,7 @@ Topics that are unknown, internal or misnamed are answered apart from the good o
 no answer, and an error closes the connection, which is the only way left to be heard. Version 5 brought the log start
 offset in the answer, 7 zstd, 8 errors per record (KIP-467), 10 the leader to go to instead (KIP-951), 12 adding
 partitions to transactions by writing to them (KIP-890), 13 topic ids.
+A request with more than `STEP` partitions is sorted out, appended and answered in turns of the loop.
 The one codec that needs inflating is the one of the batch; see `ixion.records.validate`.
 """
 
@@ -24,9 +25,11 @@ from ixion.protocol.messages.k00_produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from ixion.records.layout import ATTRIBUTES, Buffer
@@ -34,12 +37,14 @@ from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
-from ixion.wire.answer import LATER
+from ixion.timer.turns import Steps
+from ixion.wire.answer import LATER, Later
 
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
 LEADER_SINCE: Final = 10
 IDS_SINCE: Final = 13
+STEP: Final = 128  # partitions sorted out or answered in one step, some 100 µs
 
 
 def make(services: Services) -> Handle:
@@ -49,92 +54,69 @@ def make(services: Services) -> Handle:
 class Produce:
     def __init__(self, services: Services) -> None:
         self._image: Final[ClusterImage] = services.image
-        self._replicas: Final[ReplicaManager] = services.replicas
+        self.replicas: Final[ReplicaManager] = services.replicas
         self._transactions: Final[TransactionCoordinator] = services.transactions
         self._internal_writers: Final = listeners(services.config.current).internal_writers
 
     def handle(self, call: Call) -> Outcome:
-        request = cast(ProduceRequest, call.body)
-        acks = request.acks
+        production = Production(self, call)
+        if production.take_some():
+            call.request.lane.run(production.rest(), production.taken)
+        else:
+            production.append()
+        return production.outcome()
+
+    def fault_of(self, call: Call, topic: TopicProduceData) -> tuple[str, ErrorCode]:
+        """The name of the topic, and why nothing can be appended to it."""
+        name = topic.name
+        acks = cast(ProduceRequest, call.body).acks
         if acks < -1 or acks > 1:
-            return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
-        production = Production(self, call, acks)
-        entries: list[Entry] = []
-        transactional = False
-        version = call.version
-        for topic in request.topic_data:
-            name = topic.name
-            fault = ErrorCode.NONE
-            if version >= IDS_SINCE:
-                known = self._image.ids.get(topic.topic_id)
-                if known is None:
-                    fault = ErrorCode.UNKNOWN_TOPIC_ID
-                else:
-                    name = known.name
-            elif name not in self._image.topics:
-                fault = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if name in INTERNAL and fault == ErrorCode.NONE and call.listener not in self._internal_writers:
-                fault = ErrorCode.INVALID_TOPIC_EXCEPTION
-            production.topics.append((topic.name, topic.topic_id, len(topic.partition_data)))
-            for data in topic.partition_data:
-                records = data.records
-                code = fault
-                if code == ErrorCode.NONE and (records is None or len(records) == 0):
-                    code = ErrorCode.INVALID_RECORD
-                elif code == ErrorCode.NONE and version < ZSTD_SINCE and is_zstd(records):
-                    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-                if code == ErrorCode.NONE and records is not None:
-                    transactional = transactional or is_transactional(records)
-                    production.places.append(len(entries))
-                    entries.append((name, data.index, records))
-                else:
-                    production.places.append(-1 - len(production.refused))
-                    refused = AppendResult(name, data.index)
-                    refused.code = code
-                    production.refused.append(refused)
-        if transactional:
+            return name, ErrorCode.INVALID_REQUIRED_ACKS
+        if call.version >= IDS_SINCE:
+            known = self._image.ids.get(topic.topic_id)
+            if known is None:
+                return name, ErrorCode.UNKNOWN_TOPIC_ID
+            name = known.name
+        elif name not in self._image.topics:
+            return name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if name in INTERNAL and call.listener not in self._internal_writers:
+            return name, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return name, ErrorCode.NONE
+
+    def append(self, production: Production, call: Call, entries: list[Entry]) -> None:
+        request = cast(ProduceRequest, call.body)
+        if production.transactional:
             TransactionalAppend(
                 self._transactions,
-                self._replicas,
+                self.replicas,
                 request.transactional_id,
-                version,
+                call.version,
                 request.timeout_ms,
-                acks,
+                request.acks,
                 entries,
                 production.finish,
                 production.waits,
             ).run()
         elif entries:
-            self._replicas.append(request.timeout_ms, acks, Origin.CLIENT, entries, production.finish, production.waits)
+            self.replicas.append(
+                request.timeout_ms, request.acks, Origin.CLIENT, entries, production.finish, production.waits
+            )
         else:
             production.finish([])
-        return production.outcome()
 
-    def answer(self, call: Call, production: Production, results: list[AppendResult]) -> Outcome:
-        version = call.version
-        places = production.places
-        topics: list[TopicProduceResponse] = []
-        elsewhere: set[int] = set()
-        slot = 0
-        for name, topic_id, count in production.topics:
-            partitions: list[PartitionProduceResponse] = []
-            for place in places[slot : slot + count]:
-                result = results[place] if place >= 0 else production.refused[-1 - place]
-                if result.code == ErrorCode.NONE:
-                    partitions.append(
-                        PartitionProduceResponse(
-                            index=result.number,
-                            error_code=0,
-                            base_offset=result.first_offset,
-                            log_append_time_ms=result.append_time,
-                            log_start_offset=result.log_start,
-                        )
-                    )
-                else:
-                    self._replicas.counters.produce_failed(result.code)
-                    partitions.append(self._failed(result, version, elsewhere))
-            slot += count
-            topics.append(TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions)))
+    def partition_answer(self, result: AppendResult, version: int, elsewhere: set[int]) -> PartitionProduceResponse:
+        if result.code == ErrorCode.NONE:
+            return PartitionProduceResponse(
+                index=result.number,
+                error_code=0,
+                base_offset=result.first_offset,
+                log_append_time_ms=result.append_time,
+                log_start_offset=result.log_start,
+            )
+        self.replicas.counters.produce_failed(result.code)
+        return self._failed(result, version, elsewhere)
+
+    def response(self, call: Call, topics: list[TopicProduceResponse], elsewhere: set[int]) -> ProduceResponse:
         if not elsewhere:
             return ProduceResponse(responses=tuple(topics))
         return ProduceResponse(
@@ -173,24 +155,97 @@ class Production:
     """One produce on its way; `finish` may come before `handle` has returned, or long after.
 
     It knows the request by names and numbers only. While it waits it must not keep the records alive: the memory pool
-    has their bytes back once they are appended.
+    has their bytes back once they are appended. So what goes through the records of very many partitions, `STEP` at a
+    time, are methods that remember their place; the generators that call them see no records.
     """
 
-    def __init__(self, produce: Produce, call: Call, acks: int) -> None:
+    def __init__(self, produce: Produce, call: Call) -> None:
         self._produce = produce
         self._call = call
-        self._acks = acks
-        self.topics: list[tuple[str, bytes, int]] = []  # name, id and number of partitions, as requested
+        self._acks = cast(ProduceRequest, call.body).acks
+        self.transactional = False
+        self._topics: list[tuple[str, bytes, int]] = []  # name, id and number of partitions, as requested
         # For each partition of the request: the place of its result, or -1, -2 … for the first, second … refused.
-        self.places: list[int] = []
-        self.refused: list[AppendResult] = []
+        self._places: list[int] = []
+        self._refused: list[AppendResult] = []
+        self._entries: list[Entry] = []
+        self._partition = 0  # of the topic that is looked at, the partition that comes next
+        self._name = ""  # of that topic,
+        self._fault = ErrorCode.NONE  # and why nothing can be appended to it
         self._results: list[AppendResult] | None = None
+        self._answered: list[TopicProduceResponse] = []
+        self._in_topic: list[PartitionProduceResponse] = []  # answers for partitions of the topic after those
+        self._slot = 0  # of the place that is answered next
+        self._elsewhere: set[int] = set()  # brokers that lead what this one does not
         self._later = False
+        self._error: Exception | None = None
+
+    # First what is to be appended.
+
+    def take_some(self) -> bool:
+        """Sort out the next partitions of the request. True if there are more."""
+        call = self._call
+        topics = cast(ProduceRequest, call.body).topic_data
+        left = STEP
+        while True:
+            if self._partition == 0:
+                if len(self._topics) == len(topics):
+                    return False
+                topic = topics[len(self._topics)]
+                self._name, self._fault = self._produce.fault_of(call, topic)
+                self._topics.append((topic.name, topic.topic_id, len(topic.partition_data)))
+            else:
+                topic = topics[len(self._topics) - 1]
+            first = self._partition
+            some = topic.partition_data
+            if first > 0 or len(some) > left:
+                some = some[first : first + left]
+            for data in some:
+                self._take(data)
+            left -= len(some) + 1
+            self._partition = first + len(some)
+            if self._partition == len(topic.partition_data):
+                self._partition = 0
+            if left <= 0 and (self._partition > 0 or len(self._topics) < len(topics)):
+                return True
+
+    def _take(self, data: PartitionProduceData) -> None:
+        records = data.records
+        code = self._fault
+        if code == ErrorCode.NONE and (records is None or len(records) == 0):
+            code = ErrorCode.INVALID_RECORD
+        elif code == ErrorCode.NONE and self._call.version < ZSTD_SINCE and is_zstd(records):
+            code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if code == ErrorCode.NONE and records is not None:
+            self.transactional = self.transactional or is_transactional(records)
+            self._places.append(len(self._entries))
+            self._entries.append((self._name, data.index, records))
+        else:
+            self._places.append(-1 - len(self._refused))
+            refused = AppendResult(self._name, data.index)
+            refused.code = code
+            self._refused.append(refused)
+
+    def rest(self) -> Steps[None]:
+        while self.take_some():
+            yield
+
+    def taken(self, _: None, error: Exception | None) -> None:
+        if error is None:
+            self.append()
+        else:
+            self._fail(error)
+
+    def append(self) -> None:
+        entries, self._entries = self._entries, []
+        self._produce.append(self, self._call, entries)
 
     def waits(self, give_up: GiveUp) -> None:
         """All records are appended."""
         self._call.release()
         self._call.on_gone(give_up)
+
+    # Then the answer.
 
     def finish(self, results: list[AppendResult]) -> None:
         self._results = results
@@ -198,41 +253,70 @@ class Production:
             answer = self.outcome()
             if answer is None:
                 self._call.no_response()
-            else:
+            elif not isinstance(answer, Later):
                 self._call.respond(cast(ProduceResponse, answer))
 
     def outcome(self) -> Outcome:
+        if self._error is not None:
+            raise self._error
         results = self._results
         if results is None:
             self._later = True
             return LATER
         if self._acks != 0:
-            return self._produce.answer(self._call, self, results)
-        failures = self.refused + [result for result in results if result.code != ErrorCode.NONE]
+            if self._answer_some():
+                self._later = True
+                self._call.request.lane.run(self._answer_rest(), self._answered_all)
+                return LATER
+            return self._response()
+        failures = self._refused + [result for result in results if result.code != ErrorCode.NONE]
         if failures:
             self._call.request.connection.close("acks_0_failed")
         return None
 
+    def _answer_some(self) -> bool:
+        """Answer for the next partitions. True if there are more."""
+        results = self._results
+        assert results is not None
+        produce, version, elsewhere = self._produce, self._call.version, self._elsewhere
+        left = STEP
+        while len(self._answered) < len(self._topics):
+            name, topic_id, count = self._topics[len(self._answered)]
+            partitions = self._in_topic
+            for place in self._places[self._slot : self._slot + min(left, count - len(partitions))]:
+                result = results[place] if place >= 0 else self._refused[-1 - place]
+                partitions.append(produce.partition_answer(result, version, elsewhere))
+                self._slot += 1
+                left -= 1
+            if len(partitions) < count:
+                return True
+            self._answered.append(
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions))
+            )
+            self._in_topic = []
+            left -= 1
+            if left <= 0 and len(self._answered) < len(self._topics):
+                return True
+        return False
 
-def refuse_all(request: ProduceRequest, code: ErrorCode) -> Outcome:
-    """acks is not one of three, so whatever it is the client is told."""
-    return ProduceResponse(
-        responses=tuple(
-            [
-                TopicProduceResponse(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partition_responses=tuple(
-                        [
-                            PartitionProduceResponse(index=data.index, error_code=int(code), base_offset=-1)
-                            for data in topic.partition_data
-                        ]
-                    ),
-                )
-                for topic in request.topic_data
-            ]
-        )
-    )
+    def _answer_rest(self) -> Steps[None]:
+        while self._answer_some():
+            yield
+
+    def _answered_all(self, _: None, error: Exception | None) -> None:
+        if error is None:
+            self._call.respond(self._response())
+        else:
+            self._fail(error)
+
+    def _response(self) -> ProduceResponse:
+        return self._produce.response(self._call, self._answered, self._elsewhere)
+
+    def _fail(self, error: Exception) -> None:
+        if self._later:
+            self._call.request.fail(error)
+        else:
+            self._error = error
 
 
 def is_zstd(records: Buffer | None) -> bool:

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 Entry = tuple[str, int, Buffer]
 GiveUp = Callable[[], None]  # nobody wants the answer any more
 
+AT_ONCE: Final = 128  # partitions that begin to wait in one turn
+
 
 def append(
     replicas: ReplicaManager,
@@ -47,14 +49,16 @@ def append(
     `waits` is called if all is appended and the results are not known yet, with the way to stop waiting for them. From
     then on nothing here keeps records.
     """
+    settling = Settling(replicas, timeout_ms, acks, done, waits)
     if len(entries) != 1:
-        several = SeveralAppends(replicas, timeout_ms, acks, origin, entries, done, waits)
-        replicas.in_turns(several.steps(), several.finish)
+        several = SeveralAppends(settling, origin, entries)
+        replicas.append_lane.begin(several.steps(), several.finish)
         return
     topic, number, records = entries[0]
     result = AppendResult(topic, number)
     append_one(replicas, result, records, acks, origin)
-    settle(replicas, timeout_ms, acks, [result], done, waits)
+    settling.add(result)
+    settling.finish()
 
 
 class SeveralAppends:
@@ -64,76 +68,92 @@ class SeveralAppends:
     of reference cycles, so what their variables hold stays until the next collection: they hold no records here.
     """
 
-    def __init__(
-        self,
-        replicas: ReplicaManager,
-        timeout_ms: int,
-        acks: int,
-        origin: Origin,
-        entries: Sequence[Entry],
-        done: Callable[[list[AppendResult]], None],
-        waits: Callable[[GiveUp], None] | None,
-    ) -> None:
-        self._replicas = replicas
-        self._timeout_ms = timeout_ms
-        self._acks = acks
+    def __init__(self, settling: Settling, origin: Origin, entries: Sequence[Entry]) -> None:
+        self._settling = settling
         self._origin = origin
         self._left: deque[Entry] = deque(entries)
-        self._results: list[AppendResult] = []
-        self._done = done
-        self._waits = waits
+        self._appended: deque[AppendResult] = deque()
 
     def steps(self) -> Steps[None]:
         while self._left:
             self._append_next()
             yield
+        while self._appended:
+            self._settling.add(self._appended.popleft())
+            yield
 
     def _append_next(self) -> None:
         topic, number, records = self._left[0]
         result = AppendResult(topic, number)
-        append_one(self._replicas, result, records, self._acks, self._origin)
-        self._results.append(result)
+        append_one(self._settling.replicas, result, records, self._settling.acks, self._origin)
+        self._appended.append(result)
         self._left.popleft()
 
     def finish(self, _: None, error: Exception | None) -> None:
-        results = self._results
         if error is not None:
-            logger.error("an append to %d partitions failed", len(results) + len(self._left), exc_info=error)
+            logger.error("an append to several partitions failed", exc_info=error)
+            for result in self._appended:
+                self._settling.add(result)
             for topic, number, _records in self._left:
                 result = AppendResult(topic, number)
                 result.code = ErrorCode.UNKNOWN_SERVER_ERROR
-                results.append(result)
+                self._settling.add(result)
             self._left.clear()
-        settle(self._replicas, self._timeout_ms, self._acks, results, self._done, self._waits)
+        self._settling.finish()
 
 
-def settle(
-    replicas: ReplicaManager,
-    timeout_ms: int,
-    acks: int,
-    results: list[AppendResult],
-    done: Callable[[list[AppendResult]], None],
-    waits: Callable[[GiveUp], None] | None,
-) -> None:
-    """All is appended: answer, or wait until it is as safe as it should be."""
-    open_ones = False
-    for result in results:
-        if result.code == ErrorCode.NONE and (acks == -1 or result.must_flush):
-            code = outcome(result, acks)
-            if code is None:
-                open_ones = True
-            else:
+class Settling:
+    """What was appended, until it is as safe as it should be."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        timeout_ms: int,
+        acks: int,
+        done: Callable[[list[AppendResult]], None],
+        waits: Callable[[GiveUp], None] | None,
+    ) -> None:
+        self.replicas = replicas
+        self.acks = acks
+        self._timeout_ms = timeout_ms
+        self._results: list[AppendResult] = []
+        self._done = done
+        self._waits = waits
+        self._operation: DelayedProduce | None = None  # waits for those whose outcome is open
+
+    def add(self, result: AppendResult) -> None:
+        self._results.append(result)
+        if result.code == ErrorCode.NONE and (self.acks == -1 or result.must_flush):
+            code = outcome(result, self.acks)
+            if code is not None:
                 result.code = code
-    if not open_ones:
-        done(results)
-        return
+                return
+            if self._operation is None:
+                self._operation = DelayedProduce(self._timeout_ms, self.acks, self._results, self._completed)
+            self._operation.wait_for(result)
 
-    def finish(finished: list[AppendResult]) -> None:
-        replicas.completions.run(partial(done, finished))
+    def finish(self) -> None:
+        """All are added: answer, or wait for those that are open."""
+        operation, self._operation = self._operation, None  # it has a way back here: together they would be a cycle
+        if operation is None:
+            self._done(self._results)
+            return
+        purgatory, waits, keys = self.replicas.produce, self._waits, operation.keys
+        if len(keys) > AT_ONCE:
+            if waits is not None:
+                waits(operation.give_up)
+            self.replicas.append_lane.run(purgatory.watch_in_steps(operation, keys), partial(watched, operation))
+        elif not purgatory.try_complete_else_watch(operation, keys) and waits is not None:
+            waits(operation.give_up)
 
-    operation = DelayedProduce(timeout_ms, acks, results, finish)
-    if not replicas.produce.try_complete_else_watch(operation, operation.keys) and waits is not None:
-        waits(operation.give_up)
+    def _completed(self, results: list[AppendResult]) -> None:
+        self.replicas.completions.run(partial(self._done, results))
+
+
+def watched(operation: DelayedProduce, _: bool | None, error: Exception | None) -> None:
+    if error is not None:
+        logger.error("an append to %d partitions cannot wait", len(operation.results), exc_info=error)
+        operation.force_complete()
 
 
 def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, acks: int, origin: Origin) -> None:

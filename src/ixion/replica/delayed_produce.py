@@ -31,11 +31,12 @@ class DelayedProduce(DelayedOperation):
         self.results = results
         self._done = done
         self._waiting: dict[Key, list[AppendResult]] = {}
-        for result in results:
-            if result.code == ErrorCode.NONE:
-                result.waits = True
-                result.code = ErrorCode.REQUEST_TIMED_OUT
-                self._waiting.setdefault((result.topic, result.number), []).append(result)
+
+    def wait_for(self, result: AppendResult) -> None:
+        """One of the results is open; all of these are added before the operation is watched."""
+        result.waits = True
+        result.code = ErrorCode.REQUEST_TIMED_OUT
+        self._waiting.setdefault((result.topic, result.number), []).append(result)
 
     @property
     def keys(self) -> list[Key]:

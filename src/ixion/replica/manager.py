@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
@@ -37,7 +37,7 @@ from ixion.replica.moves import DirectoryMoves
 from ixion.replica.partition import IsrChange, Key, Partition
 from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
-from ixion.timer.turns import Steps, start_in_turns
+from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
 FLUSH_RETRY_MS: int = 1_000  # after a flush that failed, on a disk that has not
-T = TypeVar("T")
 LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
 
 
@@ -78,6 +77,7 @@ class ReplicaManager:
         self.elect_leader = DelayedOperationPurgatory("ElectLeader", timer=timer)
         self.completions = Completions(loop.call_soon)
         self.lane = Lane(loop.call_soon)  # for fetches of very many partitions
+        self.append_lane = Lane(loop.call_soon, fair=True)  # and for what changes them
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
         self.on_isr_wanted: IsrChange | None = None
@@ -215,7 +215,7 @@ class ReplicaManager:
                 operation.force_complete()
 
         results: list[DeletionResult] = []
-        self.in_turns(self._delete(offsets, results), finish)
+        self.append_lane.begin(self._delete(offsets, results), finish)
 
     def _delete(self, offsets: Sequence[tuple[str, int, int]], results: list[DeletionResult]) -> Steps[None]:
         for topic, number, offset in offsets:
@@ -249,14 +249,6 @@ class ReplicaManager:
             return
         result.required = offset
         self.wake_all(partition.key)
-
-    def soon(self, work: Callable[[], None]) -> None:
-        """Go on with `work` when the loop has looked at everything else."""
-        self._loop.call_soon(work)
-
-    def in_turns(self, steps: Steps[T], done: Callable[[T | None, Exception | None], None]) -> None:
-        """Long work on the loop. `done` gets its result or its fault, perhaps before this returns."""
-        start_in_turns(self._loop.call_soon, steps, done)
 
     # Events.
 
