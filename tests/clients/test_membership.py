@@ -14,8 +14,8 @@ from ixion.clients.group_offsets import fetch_offsets
 from ixion.clients.groups import describe_group
 from ixion.clients.membership import Membership
 from ixion.clients.metadata import TopicPartition
+from ixion.protocol.notation import Struct
 from ixion.testing import Broker
-from ixion.wire import Answer
 
 PLACES = [TopicPartition("orders", number) for number in range(4)]
 
@@ -104,7 +104,7 @@ def test_a_lost_connection_is_opened_again(cluster: Cluster) -> None:
     member.join()
     for act in (lambda: beat(member), lambda: member.commit({PLACES[1]: 3}), member.leave):
         connection = member._connection(Deadline(5))
-        connection._socket.shutdown(2)
+        connection._line._socket.shutdown(2)
         act()
         beat(member)
         assert not member.must_rejoin or act == member.leave
@@ -117,7 +117,7 @@ def test_an_interrupted_join_can_still_leave(cluster: Cluster, monkeypatch: pyte
     real = Connection.receive
     interrupts = [KeyboardInterrupt()]
 
-    def receive(self: Connection, deadline: Deadline) -> Answer:
+    def receive(self: Connection, deadline: Deadline) -> Struct:
         if interrupts:
             raise interrupts.pop()
         return real(self, deadline)

@@ -10,7 +10,7 @@ import pytest
 from ixion.clients import lanes, lookup
 from ixion.clients.address import Address
 from ixion.clients.cluster import Cluster
-from ixion.clients.dial import Dial
+from ixion.clients.dial import Dial, Place
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
@@ -125,9 +125,9 @@ def test_many_partitions_do_not_each_try_a_broker_that_is_gone(gone: str, monkey
     dials: list[Address] = []
     real = Dial.__init__
 
-    def dial(self: Dial, address: Address) -> None:
+    def dial(self: Dial, address: Address, places: list[Place] | None = None) -> None:
         dials.append(address)
-        real(self, address)
+        real(self, address, places)
 
     with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
         fakes.add_topic("orders", leaders=[2] * 200)

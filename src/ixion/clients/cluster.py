@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from ixion.clients.address import Address, parse_bootstrap
-from ixion.clients.connection import SOFTWARE, Connection
+from ixion.clients.connection import Connection
+from ixion.clients.core.connection import SOFTWARE
 from ixion.clients.deadline import Deadline, Pauses
 from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnknownTopicError, UnreachableError
 from ixion.clients.metadata import ClusterMetadata, Node, Topic, read_metadata

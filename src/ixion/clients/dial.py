@@ -19,13 +19,14 @@ from ixion.clients.address import Address
 from ixion.clients.faults import UnreachableError
 
 UNDER_WAY: Final = (0, errno.EINPROGRESS)
+Place = tuple[socket.AddressFamily, tuple[object, ...]]  # one address that a name leads to
 
 
 class Dial:
-    def __init__(self, address: Address) -> None:
-        """UnreachableError if no address of the host can be tried."""
+    def __init__(self, address: Address, places: list[Place] | None = None) -> None:
+        """UnreachableError if no address of the host can be tried. `places` are those of a name looked up before."""
         self.address = address
-        self._candidates = deque(resolve(address))
+        self._candidates = deque(resolve(address) if places is None else places)
         self.socket = self._next(0)
 
     def advance(self) -> bool:
@@ -57,7 +58,7 @@ class Dial:
         raise refused(self.address, code)
 
 
-def resolve(address: Address) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
+def resolve(address: Address) -> list[Place]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:

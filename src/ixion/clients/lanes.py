@@ -62,9 +62,10 @@ class Lane(Generic[T]):
         connection = self.connection
         try:
             connection.advance(events)
-            while connection.ready and (answer := connection.next_answer()) is not None:
-                body = connection.decode(answer, self.tokens[0][1])
-                found.append(Arrival(self.tokens.popleft()[0], body))
+            while (answer := connection.next_answer()) is not None:
+                token, kind = self.tokens.popleft()
+                assert isinstance(answer, kind)
+                found.append(Arrival(token, answer))
         except KafkaError as fault:
             found += self.break_off(fault)
         return found

@@ -64,9 +64,10 @@ class Lookup:
         assert connection is not None
         try:
             connection.advance(events)
-            answer = connection.next_answer() if connection.ready else None
+            answer = connection.next_answer()
             if answer is not None:
-                self._learn(connection.decode(answer, MetadataResponse))
+                assert isinstance(answer, MetadataResponse)
+                self._learn(answer)
         except KafkaError as fault:
             self._fail(fault)
         self._step()

@@ -1,0 +1,280 @@
+"""One connection to one broker, without a socket: bytes in, bytes and answers out.
+
+    machine = ConnectionMachine(address, "me", now_s)
+    machine.connected(now_s)                       # the shell's socket is up; `unsent` holds ApiVersions
+    machine.receive(data, now_s)                   # the answer: `phase` is READY
+    machine.send(ApiKey.METADATA, 12, request, pending, now_s)
+    machine.receive(data, now_s)
+    machine.arrivals                               # (pending, answer): each `pending` comes back exactly once
+
+The shell writes `unsent` to its socket, calls `wrote` when it has, and `lost` when the socket breaks. It calls `expire`
+when `deadline_s` has passed. The first request of a connection asks which versions the broker speaks (ApiVersions,
+newest version first; an older broker says so and is asked again in its own), the next ones are those of `Login`, if
+there is one. Then the machine is READY and takes requests of others.
+
+Answers come in the order of the requests. After any fault the machine is CLOSED, `fault` says why, and every request
+that was not answered comes back with it: such a request may or may not have been carried out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ixion.clients.address import Address
+from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnreachableError, error_code
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.codec.sink import Buffer
+from ixion.protocol.flaws import DecodeError
+from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.wire import ClientConnection, WireError
+
+CONNECTING: Final = 0
+NEGOTIATING: Final = 1
+AUTHENTICATING: Final = 2
+READY: Final = 3
+CLOSED: Final = 4
+
+NEVER: Final = float("inf")
+JOIN_BELOW: Final = 64 * 1024  # bytes of a request that are cheaper to copy into one buffer than to send in pieces
+# The largest answer to believe in. "HTTP" and a TLS alert, read as a size, are above it: a client that reaches such a
+# server by mistake hears at once that this is no broker, and does not wait for a gigabyte.
+ANSWER_BYTES: Final = 256 * 1024 * 1024
+SOFTWARE: Final = "ixion"
+ANY_VERSION: Final = 1 << 15
+
+Outcome = Struct | KafkaError | None  # None: written, and no answer is due
+
+
+class Pending:
+    """A request under way: `complete` is called once, with the answer or the fault that ended the connection."""
+
+    def complete(self, outcome: Outcome, now_s: float) -> None:
+        raise NotImplementedError
+
+
+class Login:
+    """The place of SASL: what is asked between ApiVersions and the first request of others."""
+
+    def first(self, versions: dict[int, tuple[int, int]]) -> tuple[ApiKey, int, Struct] | None:
+        """The first request and its version, or None if the broker may be used at once."""
+        raise NotImplementedError
+
+    def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
+        """The request after that answer, or None when it is done. KafkaError if the broker refuses."""
+        raise NotImplementedError
+
+
+class Own(Pending):
+    """A request of the machine itself."""
+
+    def complete(self, outcome: Outcome, now_s: float) -> None:
+        pass
+
+
+class ConnectionMachine:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str | None,
+        now_s: float,
+        *,
+        connect_timeout_s: float = 10.0,
+        request_timeout_s: float = 30.0,
+        login: Login | None = None,
+    ) -> None:
+        self.address = address
+        self.phase = CONNECTING
+        self.fault: KafkaError | None = None
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}  # finalized, by name
+        self.unsent: deque[memoryview] = deque()
+        self.arrivals: list[tuple[Pending, Outcome]] = []
+        self.throttled_until_s = 0.0  # the broker wants nothing before (KIP-219)
+        self.last_used_s = now_s
+        self._begun_s = now_s
+        self._connect_timeout_s = connect_timeout_s
+        self._request_timeout_s = request_timeout_s
+        self._login = login
+        self._wire = ClientConnection(client_id, limit=ANSWER_BYTES)
+        self._pending: deque[tuple[Pending, float]] = deque()  # with when it was sent
+        self._unanswered: deque[tuple[Pending, float]] = deque()  # of requests that get no answer, until written
+        self._version = ApiKey.API_VERSIONS.newest  # that ApiVersions is asked in
+
+    @property
+    def ready(self) -> bool:
+        return self.phase == READY
+
+    @property
+    def closed(self) -> bool:
+        return self.phase == CLOSED
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._pending) + len(self._unanswered)
+
+    def may_send(self, limit: int, now_s: float) -> bool:
+        """Whether one more request is welcome: ready, not throttled, and fewer than `limit` under way."""
+        return self.phase == READY and self.in_flight < limit and now_s >= self.throttled_until_s
+
+    @property
+    def deadline_s(self) -> float:
+        """When the broker's time for the next step is over."""
+        if self.phase == CLOSED:
+            return NEVER
+        if self.phase == CONNECTING:
+            return self._begun_s + self._connect_timeout_s
+        return self.oldest_s + self._request_timeout_s
+
+    @property
+    def oldest_s(self) -> float:
+        """When the request was sent that waits longest, NEVER if none does."""
+        oldest_s = self._pending[0][1] if self._pending else NEVER
+        return min(oldest_s, self._unanswered[0][1]) if self._unanswered else oldest_s
+
+    def version(self, api: ApiKey, *, oldest: int = 0, newest: int = ANY_VERSION) -> int:
+        """The newest version that both sides speak, within what the caller can work with."""
+        theirs = self.versions.get(api)
+        if theirs is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"the broker at {self.address} does not offer {api.title}")
+        low, high = max(theirs[0], api.oldest, oldest), min(theirs[1], api.newest, newest)
+        if low > high:
+            wanted = f"{max(api.oldest, oldest)} to {min(api.newest, newest)}"
+            text = f"{api.title} is spoken by {self.address} in versions {theirs[0]} to {theirs[1]}, by us in {wanted}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        return high
+
+    def connected(self, now_s: float) -> None:
+        """The shell's socket is connected."""
+        if self.phase == CONNECTING:
+            self.phase = NEGOTIATING
+            self._ask_versions(now_s)
+
+    def send(
+        self, api: ApiKey, version: int, request: Struct, pending: Pending, now_s: float, *, answered: bool = True
+    ) -> int:
+        """Queue a request; its correlation id. `answered=False` for a Produce with acks=0: it is done when written."""
+        correlation_id, parts = self._wire.request(api, version, request, int(now_s * 1000), answered=answered)
+        (self._pending if answered else self._unanswered).append((pending, now_s))
+        for part in joined(parts):
+            self.unsent.append(memoryview(part))
+        self.last_used_s = now_s
+        return correlation_id
+
+    def wrote(self, now_s: float) -> None:
+        """The shell has written a part of `unsent` (and taken it out)."""
+        if not self.unsent:
+            while self._unanswered:
+                self.arrivals.append((self._unanswered.popleft()[0], None))
+            self.last_used_s = now_s
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        """Bytes from the socket; what they answer is in `arrivals` afterwards."""
+        if self.phase == CLOSED:
+            return
+        self._wire.receive(data)
+        self.last_used_s = now_s
+        try:
+            while self.phase != CLOSED and (answer := self._wire.next_answer()) is not None:
+                self._take(answer.decode(), now_s)
+        except WireError as wire_error:
+            self.close(GarbledError(f"{self.address} does not answer as a Kafka broker would: {wire_error}"))
+        except DecodeError as decode_error:
+            self.close(GarbledError(f"{self.address} sent an answer that cannot be read: {decode_error}"))
+        except KafkaError as fault:
+            self.close(fault)
+
+    def lost(self, reason: str = "") -> None:
+        """The socket is closed or broken."""
+        because = f": {reason}" if reason else ""
+        if self.phase == CONNECTING:
+            self.close(UnreachableError(f"{self.address} cannot be reached{because}"))
+        elif not reason and self._pending:
+            count = len(self._pending)
+            text = f"{self.address} closed the connection with {count} of our requests unanswered"
+            self.close(DisconnectedError(text))
+        else:
+            self.close(DisconnectedError(f"{self.address} closed the connection{because}"))
+
+    def expire(self, now_s: float) -> None:
+        """Close if the broker has let us wait for too long."""
+        if self.phase != CLOSED and now_s >= self.deadline_s:
+            patience_s = self._connect_timeout_s if self.phase == CONNECTING else self._request_timeout_s
+            self.close(self.late(patience_s))
+
+    def late(self, seconds: float) -> KafkaError:
+        """The fault of a broker that has let us wait for so long."""
+        if self.phase == CONNECTING:
+            return UnreachableError(f"{self.address} did not accept a connection within {seconds:.3g} s")
+        done = "took no request" if self.unsent else "gave no answer"
+        return TimedOutError(f"{self.address} {done} within {seconds:.3g} s")
+
+    def close(self, fault: KafkaError) -> None:
+        """End it; what is under way comes back with the fault, in the order in which it was sent."""
+        if self.phase == CLOSED:
+            return
+        self.phase = CLOSED
+        self.fault = fault
+        self.unsent.clear()
+        for pending, _ in self._pending:
+            self.arrivals.append((pending, fault))
+        for pending, _ in self._unanswered:
+            self.arrivals.append((pending, fault))
+        self._pending.clear()
+        self._unanswered.clear()
+
+    def take_arrivals(self) -> list[tuple[Pending, Outcome]]:
+        found = self.arrivals
+        self.arrivals = []
+        return found
+
+    def _take(self, body: Struct, now_s: float) -> None:
+        if self.phase == NEGOTIATING:
+            self._pending.popleft()
+            self._negotiate(body, now_s)
+        elif self.phase == AUTHENTICATING:
+            self._pending.popleft()
+            assert self._login is not None
+            self._step_login(self._login.next(body), now_s)
+        else:
+            throttle_ms = getattr(body, "throttle_time_ms", 0)
+            if throttle_ms > 0:
+                self.throttled_until_s = now_s + throttle_ms / 1000
+            self.arrivals.append((self._pending.popleft()[0], body))
+
+    def _negotiate(self, body: Struct, now_s: float) -> None:
+        assert isinstance(body, ApiVersionsResponse)
+        api = ApiKey.API_VERSIONS
+        if body.error_code == ErrorCode.UNSUPPORTED_VERSION and self._version > 0:
+            offered = [entry.max_version for entry in body.api_keys if entry.api_key == api]
+            self._version = max(min([*offered, self._version - 1]), 0) if offered else 0
+            self._ask_versions(now_s)
+            return
+        if body.error_code != 0:
+            text = f"{self.address} does not say which versions it speaks"
+            raise KafkaError(error_code(body.error_code), text)
+        self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
+        self.features = {feature.name: feature.max_version_level for feature in body.finalized_features}
+        if self._login is None:
+            self.phase = READY
+        else:
+            self.phase = AUTHENTICATING
+            self._step_login(self._login.first(self.versions), now_s)
+
+    def _step_login(self, step: tuple[ApiKey, int, Struct] | None, now_s: float) -> None:
+        if step is None:
+            self.phase = READY
+        else:
+            self.send(step[0], step[1], step[2], Own(), now_s)
+
+    def _ask_versions(self, now_s: float) -> None:
+        from ixion import __version__
+
+        request = ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version=__version__)
+        self.send(ApiKey.API_VERSIONS, self._version, request, Own(), now_s)
+
+
+def joined(parts: list[Buffer]) -> list[Buffer]:
+    return [b"".join(parts)] if len(parts) > 1 and sum(map(len, parts)) < JOIN_BELOW else parts

@@ -1,0 +1,109 @@
+"""A socket for a connection machine: dials, writes what the machine wants written, feeds it what comes.
+
+Nothing here waits. The owner polls `fileno()` for `events` and calls `advance`; after `send` on the machine it calls
+`write`, which saves a round of polling when the socket has room. When the machine is closed, for whatever reason, the
+owner calls `close`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from itertools import islice
+from typing import Final
+
+from ixion.clients.core.connection import CLOSED, CONNECTING, ConnectionMachine
+from ixion.clients.dial import Dial, Place
+from ixion.clients.faults import UnreachableError
+
+READ_BYTES: Final = 1024 * 1024
+PIECES: Final = 64  # buffers per system call; the system's own limit is 1,024
+
+
+class Line:
+    def __init__(self, machine: ConnectionMachine, places: list[Place] | None = None) -> None:
+        """Begins to connect. UnreachableError, and the machine is closed with it, if that cannot even be tried."""
+        self.machine = machine
+        try:
+            self._dial: Dial | None = Dial(machine.address, places)
+        except UnreachableError as fault:
+            machine.close(fault)
+            raise
+        self._socket = self._dial.socket
+
+    def fileno(self) -> int:
+        """Another one after `advance` while the machine is CONNECTING."""
+        return self._socket.fileno()
+
+    @property
+    def events(self) -> int:
+        """What to poll the socket for."""
+        if self._dial is not None:
+            return select.POLLOUT
+        return select.POLLIN | select.POLLOUT if self.machine.unsent else select.POLLIN
+
+    def advance(self, events: int, now_s: float) -> None:
+        """Do what the socket is ready for."""
+        if self._dial is not None:
+            self._connect(self._dial, now_s)
+            return
+        if events & select.POLLOUT:
+            self.write(now_s)
+        if events & ~select.POLLOUT:
+            self._read(now_s)
+            if self.machine.unsent:
+                self.write(now_s)
+
+    def write(self, now_s: float) -> None:
+        """As much of what is unsent as the socket takes now."""
+        unsent = self.machine.unsent
+        if not unsent or self._dial is not None:
+            return
+        while unsent:
+            try:
+                sent = self._socket.sendmsg(list(islice(unsent, PIECES)))
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self.machine.lost(reason(error))
+                return
+            while unsent and sent >= len(unsent[0]):
+                sent -= len(unsent.popleft())
+            if sent:
+                unsent[0] = unsent[0][sent:]
+        self.machine.wrote(now_s)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, now_s: float) -> None:
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.machine.lost(reason(error))
+            return
+        if data:
+            self.machine.receive(data, now_s)
+        else:
+            self.machine.lost()
+
+    def _connect(self, dial: Dial, now_s: float) -> None:
+        if self.machine.phase == CLOSED:
+            return
+        assert self.machine.phase == CONNECTING
+        try:
+            is_connected = dial.advance()
+        except UnreachableError as fault:
+            self.machine.close(fault)
+            return
+        self._socket = dial.socket
+        if is_connected:
+            self._dial = None
+            self.machine.connected(now_s)
+            self.write(now_s)
+
+
+def reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
