@@ -239,7 +239,7 @@ def test_a_metrics_port_in_use_matters_to_those_who_asked_for_it(tmp_path: Path)
         port = taken.getsockname()[1]
         ended = serve_and_wait("--port", "0", "--metrics-port", str(port), cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert f"127.0.0.1:{port} cannot be had for metrics" in ended.stderr
+    assert f"metrics cannot be served on 127.0.0.1:{port}: Address already in use; choose another" in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

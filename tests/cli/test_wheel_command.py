@@ -158,9 +158,9 @@ def test_no_thread_and_no_signal_handler_is_left() -> None:
         ("--rate", "0", "--rate must be from 1 to 100000 tasks per second, not 0"),
         ("--rate", "1000000", "--rate must be from 1 to 100000 tasks per second, not 1000000"),
         ("--cancel", "1.5", "--cancel must be a fraction from 0 to 1, not 1.5"),
-        ("--cancel", "nan", "--cancel must be a fraction from 0 to 1, not nan"),
+        ("--cancel", "nan", "--cancel must be a number, not 'nan'"),
         ("--seconds", "-1", "--seconds must be more than 0, not -1"),
-        ("--seconds", "nan", "--seconds must be more than 0, not nan"),
+        ("--seconds", "nan", "--seconds must be a number, not 'nan'"),
         ("--fps", "0", "--fps must be from 1 to 60, not 0"),
     ],
 )

@@ -103,7 +103,7 @@ class Broker:
             self.parts.options.files.make_dir(path)
             self.parts.options.files.sync_dir(os.path.dirname(path))
         except OSError as error:
-            raise StartupError(f"the log directory {path} cannot be made: {error}") from error
+            raise StartupError(f"the log directory {path} cannot be made: {error.strerror}") from error
 
     def _expired(self) -> None:
         self.parts.loop.call_soon_threadsafe(self.failed.set)

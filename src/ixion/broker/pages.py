@@ -3,6 +3,7 @@ this machine sees them, unless somebody has said otherwise."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,12 +37,13 @@ def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
     try:
         return WebServer(at.host, at.port)
     except OSError as error:
-        said = f"{at.host}:{at.port} cannot be had for metrics: {error.strerror or error}"
+        reason = os.strerror(error.errno) if error.errno else error
+        said = f"metrics cannot be served on {at.host}:{at.port}: {reason}"
         if at.required:
             raise StartupError(
                 f"{said}; choose another with --metrics-port, or none with --metrics-port off"
             ) from error
-        return f"{said}; there are none"
+        return f"{said}; there are none (--metrics-port chooses another address)"
 
 
 async def show_pages(parts: Parts, web: WebServer) -> None:

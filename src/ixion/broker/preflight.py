@@ -88,11 +88,17 @@ def check_port(endpoint: Endpoint) -> None:
             except OSError as error:
                 if error.errno not in IN_USE:
                     continue
-                what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
-                raise StartupError(
-                    f"{endpoint.host or '*'}:{endpoint.port} {what}; stop what uses it, or choose another port, for"
-                    f" example with --port {endpoint.port + 1 if endpoint.port < 65535 else 0}"
-                ) from error
+                raise StartupError(f"{endpoint.host or '*'}:{endpoint.port} {why_not(error, endpoint.port)}") from error
+
+
+def why_not(error: OSError, port: int) -> str:
+    """Why an address cannot be bound, and what to do."""
+    if error.errno == errno.EADDRINUSE:
+        other = port + 1 if port < 65535 else 0
+        return f"is in use; stop what uses it, or choose another port, for example with --port {other}"
+    if error.errno == errno.EACCES:
+        return "is not for you to open; choose a port from 1024 on, for example with --port 9092"
+    return "is not an address of this machine; name one of its own in listeners"
 
 
 def check_directory(path: str) -> None:

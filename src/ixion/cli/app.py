@@ -15,6 +15,7 @@ from typing import Any, Final
 from ixion.cli.command import Command, Exit, Group, Option, UsageError, nearest
 from ixion.cli.options import BOOTSTRAP, TIMEOUT
 from ixion.cli.parse import HELP, parse, read_options
+from ixion.cli.streams import complain, drop_output
 from ixion.model.errors import KafkaError
 
 SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work with one."
@@ -63,24 +64,44 @@ COMMANDS: Final = {name: place for _, entries in SECTIONS for name, place, _ in 
 def execute(words: list[str]) -> int:
     """Run one command line; the exit code."""
     path = ["ixion"]
+    code = 0
     try:
-        run(words, path)
+        try:
+            run([in_utf8(word) for word in words], path)
+        except Exit as ended:
+            code = ended.code
         sys.stdout.flush()
-    except Exit as ended:
-        return flushed(ended.code)
     except BrokenPipeError:
         drop_output()
-        return 0
     except KeyboardInterrupt:
         return 130
     except KafkaError as error:
-        print(f"ixion: {error.message}", file=sys.stderr)
+        complain(f"ixion: {error.message}")
         return 1
     except UsageError as error:
         where = " ".join(path)
-        print(f"{where}: {error} (see {where} --help)", file=sys.stderr)
+        complain(f"{where}: {error} (see {where} --help)")
         return 2
-    return 0
+    except OSError as error:
+        if error.filename is None:  # reading and connecting say what failed; this is printing
+            drop_output()
+            complain(f"ixion: the output cannot be written: {error.strerror}")
+        else:
+            complain(f"ixion: {error.filename}: {error.strerror}")
+        return 1
+    return code
+
+
+def in_utf8(word: str) -> str:
+    """As the user typed it, also where the locale has another encoding."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(word).decode()
+        except UnicodeError:
+            raise UsageError(f"{word!r} is not UTF-8") from None
+    return word
 
 
 def run(words: list[str], path: list[str]) -> None:
@@ -151,16 +172,3 @@ def print_root() -> None:
 
     pages = [(title, [(name, summary) for name, _, summary in entries]) for title, entries in SECTIONS]
     print(root_page(SUMMARY, pages, COMMON))
-
-
-def flushed(code: int) -> int:
-    try:
-        sys.stdout.flush()
-    except OSError:  # nobody reads any more, or there is no room for it
-        drop_output()
-    return code
-
-
-def drop_output() -> None:
-    """Nobody reads any more. What is still in the buffer must not fail again when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,6 +7,7 @@ behind it, because the ones for this take longer to import than a whole command 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ class Exit(Exception):  # noqa: N818 (the end of a command, not an error)
         self.code = code
 
 
+LARGEST: Final = (1 << 31) - 1  # of a count of partitions, as the protocol has it
+LARGEST_OFFSET: Final = (1 << 63) - 1
+MILLION: Final = 1_000_000
+
 Kind = Callable[[str], Any]  # from a word to a value; ValueError says what is expected
 
 
@@ -30,17 +35,17 @@ def text(word: str) -> str:
     return word
 
 
-def whole(least: int | None = None, most: int | None = None) -> Kind:
-    """A whole number."""
+def whole(least: int = -LARGEST, most: int = LARGEST) -> Kind:
+    """A whole number, of 32 bits unless said otherwise."""
 
     def read(word: str) -> int:
         try:
             number = int(word)
         except ValueError:
             raise ValueError(f"must be a whole number, not {word!r}") from None
-        if least is not None and number < least:
+        if number < least:
             raise ValueError(f"must be at least {least}, not {number}")
-        if most is not None and number > most:
+        if number > most:
             raise ValueError(f"must be at most {most}, not {number}")
         return number
 
@@ -48,10 +53,16 @@ def whole(least: int | None = None, most: int | None = None) -> Kind:
 
 
 def number(word: str) -> float:
+    """At most a million: a system call that waits takes 32 bits of milliseconds, some two million seconds."""
     try:
-        return float(word)
+        found = float(word)
     except ValueError:
-        raise ValueError(f"must be a number, not {word!r}") from None
+        found = math.nan
+    if math.isnan(found):
+        raise ValueError(f"must be a number, not {word!r}")
+    if abs(found) > MILLION:
+        raise ValueError(f"must be at most {MILLION}, not {word}")
+    return found
 
 
 class Option:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ixion.cli.command import Argument, Command, Option, UsageError, whole
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Option, UsageError, whole
 from ixion.cli.options import CLUSTER, connect
 from ixion.cli.output import note
 
@@ -110,7 +110,14 @@ CONSUME: Final = Command(
             hidden="--from",
         ),
         Option("until", "--until", "Where to end, in the same words; that record is left out.", metavar="WHERE"),
-        Option("most", "--max -n", "Stop after N records.", metavar="N", kind=whole(1), hidden="--count --num"),
+        Option(
+            "most",
+            "--max -n",
+            "Stop after N records.",
+            metavar="N",
+            kind=whole(1, LARGEST_OFFSET),
+            hidden="--count --num",
+        ),
         Option("exit_at_end", "--exit-at-end -e", "Stop at what is the end now."),
         Option("follow", "--follow", "Wait for more at the end; this is the default."),
         Option(

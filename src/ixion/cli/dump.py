@@ -27,7 +27,8 @@ def dump(path: str, as_json: bool, deep: bool) -> None:
             indent = "    " if "value" in found else "  "
             print(indent + " · ".join(f"{name} {value}" for name, value in found.items()))
     if damaged:
-        raise Exit(2)
+        print("ixion: what is marked as damaged cannot be read", file=sys.stderr)
+        raise Exit(1)
 
 
 DUMP: Final = Command(

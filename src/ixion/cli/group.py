@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ixion.cli.command import Argument, Command, Group, Option, UsageError, number, whole
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
 from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import note, show_json, show_table
 
@@ -173,9 +173,21 @@ GROUP: Final = Group(
             ),
             Option("to_earliest", "--to-earliest", "To the first record there is."),
             Option("to_latest", "--to-latest", "To the end."),
-            Option("to_offset", "--to-offset", "To this offset, or the nearest there is.", metavar="N", kind=whole(0)),
+            Option(
+                "to_offset",
+                "--to-offset",
+                "To this offset, or the nearest there is.",
+                metavar="N",
+                kind=whole(0, LARGEST_OFFSET),
+            ),
             Option("to_datetime", "--to-datetime", "To the first record of that time or later.", metavar="TIME"),
-            Option("shift", "--shift", "Forward by N records, or back if negative.", metavar="N", kind=whole()),
+            Option(
+                "shift",
+                "--shift",
+                "Forward by N records, or back if negative.",
+                metavar="N",
+                kind=whole(-LARGEST_OFFSET, LARGEST_OFFSET),
+            ),
             Option("execute", "--execute", "Commit the plan (default: only show it)."),
             AS_JSON,
             *CLUSTER,

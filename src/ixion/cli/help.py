@@ -9,7 +9,7 @@ from typing import Final
 
 from ixion.cli.command import Argument, Command, Group, Option
 
-NARROW: Final = 72
+NARROW: Final = 40
 WIDE: Final = 100
 COLUMN: Final = 30  # where explanations begin at the latest
 
@@ -43,7 +43,7 @@ def wrap(sentence: str, columns: int) -> list[str]:
 
 def rows(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Names and explanations in two columns; a long name stands on a line of its own."""
-    at = min(max((len(name) for name, _ in pairs), default=0) + 4, COLUMN)
+    at = min(max((len(name) for name, _ in pairs), default=0) + 4, COLUMN, width() * 2 // 5)
     lines = []
     for name, explanation in pairs:
         first, *others = wrap(explanation, width() - at)
@@ -74,7 +74,8 @@ def command_page(path: str, command: Command) -> str:
     lines += section("Options", rows([*map(option_row, command.options), ("-h, --help", "Show this page.")]))
     lines += section("Examples", (f"  {example}" for example in command.examples))
     if command.aliases:
-        lines += ["", f"Also: {', '.join(' '.join([*path.split()[:-1], alias]) for alias in command.aliases)}"]
+        others = ", ".join(" ".join([*path.split()[:-1], alias]) for alias in command.aliases)
+        lines += ["", *wrap(f"Also: {others}", width())]
     return "\n".join(lines)
 
 

@@ -16,13 +16,16 @@ def show(words: list[str]) -> None:
         print_root()
         print("\n".join(f"  ixion help {name:<12} {page.title}" for name, page in TOPICS.items()))
         return
-    if words[0] in TOPICS:
+    if words[0] not in TOPICS and words[0] not in COMMANDS:
+        raise UsageError(f"there is no help about {words[0]!r}{nearest(words[0], [*COMMANDS, *TOPICS])}")
+    found = find(words[0]) if words[0] in COMMANDS else None
+    most = 2 if isinstance(found, Group) else 1
+    if len(words) > most:
+        raise UsageError(f"{words[most]!r} is one word too many")
+    if found is None:
         page = TOPICS[words[0]]
         print(f"{page.title}\n\n{page.text}")
         return
-    if words[0] not in COMMANDS:
-        raise UsageError(f"there is no help about {words[0]!r}{nearest(words[0], [*COMMANDS, *TOPICS])}")
-    found = find(words[0])
     if isinstance(found, Group) and len(words) > 1:
         command = found.find(words[1])
         if command is None:

@@ -1,7 +1,7 @@
 """`ixion`: the command line's entry point.
 
-Only what is asked for is imported: `ixion --version` needs no package of ours, help and completion only the tables of
-the commands, a command what it works with.
+Only what is asked for is imported: help, completion and the version need the tables of the commands, a command what it
+works with.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ def version_line() -> str:
 
 
 def run() -> None:
-    words = sys.argv[1:]
-    if words == ["--version"]:
-        print(version_line())
-        return
-    from ixion.cli.app import execute
+    try:
+        from ixion.cli.streams import prepare_streams
 
-    sys.exit(execute(words))
+        prepare_streams()
+        from ixion.cli.app import execute
+
+        code = execute(sys.argv[1:])
+    except KeyboardInterrupt:  # while the command was being imported
+        code = 130
+    sys.exit(code)

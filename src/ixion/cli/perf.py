@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.cli.command import Argument, Command, Group, Option, UsageError, number, whole
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
 from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import show_json
 from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, choose_acks, choose_codec
@@ -79,8 +79,8 @@ PERF: Final = Group(
         produce,
         arguments=(TOPIC,),
         options=(
-            Option("records", "--records -n", "How many.", metavar="N", kind=whole(1), default=100_000),
-            Option("size", "--size -s", "Bytes of each value.", metavar="BYTES", kind=whole(0), default=100),
+            Option("records", "--records -n", "How many.", metavar="N", kind=whole(1, LARGEST_OFFSET), default=100_000),
+            Option("size", "--size -s", "Bytes of each value.", metavar="BYTES", kind=whole(0, 1 << 30), default=100),
             Option("rate", "--rate", "Records per second (default: as fast as possible).", metavar="N", kind=number),
             ACKS_OPTION,
             COMPRESSION_OPTION,
@@ -97,7 +97,11 @@ PERF: Final = Group(
         arguments=(TOPIC,),
         options=(
             Option(
-                "records", "--records -n", "Stop after N records (default: at the end).", metavar="N", kind=whole(1)
+                "records",
+                "--records -n",
+                "Stop after N records (default: at the end).",
+                metavar="N",
+                kind=whole(1, LARGEST_OFFSET),
             ),
             Option(
                 "start",

@@ -13,8 +13,9 @@ from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
 
-VALUES = 256  # different ones, in turn
-LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+VALUES = 256  # different ones, in turn; fewer if they are large
+VALUES_BYTES = 32 << 20
+LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 POLL_S = 0.5
 
 
@@ -38,8 +39,7 @@ class Sent:
 def produce_load(producer: Producer, topic: str, records: int, size: int, rate: float | None) -> Load:
     """Send so many, at that rate (records per second) or as fast as it goes, and wait for all. A failure is raised."""
     load = Load("produced", "acknowledgement")
-    choose = random.Random(17)
-    values = [bytes(choose.choices(LETTERS, k=size)) for _ in range(VALUES)]
+    values = random_values(min(records, VALUES, VALUES_BYTES // max(size, 1) + 1), size)
     start_s = time.perf_counter()
 
     def text() -> str:
@@ -54,7 +54,7 @@ def produce_load(producer: Producer, topic: str, records: int, size: int, rate: 
                 while (wait_s := start_s + number / rate - now_s) > 0:
                     pass_time(producer, wait_s)
                     now_s = time.perf_counter()
-            producer.send(topic, values[number % VALUES], on_delivery=Sent(load, size, now_s))
+            producer.send(topic, values[number % len(values)], on_delivery=Sent(load, size, now_s))
             if number % 64 == 0:
                 line.step()
         producer.flush()
@@ -62,6 +62,11 @@ def produce_load(producer: Producer, topic: str, records: int, size: int, rate: 
         line.clear()
     load.seconds = time.perf_counter() - start_s
     return load
+
+
+def random_values(count: int, size: int) -> list[bytes]:
+    choose = random.Random(17)
+    return [choose.randbytes(size).translate(LETTERS) for _ in range(count)]
 
 
 def pass_time(producer: Producer, wait_s: float) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.cli.command import Argument, Command, Option, UsageError, whole
 from ixion.cli.options import CLUSTER, connect, parse_pairs, unescape
-from ixion.cli.output import note
+from ixion.cli.output import counted, note
 from ixion.model.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def send_all(
                 record = parse(line)
             except ValueError as error:
                 producer.flush()
-                text = f"line {number} of {name}: {error}; the {count} records before it were sent"
+                text = f"line {number} of {where_from(name)}: {error} ({counted(count, 'record')} before it sent)"
                 raise KafkaError(ErrorCode.INVALID_RECORD, text) from None
             producer.send(
                 topic,
@@ -124,17 +124,22 @@ def send_all(
 def lines_of(name: str, when_quiet: Callable[[], None]) -> Iterator[bytes]:
     from ixion.cli.produce_lines import read_lines
 
-    if name == "-":
-        yield from read_lines(sys.stdin.fileno(), when_quiet)
-        return
     try:
+        if name == "-":
+            yield from read_lines(sys.stdin.fileno(), when_quiet)
+            return
         file = os.open(name, os.O_RDONLY)
+        try:
+            yield from read_lines(file, when_quiet)
+        finally:
+            os.close(file)
     except OSError as error:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} cannot be read: {error.strerror}") from None
-    try:
-        yield from read_lines(file, when_quiet)
-    finally:
-        os.close(file)
+        text = f"{where_from(name)} cannot be read: {error.strerror}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
+
+
+def where_from(name: str) -> str:
+    return "standard input" if name == "-" else name
 
 
 ACKS_OPTION: Final = Option(

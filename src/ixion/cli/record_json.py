@@ -14,6 +14,7 @@ import json
 from base64 import b64decode, b64encode
 from typing import Any, NamedTuple
 
+from ixion.cli.command import LARGEST, LARGEST_OFFSET
 from ixion.clients.metadata import TopicPartition
 from ixion.records.record import Record
 
@@ -43,10 +44,20 @@ def read_bytes(value: Any) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return value.encode()
+        return in_utf8(value)
     if isinstance(value, dict) and value.keys() == {"base64"}:
-        return b64decode(value["base64"], validate=True)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            return b64decode(value["base64"], validate=True)
+        except (TypeError, ValueError):
+            raise ValueError(f"{value['base64']!r} is not base64") from None
+    return in_utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def in_utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair has no UTF-8 form") from None
 
 
 def record_line(place: TopicPartition, record: Record) -> str:
@@ -66,11 +77,18 @@ def record_line(place: TopicPartition, record: Record) -> str:
 
 def parse_line(line: bytes) -> Outgoing:
     """ValueError, saying what is wrong, if it is not such a line."""
-    found = json.loads(line)
+    try:
+        found = json.loads(line)
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict) or "value" not in found:
         raise ValueError('a line is an object with at least a "value"')
     partition, timestamp = found.get("partition"), found.get("timestamp")
-    if partition is not None and (not isinstance(partition, int) or partition < 0):
+    if partition is not None and (not is_whole(partition) or not 0 <= partition <= LARGEST):
         raise ValueError(f"partition {partition!r} is no partition")
     return Outgoing(
         read_bytes(found.get("key")),
@@ -97,6 +115,10 @@ def parse_timestamp(found: Any) -> int | None:
         from ixion.clients.starts import parse_time_ms
 
         return parse_time_ms(found)
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
+    if found is not None and (not is_whole(found) or abs(found) > LARGEST_OFFSET):
         raise ValueError(f"timestamp {found!r} is neither milliseconds nor a time")
-    return found
+    return None if found is None else int(found)
+
+
+def is_whole(found: Any) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool)

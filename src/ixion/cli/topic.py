@@ -150,7 +150,7 @@ PARTITION: Final = Option(
 )
 CONFIGS: Final = Option("config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True)
 PARTITIONS: Final = Option(
-    "partitions", "--partitions -p", "How many (default: num.partitions).", metavar="N", kind=whole()
+    "partitions", "--partitions -p", "How many (default: num.partitions).", metavar="N", kind=whole(1)
 )
 
 TOPIC: Final = Group(
@@ -168,7 +168,7 @@ TOPIC: Final = Group(
                 "--replication -r",
                 "Copies of each partition (default: default.replication.factor).",
                 metavar="N",
-                kind=whole(),
+                kind=whole(1, 32767),
             ),
             CONFIGS,
             Option("if_not_exists", "--if-not-exists", "Do nothing for a topic that exists."),
@@ -213,7 +213,7 @@ TOPIC: Final = Group(
         alter,
         arguments=(NAME,),
         options=(
-            Option("partitions", "--partitions -p", "How many in all; more than now.", metavar="N", kind=whole()),
+            Option("partitions", "--partitions -p", "How many in all; more than now.", metavar="N", kind=whole(1)),
             CONFIGS,
             Option("unset", "--unset", "Return a setting to its default.", metavar="NAME", many=True),
             *CLUSTER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ixion.cli.command import Argument, Command, Group, Option, whole
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, whole
 from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import note, show_json, show_table
 
@@ -135,7 +135,12 @@ TRANSACTION: Final = Group(
         arguments=(
             Argument("topic", "TOPIC", complete="topic"),
             Argument("partition", "PARTITION", kind=whole(0)),
-            Argument("start_offset", "START_OFFSET", "Its first offset there, as 'hanging' shows.", kind=whole(0)),
+            Argument(
+                "start_offset",
+                "START_OFFSET",
+                "Its first offset there, as 'hanging' shows.",
+                kind=whole(0, LARGEST_OFFSET),
+            ),
         ),
         options=CLUSTER,
         examples=("ixion transaction abort orders 0 1700",),

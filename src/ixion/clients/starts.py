@@ -13,11 +13,13 @@ stored                      where the group has committed (with a group only)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ixion.clients.cluster import Cluster
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+
+LARGEST_MS: Final = (1 << 63) - 1  # as a timestamp is stored; no record is that late
 
 
 class Start(NamedTuple):
@@ -41,7 +43,7 @@ def parse_start(text: str) -> Start:
     if is_number(word.removeprefix("-")):
         return Start(before_end=int(word[1:])) if word.startswith("-") else Start(offset=int(word))
     time = text.strip().removeprefix("@")
-    return Start(int(time) if is_number(time) else parse_time_ms(time))
+    return Start(min(int(time), LARGEST_MS) if is_number(time) else parse_time_ms(time))
 
 
 def is_number(text: str) -> bool:

@@ -20,6 +20,14 @@ class InvalidSettingError(Exception):
         return InvalidSettingError(self.name, self.value, self.allowed, where)
 
 
+class UnreadableFileError(InvalidSettingError):
+    """The file of settings cannot be opened, or is no properties file."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__("--config", file, "a properties file")
+        self.args = (f"the settings file {file} cannot be read: {reason}",)
+
+
 class UnknownSettingError(InvalidSettingError):
     """There is no such setting of a topic or a group; `hint` names the one that may have been meant."""
 

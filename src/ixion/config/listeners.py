@@ -81,7 +81,8 @@ def listeners(config: BrokerConfig) -> Listeners:
         if endpoint.listener not in names:
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"one of the listeners: {', '.join(names)}")
         if endpoint.host == "0.0.0.0":  # noqa: S104 - refused, not bound
-            raise _refused(ADVERTISED_LISTENERS, str(endpoint), "an address that clients can connect to")
+            example = f"for example {endpoint.listener}://HOST:{endpoint.port}"
+            raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"an address that clients can connect to, {example}")
     chosen = [_chosen(INTERNAL_TOPIC_WRITE_LISTENERS, name, names) for name in config[INTERNAL_TOPIC_WRITE_LISTENERS]]
     return Listeners(
         bound=bound,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ixion.config.broker import BrokerConfig, listener_of
-from ixion.config.errors import InvalidSettingError
+from ixion.config.errors import InvalidSettingError, UnreadableFileError
 from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.properties import parse_properties
 from ixion.config.rules import check_rules
@@ -67,8 +67,10 @@ def _from_file(file: str | os.PathLike[str] | None) -> Iterable[tuple[str, str]]
     try:
         with open(file, encoding="utf-8") as opened:
             return parse_properties(opened.read()).items()
-    except (OSError, ValueError) as error:
-        raise InvalidSettingError("the settings file", str(file), f"a readable properties file ({error})") from None
+    except OSError as error:
+        raise UnreadableFileError(str(file), error.strerror or str(error)) from None
+    except ValueError as error:
+        raise UnreadableFileError(str(file), str(error)) from None
 
 
 def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> Iterable[tuple[str, str]]:
