@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.network import Answer, Request
-from ixion.network.connection import PIECE, TURN, Connection
+from ixion.network.connection import Connection
+from ixion.network.response_writer import PIECE, TURN
 from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from tests.network.harness import echo, on_loop, request_bytes, running
 

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ixion.network.connection import tune
 from ixion.network.listener import BindError, Listener
 from ixion.network.plane import Shared
 from ixion.network.processor import Arrival, Processor
@@ -115,3 +114,10 @@ class Acceptor:
             self._shared.counters.count_closed("shutdown")
             self._shared.quotas.give_back(arrival.listener, arrival.address)
             raise
+
+
+def tune(accepted: socket.socket) -> None:
+    """As Kafka does: small answers leave at once, dead peers are noticed."""
+    accepted.setblocking(False)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -8,11 +8,6 @@ Muting costs nothing for a client that waits for its answers: reading is paused 
 while muted (`network.intake`). They count in the memory pool; what a client sends beyond stays in its socket. While a
 muted connection is read from we notice that its client has gone, and then whatever waits for it is cancelled.
 
-An answer has left when the transport holds nothing of it. With a write buffer limit of zero the transport tells: it
-writes at once, calls `pause_writing` within `write` if anything is left over, and `resume_writing` when that is out.
-What is still in a file is read a piece at a time, the next one when the last is out; after a few of them that were
-taken at once, others have their turn on the loop.
-
 One timer task per connection stands for all that may be overdue: being idle, half a request, a half-taken answer.
 Activity only writes down the time; the task looks when it fires, and waits for the rest. Loop thread only.
 """
@@ -21,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion._native import i64
@@ -30,8 +24,8 @@ from ixion.network.attention import SMALL
 from ixion.network.intake import AHEAD
 from ixion.network.memory_pool import LARGE
 from ixion.network.request import Request
+from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
-from ixion.protocol.codec.sink import Buffer, Deferred, Part
 from ixion.timer.clock import NS_PER_MS
 from ixion.timer.task import TimerTask
 from ixion.wire.faults import WireError
@@ -43,10 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("ixion.network")
 
 NEVER: Final = 2**62
-# Bytes that are read from files and written at once: what a partition gives to a client that did not ask for more. With
-# a quarter of it a fetch of 1 MB took 1.4 times the processor time.
-PIECE: Final = 1 << 20
-TURN: Final = 2 * PIECE  # bytes that one connection writes before others have their turn
 
 
 class Deadline(TimerTask):
@@ -86,14 +76,10 @@ class Connection:
         self._counted: i64 = 0  # bytes in the pool that are in `_wire`
         self._large = False  # whether they count as those of a large request
         self._begun_ns: i64 = 0  # when half a request was here and we began to read the rest
-        self._written: i64 = 0  # by the last write, in bytes
-        self._small = False  # both the last request and its answer
-        self._parts: list[Part] | None = None  # what is left to write of an answer that has something in a file
-        self._next: i64 = 0  # the part of it that comes next
-        self._start: i64 = 0  # how much of that part is written
+        self._small = False  # both the last request and its response
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
-        self._writing_paused = False
+        self._writer = ResponseWriter()
         self._ended = False  # the client has sent its last byte
         self._reason = "peer"
         self._deadline = Deadline(self)
@@ -156,31 +142,31 @@ class Connection:
         return self._held or (request is not None and not request.waits)
 
     def pause_writing(self) -> None:
-        self._writing_paused = True
+        self._writer.paused = True
         transport = self._transport
         if transport is None or self.closing:
             return
         # What has left of it is kept with the rest, so the whole counts as memory.
-        self._shared.slow_readers.add(self, self._written)
+        self._shared.slow_readers.add(self, self._writer.written)
         self._expect(transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         begun_ns = self._stalls.begin()
-        self._writing_paused = False
+        self._writer.paused = False
         self._shared.slow_readers.remove(self)
         self._stalled_ns = NEVER
         request = self._in_flight
         if request is not None and request.answered:
-            if self._parts is None:
-                self._sent()
-            else:
+            if self._writer.has_more:
                 self._write_on()
+            else:
+                self._sent()
         self._stalls.end(begun_ns, self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.closing = True
         self._transport = None
-        self._parts = None
+        self._writer.drop()
         self._deadline.cancel()
         self._shared.slow_readers.remove(self)
         self._channel.forget(self)
@@ -203,30 +189,23 @@ class Connection:
             self._in_flight = None
             return
         parts = request.parts
-        if parts is not None:
-            size: i64 = 0
-            deferred = False
-            for part in parts:
-                size += len(part)
-                deferred = deferred or isinstance(part, Deferred)
-            self._small = request_size + size <= SMALL
-            self._counters.responses += 1
-            self._counters.bytes_out += size
-            request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
-            if deferred:
-                self._parts = parts
-                self._next = 0
-                self._start = 0
-                self._write_on()
-                return
-            self._written = size
-            if len(parts) == 1:
-                transport.write(cast(Buffer, parts[0]))
-            else:
-                transport.writelines(cast(list[Buffer], parts))
-            if self._writing_paused:
-                return  # resume_writing goes on
-        self._sent()
+        if parts is None:
+            self._sent()
+            return
+        request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
+        try:
+            state = self._writer.write(transport, parts)
+        except KafkaError as error:
+            self._cannot_finish(error)
+            return
+        size = self._writer.size
+        self._small = request_size + size <= SMALL
+        self._counters.responses += 1
+        self._counters.bytes_out += size
+        if state == SENT:
+            self._sent()
+        elif state == TURN_OVER:
+            self._shared.loop.call_soon(self._write_on)
 
     def go_on(self) -> None:
         """There is memory again, or room in the queue."""
@@ -259,7 +238,7 @@ class Connection:
         self._reason = reason
         self._channel.forget(self)
         self._let_go()
-        if self._writing_paused:
+        if self._writer.paused:
             transport.abort()  # nobody reads what is left
         else:
             transport.close()
@@ -298,7 +277,7 @@ class Connection:
         now_ns: i64 = self._clock()
         idle_ms = self._shared.limits.max_idle_ms
         if now_ns >= self._stalled_ns:
-            self.close("slow_reader" if self._writing_paused else "slow_sender")
+            self.close("slow_reader" if self._writer.paused else "slow_sender")
             return
         if self._in_flight is not None or self._held:
             self.last_active_ns = now_ns  # whoever waits for us is not idle
@@ -373,55 +352,24 @@ class Connection:
             self._pool.leave(self)  # otherwise the request does, when it is released
 
     def _write_on(self) -> None:
-        """Write, piece by piece, until the client takes no more or others should have their turn."""
-        parts = self._parts
+        """Write more of the response, until the client takes no more or others should have their turn."""
         transport = self._transport
-        if parts is None or transport is None or self.closing:
+        if transport is None or self.closing or not self._writer.has_more:
             return
-        turn: i64 = 0
-        while self._next < len(parts):
-            if turn >= TURN:
-                self._shared.loop.call_soon(self._write_on)
-                return
-            try:
-                piece = self._next_piece(parts)
-            except KafkaError as error:
-                log.warning("an answer to %s cannot be finished: %s", self.address, error)
-                self._reason = "unreadable"
-                self.cut_off()
-                return
-            turn += self._written
-            transport.writelines(piece)
-            if self._writing_paused:
-                if self._next == len(parts):
-                    self._parts = None
-                return  # resume_writing goes on
-        self._parts = None
-        self._sent()
+        try:
+            state = self._writer.write_on(transport)
+        except KafkaError as error:
+            self._cannot_finish(error)
+            return
+        if state == SENT:
+            self._sent()
+        elif state == TURN_OVER:
+            self._shared.loop.call_soon(self._write_on)
 
-    def _next_piece(self, parts: list[Part]) -> list[Buffer]:
-        piece: list[Buffer] = []
-        size: i64 = 0
-        read: i64 = 0  # of it, from files
-        while self._next < len(parts):
-            part = parts[self._next]
-            if isinstance(part, Deferred):
-                count = min(PIECE, part.size - self._start)
-                if read and read + count > PIECE:
-                    break
-                piece.append(part.read(self._start, count))
-                read += count
-                size += count
-                self._start += count
-                if self._start < part.size:
-                    break
-            else:
-                piece.append(part)
-                size += len(part)
-            self._next += 1
-            self._start = 0
-        self._written = size
-        return piece
+    def _cannot_finish(self, error: KafkaError) -> None:
+        log.warning("a response to %s cannot be finished: %s", self.address, error)
+        self._reason = "unreadable"
+        self.cut_off()
 
     def _sent(self) -> None:
         request = self._in_flight
@@ -467,10 +415,3 @@ class Connection:
 def joined(address: object) -> str:
     """An address as the socket gives it, `("127.0.0.1", 9092)` or longer, as text."""
     return f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else str(address)
-
-
-def tune(accepted: socket.socket) -> None:
-    """As Kafka does: small answers leave at once, dead peers are noticed."""
-    accepted.setblocking(False)
-    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
