@@ -22,7 +22,7 @@ HOT = (
     # Of the network, what every request goes through.
     *("wire", "network/connection.py", "network/counters.py", "network/memory_pool.py", "network/plane.py"),
     *("network/processor.py", "network/request.py", "network/request_channel.py", "network/request_times.py"),
-    *(f"network/{name}.py" for name in ("intake", "response_writer", "slow_readers", "slow_senders")),
+    *(f"network/{name}.py" for name in ("read_buffer", "response_writer", "slow_readers", "slow_senders")),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
     *(f"log/{name}.py" for name in ("append", "breather", "compaction", "config", "epochs", "files", "flushing")),
     *(f"log/{name}.py" for name in ("handle", "directory_state", "index_file", "log", "offset_index", "offset_map")),

@@ -53,7 +53,9 @@ async def open_port(kind: str) -> tuple[int, object]:
     if kind == "bare":
         server = await asyncio.get_running_loop().create_server(Bare, "127.0.0.1", 0, backlog=1024)
         return server.sockets[0].getsockname()[1], server
-    ours = SocketServer([Listener(name="PLAINTEXT", port=0)], echo, timer=LoopTimer(), limits=NetworkLimits(watch_us=0))
+    ours = SocketServer(
+        [Listener(name="PLAINTEXT", port=0)], echo, timer=LoopTimer(), limits=NetworkLimits(busy_poll_us=0)
+    )
     ours.start_acceptors()
     ours.start_processors()
     return ours.port("PLAINTEXT"), ours

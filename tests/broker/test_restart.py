@@ -136,7 +136,7 @@ def test_a_directory_of_apache_kafka_is_served(tmp_path: Path) -> None:
     run(work)
 
 
-@pytest.mark.parametrize("at", ["cluster_id", "log_manager", "controller", "admin_manager", "handler_pool"])
+@pytest.mark.parametrize("at", ["cluster_id", "log_manager", "controller", "internal_topics", "partitions_online"])
 def test_a_first_start_that_is_killed_does_not_cost_the_logs(
     tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ixion.broker.broker import Broker as RealBroker
-from ixion.network.connection import PIECE
+from ixion.network.response_writer import PIECE
 from ixion.testing import Broker
 from tests.broker.served import Served
 from tests.crowd.crowd import close, delays_ms, fill, idle, slow

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from ixion.network import LATER, Answer, BindError, Listener, Request
-from ixion.network.intake import NARROW
+from ixion.network.read_buffer import NARROW
 from tests.network.harness import PLAIN, echo, on_loop, request_bytes, running
 
 BROKERS = Listener(name="BROKERS", port=0, inter_broker=True)
@@ -310,12 +310,12 @@ async def test_connections_wait_for_the_processors_and_the_acceptor_at_the_last_
 
 
 @on_loop
-async def test_listeners_are_advertised_and_a_taken_port_is_named() -> None:
-    named = Listener(name="NAMED", port=0, advertised_host="kafka.example", advertised_port=29092)
+async def test_listeners_tell_their_ports_and_a_taken_port_is_named() -> None:
+    named = Listener(name="NAMED", port=0)
     async with running(listeners=(CONTROL, PLAIN, named)) as run:
         ends = [(end.name, end.host, end.port) for end in run.server.endpoints]
         port = run.server.port("PLAINTEXT")
-        assert ends[:2] == [("PLAINTEXT", "127.0.0.1", port), ("NAMED", "kafka.example", 29092)]
+        assert ends[:2] == [("PLAINTEXT", "127.0.0.1", port), ("NAMED", "127.0.0.1", run.server.port("NAMED"))]
         assert ends[2][0] == "CONTROL"
         taken = Listener(name="SECOND", port=port)
         with pytest.raises(BindError, match=f"listener SECOND cannot listen on 127.0.0.1:{port}: .*in use"):

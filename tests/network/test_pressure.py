@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from ixion.network import LATER, Answer, Request
-from ixion.network.intake import AHEAD, NARROW, WIDE
+from ixion.network.read_buffer import AHEAD, NARROW, WIDE
 from tests.network.harness import Client, Running, on_loop, request_bytes, running
 from tests.network.test_limits import turns
 

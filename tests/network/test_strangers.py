@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from ixion.network import Answer, Request
-from ixion.network.processor import Arrival
+from ixion.network.processor import AcceptedConnection
 from ixion.protocol.flaws import DecodeError
 from tests.network.harness import echo, on_loop, request_bytes, running
 from tests.network.test_limits import turns
@@ -207,7 +207,7 @@ async def test_a_connection_that_is_registered_after_the_stop_is_closed() -> Non
         ours.setblocking(False)
         assert shared.quotas.take("PLAINTEXT", "127.0.0.9")
         shared.counters.accepted += 1
-        assert processor.offer(Arrival(socket=ours, listener="PLAINTEXT", address="127.0.0.9"))
+        assert processor.offer(AcceptedConnection(socket=ours, listener="PLAINTEXT", address="127.0.0.9"))
         processor.stop()
         await run.until(lambda: run.count() == 0)
         assert run.closed("shutdown") == 1

@@ -17,12 +17,11 @@ from ixion.apis.distinct import Rule, reduce
 from ixion.apis.long_request import LongRequest
 from ixion.apis.repeats import rules_of
 from ixion.apis.served import SERVED
-from ixion.protocol.codec.sink import Part
 from ixion.protocol.envelope import frame_response_as
 from ixion.protocol.flaws import TooLongError, UnsupportedVersionError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
-from ixion.wire.answer import LATER, Later
+from ixion.wire.answer import LATER, Answer, Later
 
 if TYPE_CHECKING:
     from ixion.apis.services import Services
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = 18
 _SERVED: Final = {int(key): key for key in SERVED}
-
-Answer = list[Part] | Later | None
 
 
 class Dispatch:

@@ -27,7 +27,7 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.config.sources import Loaded
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
 from ixion.metadata.errors import StoreUnusableError
-from ixion.network import Endpoint
+from ixion.network import BoundListener
 from ixion.timer.loop_timer import LoopTimer
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Broker:
         self.failed = asyncio.Event()  # every disk is gone, or the metadata: the broker should be stopped
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
+    def endpoints(self) -> tuple[BoundListener, ...]:
         return self.parts.server.endpoints
 
     async def start(self) -> None:

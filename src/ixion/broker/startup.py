@@ -1,8 +1,8 @@
-"""The 27 steps in which a broker starts, by name and in order. What each does is in the three files beside this one.
+"""The 27 steps in which a broker starts, by name and in order. They are in the three files beside this one.
 
-Each leaves one part in `Parts` and, where something has to be taken down again, a line in `undo`; a start that fails
-and a stop both go through that list from its end. Steps about what is not there yet (tokens, credentials,
-authorisation) look whether somebody relies on it, and refuse to start rather than leave a door open.
+A step leaves its part in `Parts` and, if the part must be stopped, an entry in `undo`. A start that fails and a stop
+both go through that list from its end. Steps about features that are missing (tokens, credentials, authorisation) check
+whether the settings ask for them, and then refuse to start rather than leave the broker open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 Step = Callable[[Parts], Awaitable[None]]
 
-SHOWN: Final = 3  # of the steps, the slowest, in the log line of a start
+SHOWN: Final = 3  # slowest steps in the log line of a start
 
 STEPS: Final[tuple[Step, ...]] = (
     identity.base_nodes,
@@ -42,15 +42,15 @@ STEPS: Final[tuple[Step, ...]] = (
     storage.replica_manager,
     storage.registration,
     storage.write_meta_properties,
-    storage.token_manager,
+    storage.delegation_tokens,
     service.controller,
-    service.admin_manager,
+    service.internal_topics,
     service.group_coordinator,
     service.transaction_coordinator,
     service.authorizer,
-    service.fetch_manager,
+    service.services,
     service.request_handlers,
-    service.handler_pool,
+    service.partitions_online,
     service.config_manager,
     service.processors,
     service.started,

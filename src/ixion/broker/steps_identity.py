@@ -30,19 +30,19 @@ logger = logging.getLogger(__name__)
 
 async def base_nodes(parts: Parts) -> None:
     """1. The tree has the nodes that everything else hangs on."""
-    # Until there was a controller nothing can have been made but what is found on disk; see `adopt`.
+    # Without a controller epoch, there was no controller yet: topics on disk are adopted (`adopt`).
     parts.fresh = parts.session.exists(paths.CONTROLLER_EPOCH) is None
     if any(parts.session.exists(path) is None for path in paths.BASE):
         ensure(parts.session, paths.BASE)
 
 
 async def cluster_id(parts: Parts) -> None:
-    """2. The id of the cluster, drawn by whoever starts first."""
+    """2. The id of the cluster, drawn by the first broker that starts."""
     session = parts.session
     try:
         parts.cluster_id = decode_cluster_id(session.get(paths.CLUSTER_ID).data)
     except NoNodeError:
-        # A directory that another Kafka has written keeps its cluster: with a new tree nobody contradicts it.
+        # A directory that Apache Kafka has written keeps its cluster id: a new tree knows no other.
         known = {found.cluster_id for found in read_all_meta(parts.paths).values() if found is not None}
         parts.cluster_id = next(iter(known - {None}), None) or id_text(new_id())
         ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
@@ -92,22 +92,22 @@ async def broker_id(parts: Parts) -> None:
 
 
 async def dynamic_config(parts: Parts) -> None:
-    """6. What was set while brokers ran, for all of them and then for this one, over what was given at the start."""
+    """6. Dynamic settings from the tree over the given ones: those of all brokers, then those of this one."""
     for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
         stored = read_config(parts.session, "brokers", entity)
         for refused in parts.config.restore(level, stored) if stored else ():
-            logger.error("a stored setting is left out: %s", refused)
+            logger.error("a stored setting is ignored: %s", refused)
 
 
 async def scheduler(parts: Parts) -> None:
-    """7. Threads for what blocks, and the wheel that says when."""
+    """7. Threads for work that blocks, timed by the wheel."""
     parts.scheduler = Scheduler(parts.timer, parts.config.current[cluster.BACKGROUND_THREADS])
     parts.undo.append(("scheduler", parts.scheduler.stop))
     keep_session(parts)
 
 
 async def quotas(parts: Parts) -> None:
-    """8. Quotas of clients and users. They are not enforced yet, so whoever has set one is told."""
+    """8. Quotas of clients and users. They are not enforced yet, so a quota that is set gets a warning."""
     for kind in ("clients", "users", "ips"):
         for entity in parts.session.children(f"{paths.CONFIG}/{kind}"):
             logger.warning("a quota is set for %s/%s, but quotas are not enforced", kind, entity)

@@ -20,17 +20,17 @@ from ixion.timer.collector import relax_collector
 
 
 async def controller(parts: Parts) -> None:
-    """17. The controller is elected; topics get their leaders."""
+    """17. The controller is made; topics found on disk under a new tree are adopted. It is elected in step 24."""
     local = LocalBroker(parts.node_id, parts.replicas, parts.logs, parts.config)
     parts.controller = Controller(parts.session, parts.image, local, parts.config, parts.clock_ms)
     parts.undo.append(("controller", parts.controller.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
-        refuse_half(parts)
+        refuse_to_adopt_half(parts)
         await parts.controller.queue.in_thread(lambda: adopt_logs(parts.session, parts.logs, parts.node_id))
 
 
-def refuse_half(parts: Parts) -> None:
-    """Topics of a directory that cannot be read would be missing from the metadata for good."""
+def refuse_to_adopt_half(parts: Parts) -> None:
+    """Refuse to adopt if a log directory cannot be read: its topics would be missing from the tree for good."""
     for directory in parts.logs.directories:
         if directory.state.offline:
             raise StartupError(
@@ -38,13 +38,13 @@ def refuse_half(parts: Parts) -> None:
             )
 
 
-async def admin_manager(parts: Parts) -> None:
-    """18. Internal topics, to be made when somebody first needs them."""
+async def internal_topics(parts: Parts) -> None:
+    """18. Internal topics, to be created on first use. (Kafka: the admin manager; here the controller does it.)"""
     parts.internal_topics = make_internal_topics(parts)
 
 
 async def group_coordinator(parts: Parts) -> None:
-    """19. Groups, wherever their part of __consumer_offsets is led here, and the look for old offsets."""
+    """19. The group coordinator, for the partitions of __consumer_offsets that this broker leads."""
     groups = parts.groups = LateGroups(parts)
     parts.replicas.on_leadership.append(groups.follow)
     parts.controller.topics.on_deleted.append(groups.on_topics_deleted)
@@ -52,7 +52,7 @@ async def group_coordinator(parts: Parts) -> None:
 
 
 async def transaction_coordinator(parts: Parts) -> None:
-    """20. Transactions, wherever their part of __transaction_state is led here, and the look for those out of time."""
+    """20. The transaction coordinator, for the partitions of __transaction_state that this broker leads."""
     parts.transactions = make_transactions(
         node_id=parts.node_id,
         log=parts.internal_topics[TRANSACTION_STATE],
@@ -70,12 +70,12 @@ async def transaction_coordinator(parts: Parts) -> None:
 
 
 async def authorizer(parts: Parts) -> None:
-    """21. Who may do what: everybody, everything. Looked at again, now with what was set while brokers ran."""
+    """21. No authorizer: checked again, now that the dynamic settings are known."""
     check_authorizer(parts.config.current)
 
 
-async def fetch_manager(parts: Parts) -> None:
-    """22. What handlers share; the fetch sessions live in the handler of Fetch, which is made with the first fetch."""
+async def services(parts: Parts) -> None:
+    """22. What the handlers share. (Kafka: the fetch manager; here the handler of Fetch keeps the fetch sessions.)"""
     parts.services = Services(
         node_id=parts.node_id,
         cluster_id=parts.cluster_id,
@@ -93,19 +93,19 @@ async def fetch_manager(parts: Parts) -> None:
 
 
 async def request_handlers(parts: Parts) -> None:
-    """23. Requests of both planes find their handlers."""
+    """23. The dispatch of requests to their handlers, for both planes."""
     parts.dispatch = Dispatch(parts.services)
 
 
-async def handler_pool(parts: Parts) -> None:
-    """24. Partitions go online: whoever asks from now on is answered from the logs."""
+async def partitions_online(parts: Parts) -> None:
+    """24. The controller is elected, and partitions go online. (Kafka: the handler pool; here no threads.)"""
     unclean = any(not directory.was_clean for directory in parts.logs.directories)
     await parts.controller.start(unclean and not parts.fresh)
     parts.replicas.moves.resume(parts.replicas.partitions)
 
 
 async def config_manager(parts: Parts) -> None:
-    """25. Changes of settings are followed, whoever makes them."""
+    """25. Changes of settings are followed, also those that other brokers make."""
     changes = ConfigChanges(parts)
     parts.controller.configs.on_change = changes.apply
     changes.start()
@@ -117,7 +117,7 @@ async def processors(parts: Parts) -> None:
 
 
 async def started(parts: Parts) -> None:
-    """27. Metrics are shown; all that was made for the start is left alone by the garbage collector from here on."""
+    """27. Metrics are served; the garbage collector no longer looks at what the start has made."""
     if parts.web is not None:
         await show_pages(parts, parts.web)
     if parts.options.owns_process:

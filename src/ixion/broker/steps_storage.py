@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 async def log_manager(parts: Parts) -> None:
-    """9. Every log of every directory, recovered where the last stop was not a clean one."""
+    """9. Every log of every directory is loaded, and recovered after an unclean stop."""
     loop = parts.loop
     image = parts.image = ClusterImage(cluster_id=parts.cluster_id)
     broken: list[str] = []
@@ -49,7 +49,7 @@ async def log_manager(parts: Parts) -> None:
         elif topic in in_tree:
             given = read_config(parts.session, "topics", topic)
         else:
-            given = settings_to_adopt(topic)  # until it is adopted or set aside, nothing of it may go
+            given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
         return log_config(parts.config.current, given)
 
     def went_offline(path: str) -> None:
@@ -64,8 +64,8 @@ async def log_manager(parts: Parts) -> None:
         recovery_threads=parts.config.current[NUM_RECOVERY_THREADS_PER_DATA_DIR],
         on_offline=went_offline,
     )
-    # The threads of the scheduler work on the logs, so they are stopped before the logs are closed and unlocked; and
-    # before they can be stopped, what they load or compact must be given up. The list is walked from its end.
+    # The threads of the scheduler work on the logs. So a stop first interrupts loading and compaction, then joins these
+    # threads, and then closes and unlocks the logs. `undo` is walked from its end.
     parts.undo.insert([name for name, _ in parts.undo].index("scheduler"), ("logs", logs.close))
     parts.undo.append(("work on logs", logs.interrupt))
     await loop.run_in_executor(parts.scheduler.workers, logs.load)
@@ -85,7 +85,7 @@ def directory_failed(parts: Parts, path: str) -> None:
 
 
 async def metadata_cache(parts: Parts) -> None:
-    """10. The picture of the cluster from which requests are answered, with its features."""
+    """10. The cluster image, from which requests are answered, with the finalized features."""
     image = parts.image
     try:
         node = parts.session.get(paths.FEATURES)
@@ -97,7 +97,7 @@ async def metadata_cache(parts: Parts) -> None:
 
 
 async def credentials(parts: Parts) -> None:
-    """11. Tokens and credentials. There are none yet; the listeners are all PLAINTEXT, or the start was refused."""
+    """11. Tokens and credentials: none yet. The listeners are all PLAINTEXT, or the start was refused."""
     if parts.config.current[cluster.DELEGATION_TOKEN_SECRET_KEY] is not None:
         raise StartupError("delegation.token.secret.key is set, but delegation tokens are not supported; remove it")
 
@@ -127,7 +127,7 @@ async def socket_server(parts: Parts) -> None:
 
 
 async def replica_manager(parts: Parts) -> None:
-    """13. The replicas and their purgatories, and what is done for them from time to time."""
+    """13. The replicas, their purgatories, and the tasks that recur (`upkeep`)."""
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:
@@ -164,7 +164,7 @@ async def registration(parts: Parts) -> None:
     for endpoint in parts.server.endpoints:
         wanted = told.get(endpoint.name)
         if wanted is None:
-            continue  # not advertised: the control plane's, for instance
+            continue  # not advertised, such as the listener of the control plane
         port = wanted.port or endpoint.port
         host = wanted.host or reachable_name()
         endpoints.append(Endpoint(endpoint.name, host, port, bound[endpoint.name].protocol))
@@ -190,7 +190,7 @@ async def registration(parts: Parts) -> None:
 
 
 async def write_meta_properties(parts: Parts) -> None:
-    """15. The directories that had no meta.properties get theirs."""
+    """15. meta.properties is written into every log directory that has none."""
     meta = MetaProperties(version=0, cluster_id=parts.cluster_id, node_id=parts.node_id)
     for directory in parts.logs.directories:
         known = parts.found.get(directory.path)
@@ -198,14 +198,14 @@ async def write_meta_properties(parts: Parts) -> None:
             directory.set_meta_properties(meta)
 
 
-async def token_manager(parts: Parts) -> None:
-    """16. Delegation tokens: none, see step 11; nodes that another broker left are not served."""
+async def delegation_tokens(parts: Parts) -> None:
+    """16. Delegation tokens are not supported: warn if the tree holds any. (Kafka: the token manager.)"""
     if parts.session.exists(paths.DELEGATION_TOKENS) is not None:
         logger.warning("the tree holds delegation tokens; they are not served")
 
 
 def reachable_name() -> str:
-    """What to advertise for a listener on every interface, when nobody said."""
+    """The name to advertise for a listener on every interface, if advertised.listeners gives none."""
     import socket
 
     return socket.getfqdn()

@@ -5,7 +5,7 @@ The way of a request: `acceptor` → `processor` → `connection` (mute) → `re
 """
 
 from ixion.network.limits import NO_LIMIT, NetworkLimits
-from ixion.network.listener import BindError, Endpoint, Listener
+from ixion.network.listener import BindError, BoundListener, Listener
 from ixion.network.request import LATER, Answer, Handler, Request
 from ixion.network.snapshot import ChannelSnapshot, NetworkSnapshot
 from ixion.network.socket_server import SocketServer
@@ -15,8 +15,8 @@ __all__ = [
     "NO_LIMIT",
     "Answer",
     "BindError",
+    "BoundListener",
     "ChannelSnapshot",
-    "Endpoint",
     "Handler",
     "Listener",
     "NetworkLimits",

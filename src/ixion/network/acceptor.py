@@ -10,7 +10,7 @@ from typing import Final
 
 from ixion.network.listener import BindError, Listener
 from ixion.network.plane import Shared
-from ixion.network.processor import Arrival, Processor
+from ixion.network.processor import AcceptedConnection, Processor
 
 RETRY_S: Final = 0.1  # after the system had no more file descriptors
 
@@ -75,11 +75,11 @@ class Acceptor:
                 await self._admit(accepted, str(address[0]))
             except BaseException as error:
                 accepted.close()
-                if not isinstance(error, OSError):  # that one ended before it began
+                if not isinstance(error, OSError):  # the client has gone already
                     raise
 
     async def _accept(self, listening: socket.socket) -> tuple[socket.socket, tuple[object, ...]]:
-        """The next connection. In a rush the loop is not asked for each; full processors see to it that it gets on."""
+        """The next connection. The loop is not asked for each; when the processors are full, it gets its turn."""
         try:
             return listening.accept()
         except BlockingIOError:
@@ -89,8 +89,8 @@ class Acceptor:
         name, quotas = self.listener.name, self._shared.quotas
         await quotas.wait_for_slot(name)
         if not quotas.is_protected(name):
-            await self._shared.pace.wait()
-        tune(accepted)
+            await self._shared.connection_rate.wait()
+        set_options(accepted)
         self._shared.counters.accepted += 1
         if not quotas.take(name, address):
             accepted.close()
@@ -99,25 +99,25 @@ class Acceptor:
             return
         if quotas.exceeded:
             self._close_excess()
-        await self._assign(Arrival(socket=accepted, listener=name, address=address))
+        await self._assign(AcceptedConnection(socket=accepted, listener=name, address=address))
 
-    async def _assign(self, arrival: Arrival) -> None:
+    async def _assign(self, connection: AcceptedConnection) -> None:
         """To the next processor that has room; if none has, wait at the last one asked."""
         for _ in self.processors:
             processor = self.processors[self._next]
             self._next = (self._next + 1) % len(self.processors)
-            if processor.offer(arrival):
+            if processor.offer(connection):
                 return
         try:
-            await processor.put(arrival)
+            await processor.put(connection)
         except asyncio.CancelledError:
             self._shared.counters.count_closed("shutdown")
-            self._shared.quotas.give_back(arrival.listener, arrival.address)
+            self._shared.quotas.give_back(connection.listener, connection.address)
             raise
 
 
-def tune(accepted: socket.socket) -> None:
-    """As Kafka does: small answers leave at once, dead peers are noticed."""
+def set_options(accepted: socket.socket) -> None:
+    """As Kafka does: small responses leave at once, dead peers are noticed."""
     accepted.setblocking(False)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

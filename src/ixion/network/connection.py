@@ -4,12 +4,14 @@ The way of a request: the loop asks where to put bytes (`get_buffer`), they come
 memory pool, the request is whole, it goes to the request channel. From then on the connection is muted until the answer
 has left, so that one request is in flight. If there is no memory, the connection stops reading and waits for some.
 
-Muting costs nothing for a client that waits for its answers: reading is paused only when more than a few KiB do come
-while muted (`network.intake`). They count in the memory pool; what a client sends beyond stays in its socket. While a
-muted connection is read from we notice that its client has gone, and then whatever waits for it is cancelled.
+Muting costs nothing for a client that waits for its answers: reading is paused only when more than a few KiB come while
+muted (`network.read_buffer`). These count in the memory pool; the rest stays in the client's socket. While a muted
+connection is read from, we notice that its client has gone, and the operation that waits for it is cancelled.
 
-One timer task per connection stands for all that may be overdue: being idle, half a request, a half-taken answer.
-Activity only writes down the time; the task looks when it fires, and waits for the rest. Loop thread only.
+`network.response_writer` writes the answer, and knows when it has left.
+
+One timer task per connection stands for all that may be overdue: an idle connection, half a request, a half-read
+answer. Activity only notes the time; the task looks when it fires, and waits for the rest. Loop thread only.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion._native import i64
 from ixion.model.errors import KafkaError
-from ixion.network.attention import SMALL
-from ixion.network.intake import AHEAD
+from ixion.network.busy_poll import SMALL
 from ixion.network.memory_pool import LARGE
+from ixion.network.read_buffer import AHEAD
 from ixion.network.request import Request
 from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
@@ -39,7 +41,7 @@ log = logging.getLogger("ixion.network")
 NEVER: Final = 2**62
 
 
-class Deadline(TimerTask):
+class OverdueTask(TimerTask):
     """Wakes its connection to see whether anything is overdue."""
 
     __slots__ = ("_connection",)
@@ -62,14 +64,14 @@ class Connection:
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
         self._shared = shared
-        self._attention = shared.attention
+        self._busy_poll = shared.busy_poll
         self._channel = processor.plane.channel
         self._clock = shared.clock
         self._pool = shared.pool
         self._counters = shared.counters
         self._times = shared.times
         self._stalls = shared.stalls
-        self._intake = shared.intake
+        self._read_buffer = shared.read_buffer
         self._wire = ServerConnection(shared.limits.request_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
@@ -82,9 +84,9 @@ class Connection:
         self._writer = ResponseWriter()
         self._ended = False  # the client has sent its last byte
         self._reason = "peer"
-        self._deadline = Deadline(self)
+        self._overdue = OverdueTask(self)
         self._stalled_ns: i64 = NEVER  # when a half request, or a half-taken answer, is overdue
-        self._wake_ns: i64 = NEVER  # when the deadline fires
+        self._wake_ns: i64 = NEVER  # when the timer task fires
 
     @property
     def busy(self) -> bool:
@@ -112,17 +114,17 @@ class Connection:
 
     def get_buffer(self, _size_hint: int) -> memoryview:
         if self._in_flight is None and self._pool.may_read(self, self._large):
-            return self._intake.wide
-        return self._intake.narrow
+            return self._read_buffer.wide
+        return self._read_buffer.narrow
 
     def buffer_updated(self, size: int) -> None:
         if self.closing:
             return
         begun_ns = self._stalls.begin()
-        self._attention.heard()
+        self._busy_poll.heard()
         self.last_active_ns = self._clock()
         self._counters.bytes_in += size
-        self._wire.receive(bytes(self._intake.wide[:size]))
+        self._wire.receive(bytes(self._read_buffer.wide[:size]))
         if self._in_flight is None and not self._held:
             self._read_next()
         else:
@@ -132,10 +134,10 @@ class Connection:
         self._stalls.end(begun_ns, self)
 
     def eof_received(self) -> bool:
-        """What was asked before is still answered; then the connection is closed.
+        """Answer the request in flight, then close the connection.
 
-        It is closed at once if the answer depends on others and may be long in coming: a client that ends its half of
-        the connection looks like one that has gone.
+        Close it at once if the answer depends on other clients and may take long: a client that ends its half of the
+        connection looks like one that has gone.
         """
         self._ended = True
         request = self._in_flight
@@ -146,7 +148,7 @@ class Connection:
         transport = self._transport
         if transport is None or self.closing:
             return
-        # What has left of it is kept with the rest, so the whole counts as memory.
+        # The part that has left is kept with the rest, so the whole counts as memory.
         self._shared.slow_readers.add(self, self._writer.written)
         self._expect(transport.get_write_buffer_size())
 
@@ -167,7 +169,7 @@ class Connection:
         self.closing = True
         self._transport = None
         self._writer.drop()
-        self._deadline.cancel()
+        self._overdue.cancel()
         self._shared.slow_readers.remove(self)
         self._channel.forget(self)
         self._let_go()
@@ -179,7 +181,7 @@ class Connection:
     # What the stages call
 
     def send(self, request: Request) -> None:
-        """The answer to the request in flight, or the news that there is none."""
+        """Send the answer to the request in flight, if it has one."""
         request_size = request.frame.size
         request.release()
         if request is not self._in_flight:
@@ -216,7 +218,7 @@ class Connection:
             self._read_next()
 
     def finish(self) -> None:
-        """The server stops: close now, or after the answer that is owed."""
+        """The server stops: close now, or after the answer that the client waits for."""
         self._ended = True
         if self._in_flight is None:
             self.close("shutdown")
@@ -225,7 +227,7 @@ class Connection:
             self._pause_reading()
 
     def refuse(self, reason: str, what: str) -> None:
-        """It does not speak our language."""
+        """The peer does not speak Kafka's protocol."""
         if not self.closing:
             self._shared.strangers.met(self.address, self.listener, what)
             self.close(reason)
@@ -239,12 +241,12 @@ class Connection:
         self._channel.forget(self)
         self._let_go()
         if self._writer.paused:
-            transport.abort()  # nobody reads what is left
+            transport.abort()  # the client does not read what is left
         else:
             transport.close()
 
     def cut_off(self) -> None:
-        """Close now, whatever is owed."""
+        """Close now, even if the client waits for an answer."""
         if self._transport is not None:
             self.closing = True
             self._transport.abort()
@@ -254,12 +256,12 @@ class Connection:
         self.arm()
 
     def is_slow(self, now_ns: i64) -> bool:
-        """Whether half a request should go, because others wait for memory."""
+        """Whether to close this connection for its half request, because others wait for memory."""
         due_ns = self._counted * 1_000_000_000 // self._shared.limits.slowest_bytes_per_second
         return now_ns - self.last_active_ns >= GRACE_NS or now_ns - self._begun_ns >= GRACE_NS + due_ns
 
     def arm(self) -> None:
-        """See to it that the deadline fires in time, given the limits of now."""
+        """Start or advance the timer task so that it fires in time, by the present limits."""
         idle_ms = self._shared.limits.max_idle_ms
         due_ns: i64 = self._stalled_ns
         if idle_ms >= 0:
@@ -267,8 +269,8 @@ class Connection:
         if due_ns < self._wake_ns and not self.closing:
             self._wake_ns = due_ns
             left_ns = due_ns - self._clock()
-            self._deadline.delay_ms = max(0, (left_ns + NS_PER_MS - 1) // NS_PER_MS)
-            self._shared.timer.add(self._deadline)
+            self._overdue.delay_ms = max(0, (left_ns + NS_PER_MS - 1) // NS_PER_MS)
+            self._shared.timer.add(self._overdue)
 
     def look_at_the_time(self) -> None:
         self._wake_ns = NEVER
@@ -280,7 +282,7 @@ class Connection:
             self.close("slow_reader" if self._writer.paused else "slow_sender")
             return
         if self._in_flight is not None or self._held:
-            self.last_active_ns = now_ns  # whoever waits for us is not idle
+            self.last_active_ns = now_ns  # a client that waits for us is not idle
         elif idle_ms >= 0 and now_ns - self.last_active_ns >= idle_ms * NS_PER_MS:
             self.close("idle")
             return
@@ -289,7 +291,7 @@ class Connection:
     # What happens inside
 
     def _read_next(self) -> None:
-        """Bring the next request on its way, if it is whole and there is memory and room for it."""
+        """Send the next request to the channel, if it is whole and there is memory and room for it."""
         wire = self._wire
         try:
             size = wire.announced()
@@ -332,7 +334,7 @@ class Connection:
             self._expect(size)
 
     def _count(self, large: bool) -> None:
-        """Tell the pool what is here now of the next requests, of which the first is large or not."""
+        """Count in the pool what has come of the next requests. `large`: whether the first of them is."""
         held = self._wire.held
         counted = self._counted
         if held != counted or large != self._large:
@@ -344,7 +346,7 @@ class Connection:
                 self._pool.release(counted, was_large)
 
     def _let_go(self) -> None:
-        """Nobody wants what has come of the next requests; this object itself goes only with the next collection."""
+        """Drop what has come of the next requests now: this object itself goes only with the next collection."""
         self._wire.drop()
         self._count(False)
         self._shared.slow_senders.remove(self)
@@ -383,13 +385,13 @@ class Connection:
             return
         if self._small:
             self._small = False
-            self._attention.answered()
+            self._busy_poll.answered()
         self._resume_reading()
         self._read_next()
 
     def _hold(self) -> None:
         self._held = True
-        self._stalled_ns = NEVER  # it is we who let it wait
+        self._stalled_ns = NEVER  # the client waits for us
         self._shared.slow_senders.remove(self)
         self._pause_reading()
 

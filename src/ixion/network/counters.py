@@ -12,8 +12,8 @@ class Counters:
         self.responses: i64 = 0  # requests that need none, acks=0, are not among them
         self.bytes_in: i64 = 0
         self.bytes_out: i64 = 0
-        self.watches: i64 = 0  # times that the loop began to look for the next request without going to sleep
-        self.watches_in_vain: i64 = 0  # of them, those that found none, or no time for it
+        self.busy_polls: i64 = 0  # times that the loop began to poll for the next request
+        self.busy_polls_in_vain: i64 = 0  # of them, those that saw no request, or were preempted
         self.closed: dict[str, int] = {}  # connections, by reason
 
     def count_closed(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Every limit of the network in one value, under what Kafka calls it. Replaced as a whole at run time."""
+"""Every limit of the network in one value, beside its name in Kafka. Replaced as a whole at run time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class NetworkLimits:
     request_max_bytes: int = 100 * MIB  # socket.request.max.bytes
     queued_max_requests: int = 500  # queued.max.requests
     queued_max_request_bytes: int = 256 * MIB  # queued.max.request.bytes; negative: no pool
-    # The rest has no name in Kafka, which lets a peer that neither sends on nor reads on hold its memory for as long as
-    # it trickles. A request that has begun to come, and an answer that has begun to leave, must be through after
-    # `stall_ms`, and longer by the time its bytes take at the slowest rate allowed.
+    # The rest has no name in Kafka, which lets a stalled peer hold its memory indefinitely; we close it. A request that
+    # has begun to come, and a response that has begun to leave, must be through after `stall_ms` plus the time that its
+    # bytes take at the slowest rate allowed.
     stall_ms: int = 30_000
     slowest_bytes_per_second: int = 64 * 1024
-    unsent_max_bytes: int = 256 * MIB  # of answers, all connections together; over it the slowest readers are closed
-    watch_us: int = 100  # how long we stay awake for the next request after a small answer; 0: not at all
+    unsent_max_bytes: int = 256 * MIB  # of responses, all connections together; over it the slowest readers are closed
+    busy_poll_us: int = 100  # how long we poll for the next request after a small answer; 0: not at all
 
     def patience_ms(self, size: int) -> int:
         """How long `size` bytes may take to come or to leave. 1 MiB at the defaults: 46 s."""

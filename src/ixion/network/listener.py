@@ -1,4 +1,4 @@
-"""An address that clients connect to, and the one they are told to use."""
+"""An address that clients connect to: as it is configured, and as it was bound."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ class Listener:
     name: str  # PLAINTEXT, INTERNAL, CONTROLLER …
     host: str = "127.0.0.1"  # empty: every interface
     port: int = 9092  # 0: one that is free
-    advertised_host: str | None = None  # None: `host`
-    advertised_port: int | None = None  # None: the port that was bound
     control_plane: bool = False  # requests of the controller, on processors, a queue and a handler of their own
     inter_broker: bool = False  # brokers come in even when clients have used up max.connections
     backlog: int = 1024  # connections that the system keeps ready while accepting waits
@@ -22,8 +20,8 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """What Metadata and the registration of the broker say about a listener."""
+class BoundListener:
+    """A listener with the port that it got."""
 
     name: str
     host: str

@@ -1,26 +1,26 @@
 """The memory that requests may take between being read and being answered (queued.max.request.bytes).
 
-Bytes count from the moment they are read until nobody needs them any more. What a client has only announced counts
-nothing. So a frame of 100 MiB of which four bytes have come keeps nobody out, and the pool knows what is really held:
+Bytes count from the moment they are read until they are released. What a client has only announced does not count. So a
+frame of 100 MiB of which four bytes have come keeps no other request out, and the pool knows what is really held:
 half a request, bytes sent ahead of an answer, a request in flight.
 
 The rule. Before each read a connection asks how much it may take:
 
 - *Room*: while less than the pool is in use, as much as one read brings. Requests of more than 1 MiB, the *large* ones,
-  share three quarters of the pool. What others send, hardly ever that large, always finds a quarter.
-- *No room*: a few KiB at most (`network.intake`), and if its frame is not whole then, it stops reading and waits in
-  line, those with large frames in a line of their own.
+  share three quarters of the pool; a quarter is always left for the others.
+- *No room*: a few KiB at most (`network.read_buffer`). If its frame is not whole then, the connection stops reading and
+  waits in line; connections with large frames have a line of their own.
 - *The pass*: the first in each line reads on without room until its frame is whole. It keeps the pass until its request
   has released its bytes; then the next one has it.
 
 Why the pool stays bounded: over its size there are at most one read, one frame with the pass in each line, and a few
 KiB for every other connection.
 
-Why no one waits for ever: let somebody wait in a line. Then another connection has the pass of that line, and is read
-from. Its frame gets whole, or it is closed: by its client, by the limit of time that every half request has, and within
-a second or so if its client sends nothing, because somebody waits (`network.slow_senders`). A whole frame is handled. A
-handler that waits for other clients must release its request first. So the pass comes back, and the line moves. Each
-wait has an end, because lines are first come, first served.
+Why no connection waits for ever: suppose one waits in a line. Then another connection has the pass of that line, and is
+read from. Its frame gets whole, or it is closed: by its client, by the time limit of every half request, or within a
+second or so if its client sends nothing while others wait (`network.slow_senders`). A whole frame is handled. A handler
+that waits for other clients must release its request first. So the pass comes back, and the line moves. Each wait has
+an end, because lines are first come, first served.
 
 A pool of 1000 bytes: A has 600 of its 900 bytes here, B 500 of 700. Both stop: 1100 are in use. A has the pass, gets
 its last 300 and is handled. Its 900 come back, 500 are in use, and B reads on.
@@ -37,14 +37,14 @@ SHARE: Final = 1 << 18  # bytes that one connection may read when it is let in: 
 
 
 class Waiter(Protocol):
-    """A connection, to the pool."""
+    """What the pool knows of a connection."""
 
     def go_on(self) -> None:
         """Read on: there is memory again, or the connection has the pass."""
 
 
 class Line:
-    """Those who wait, and the one that does not have to."""
+    """The connections that wait, and the one that has the pass."""
 
     def __init__(self) -> None:
         self.waiting: dict[Waiter, None] = {}  # a queue that one can leave
@@ -59,7 +59,7 @@ class MemoryPool:
         self._line = Line()
         self._large_line = Line()
         self._waking = False
-        self._stirred = False  # bytes or a pass came back that nobody in line was offered yet
+        self._stirred = False  # bytes or a pass came back that were not offered to the lines yet
 
     @property
     def waiting(self) -> int:
@@ -91,7 +91,7 @@ class MemoryPool:
             self._wake()
 
     def wait(self, connection: Waiter, large: bool) -> bool:
-        """Get in line for room. False: there is no need to, because nobody has the pass, and so it is yours."""
+        """Get in line for room. False: no need to wait, because the pass was free and is now this connection's."""
         line = self._line_of(large)
         if line.passing is None:
             line.passing = connection

@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ixion.network.attention import Attention
+from ixion.network.busy_poll import BusyPoll
+from ixion.network.connection_rate import ConnectionRate
 from ixion.network.counters import Counters
-from ixion.network.intake import Intake
 from ixion.network.limits import NetworkLimits
 from ixion.network.memory_pool import MemoryPool
-from ixion.network.pace import Pace
+from ixion.network.read_buffer import ReadBuffer
 from ixion.network.request_channel import RequestChannel
 from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
@@ -46,14 +46,14 @@ class Shared:
         self.clock = clock
         self.loop = loop
         self.stalls = stalls
-        self.pace = Pace(limits.max_connection_creation_rate, timer, clock)
+        self.connection_rate = ConnectionRate(limits.max_connection_creation_rate, timer, clock)
         self.pool = MemoryPool(limits.queued_max_request_bytes)
-        self.intake = Intake()
+        self.read_buffer = ReadBuffer()
         self.lane = Lane(loop.call_soon)
         self.slow_senders = SlowSenders(self.pool, timer, clock)
         self.slow_readers = SlowReaders(limits.unsent_max_bytes, timer, clock)
         self.counters = Counters()
-        self.attention = Attention(limits.watch_us, loop, self.counters)
+        self.busy_poll = BusyPoll(limits.busy_poll_us, loop, self.counters)
         self.times = RequestTimes()
         self.strangers = Strangers()
 

@@ -1,8 +1,8 @@
-"""Owns a share of the connections: takes new ones in, sends the answers out.
+"""Owns a share of the connections: registers new ones, sends the responses out.
 
 New connections wait in a short queue of their own until the loop has registered them; an acceptor that finds it full
-tries the next processor. Answers go through a queue too, which is nearly always empty: it keeps an answer that is
-given while another is being sent from growing the stack.
+tries the next processor. Responses go through a queue, too, which is nearly always empty: a response that is given
+while another one is being sent must not grow the stack.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST_NUMBER: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class AcceptedConnection:
     """A connection that was accepted and counted."""
 
     socket: socket.socket
@@ -38,7 +38,7 @@ class Processor:
         self.plane = plane
         self.connections: dict[int, Connection] = {}
         self.stopped = False
-        self._arrivals: deque[Arrival] = deque()
+        self._accepted: deque[AcceptedConnection] = deque()
         self._registering: set[asyncio.Task[None]] = set()
         self._room: asyncio.Event = asyncio.Event()
         self._responses: deque[Request] = deque()
@@ -50,17 +50,17 @@ class Processor:
     def queued_responses(self) -> int:
         return len(self._responses)
 
-    def offer(self, arrival: Arrival) -> bool:
-        """Take it in; False if as many as may wait do."""
-        if len(self._arrivals) + len(self._registering) >= NEW_CONNECTIONS:
+    def offer(self, accepted: AcceptedConnection) -> bool:
+        """Queue the connection; False if the queue is full."""
+        if len(self._accepted) + len(self._registering) >= NEW_CONNECTIONS:
             return False
-        self._arrivals.append(arrival)
+        self._accepted.append(accepted)
         self._take_in()
         return True
 
-    async def put(self, arrival: Arrival) -> None:
-        """Take it in as soon as there is room."""
-        while not self.offer(arrival):
+    async def put(self, accepted: AcceptedConnection) -> None:
+        """Queue the connection as soon as there is room."""
+        while not self.offer(accepted):
             self._room.clear()
             await self._room.wait()
 
@@ -69,12 +69,12 @@ class Processor:
         self._take_in()
 
     def stop(self) -> None:
-        """No more connections; those there are end, each after the answer it is owed."""
+        """Take no more connections; close each one after the response that it waits for."""
         self._started = False
         self.stopped = True
-        for arrival in self._arrivals:
-            self._reject(arrival, "shutdown")
-        self._arrivals.clear()
+        for accepted in self._accepted:
+            self._reject(accepted, "shutdown")
+        self._accepted.clear()
         for connection in list(self.connections.values()):
             connection.finish()
 
@@ -102,8 +102,8 @@ class Processor:
             shared.quotas.give_back(connection.listener, connection.address)
 
     def _take_in(self) -> None:
-        while self._started and self._arrivals:
-            task = self.plane.shared.loop.create_task(self._register(self._arrivals.popleft()))
+        while self._started and self._accepted:
+            task = self.plane.shared.loop.create_task(self._register(self._accepted.popleft()))
             self._registering.add(task)
             task.add_done_callback(self._registered)
 
@@ -111,22 +111,22 @@ class Processor:
         self._registering.discard(task)
         self._room.set()
 
-    async def _register(self, arrival: Arrival) -> None:
+    async def _register(self, accepted: AcceptedConnection) -> None:
         number = self._next_number
         while number in self.connections:
             number = (number + 1) & LAST_NUMBER
         self._next_number = (number + 1) & LAST_NUMBER
-        connection = Connection(self, number, arrival.listener, arrival.address)
+        connection = Connection(self, number, accepted.listener, accepted.address)
         loop = self.plane.shared.loop
         # uvloop calls a protocol's methods by name.
         protocol = Buffered(connection) if isinstance(loop, asyncio.BaseEventLoop) else cast(Any, connection)
         try:
-            await loop.connect_accepted_socket(lambda: protocol, arrival.socket)
+            await loop.connect_accepted_socket(lambda: protocol, accepted.socket)
         except OSError:  # it ended before it began
             if self.connections.get(number) is not connection:
-                self._reject(arrival, "peer")
+                self._reject(accepted, "peer")
 
-    def _reject(self, arrival: Arrival, reason: str) -> None:
-        arrival.socket.close()
+    def _reject(self, accepted: AcceptedConnection, reason: str) -> None:
+        accepted.socket.close()
         self.plane.shared.counters.count_closed(reason)
-        self.plane.shared.quotas.give_back(arrival.listener, arrival.address)
+        self.plane.shared.quotas.give_back(accepted.listener, accepted.address)

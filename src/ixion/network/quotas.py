@@ -1,9 +1,10 @@
 """How many connections there may be: in total, per listener, per address.
 
 Over the total or the listener's limit, accepting waits until a connection ends; over the address's limit the newcomer
-is closed. A protected listener (brokers, controller) is let in over the total if there are others: then clients
-lose connections instead, and so they do when a limit is lowered. Who goes first: idle before busy, and of these the
-one that has been quiet longest. Kafka closes for the total only; here the other two limits hold at once as well.
+is closed. A protected listener (brokers, controller) is let in over the total if there are others: then clients lose
+connections instead, and so they do when a limit is lowered. Idle connections go first, then busy ones, and of each kind
+the one that has been quiet longest. Kafka closes connections for the total only; here a lowered limit of a listener or
+of an address closes connections at once as well.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ConnectionQuotas:
         return self.is_protected(listener) or self.total < self._limits.max_connections
 
     def is_protected(self, listener: str) -> bool:
-        """Whether limits that concern all listeners leave this one alone."""
+        """Whether this listener is exempt from the limits on all listeners together."""
         return listener in self._protected
 
     async def wait_for_slot(self, listener: str) -> None:
@@ -84,7 +85,7 @@ class ConnectionQuotas:
         return self.total > self._limits.max_connections
 
     def excess(self, connections: Iterable[Connection]) -> list[Connection]:
-        """Those of `connections`, all that are registered, that must go for the limits to hold."""
+        """Which of `connections`, all that are registered, must be closed for the limits to hold."""
         everyone = list(connections)
         going = [connection for connection in everyone if connection.closing]
         staying = [connection for connection in everyone if not connection.closing]

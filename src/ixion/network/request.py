@@ -19,7 +19,7 @@ from ixion._native import i64
 from ixion.network.memory_pool import LARGE, MemoryPool
 from ixion.protocol.codec.sink import Part
 from ixion.timer.lane import Lane
-from ixion.wire.answer import LATER, Later
+from ixion.wire.answer import LATER, Answer, Later
 from ixion.wire.server import RequestFrame
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class Request:
 
     @property
     def waits(self) -> bool:
-        """Whether the answer depends on others, so that a client that is gone is not waited for."""
+        """Whether the answer depends on other clients: then it is not worked out for a client that has gone."""
         return self._when_gone is not None
 
     @property
     def lane(self) -> Lane:
-        """For what is long: reading very many elements, or writing them."""
+        """Where long work queues up: decoding or encoding very many elements."""
         return self.connection.processor.plane.shared.lane
 
     def grow(self, size: i64) -> None:
@@ -60,7 +60,7 @@ class Request:
             self._pool.take(size, self._large)
 
     def on_gone(self, cancel: Callable[[], None] | None) -> None:
-        """The answer may be long in coming. Call `cancel` if the client goes before it has it. None: no more."""
+        """The answer may take long. Call `cancel` if the client goes before it has the answer. None: no longer."""
         self._when_gone = cancel
         if cancel is not None and self.connection.closing:
             self.lost()
@@ -83,7 +83,7 @@ class Request:
         self._settle(None)
 
     def release(self) -> None:
-        """Return the bytes, now if nothing needs them any more. A handler that waits for other clients must."""
+        """Return the bytes: a decoded request no longer needs them. A handler that waits for other clients must."""
         if not self._released:
             self._released = True
             self.frame.drop()
@@ -113,5 +113,4 @@ class Request:
 
 __all__ = ["LATER", "Answer", "Handler", "Later", "Request"]
 
-Answer = list[Part] | Later | None
 Handler = Callable[[Request], "Answer | Awaitable[Answer]"]

@@ -4,9 +4,9 @@ A stage on the loop, not a thread: a request that finds the queue empty is handl
 While one is handled, what comes in is queued; that keeps the stack flat and lets every connection have its turn. After
 a slice of requests, or of time, the loop gets to look at its sockets.
 
-A handler that returns has done its work. One that returns an awaitable keeps its place (num.io.threads) until that is
-done; when all places are taken, requests queue up, and when `queued.max.requests` of them wait, connections stop
-being read. So an operation that waits for something to happen must answer with LATER, or a few of them stop the broker.
+A handler that returns has done its work. A handler that returns an awaitable counts as one of num.io.threads until the
+awaitable is done. When all of these are busy, requests queue up, and when `queued.max.requests` of them wait, we stop
+reading connections. So an operation that waits for an event must answer with LATER, or a few of them stop the broker.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RequestChannel:
         return len(self._queue) >= self.queued_max
 
     def wait(self, connection: Connection) -> None:
-        """Let it go on when there is room."""
+        """Let the connection go on when there is room in the queue."""
         self._waiting[connection] = None
 
     def forget(self, connection: Connection) -> None:
@@ -161,7 +161,7 @@ class RequestChannel:
             self._drain()
 
     def failed(self, request: Request, error: Exception) -> None:
-        """A handler answers what it can; whoever raises leaves the connection without an answer, so it ends."""
+        """The handler raised, so there is no answer: close the connection."""
         request.release()
         connection = request.connection
         connection.processor.plane.shared.times.note_failed(request.frame.api_key)

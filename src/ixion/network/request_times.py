@@ -18,7 +18,7 @@ BOUNDS_NS: Final[list[int]] = [
     *(100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000),
     *(30_000_000_000, 60_000_000_000),
 ]
-KEYS: Final = 128  # keys of Kafka's are below; whatever is above is not served
+KEYS: Final = 128  # Kafka's API keys are below
 
 
 class ApiTimes:
@@ -51,7 +51,7 @@ class RequestTimes:
             times.failed += 1
 
     def by_key(self) -> dict[int, ApiTimes]:
-        """Those that have been asked for."""
+        """The times of each API key that clients have used."""
         return {key: times for key, times in enumerate(self._by_key) if times is not None}
 
     def _of(self, key: i64) -> ApiTimes | None:

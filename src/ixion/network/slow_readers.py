@@ -1,10 +1,10 @@
-"""Answers that their readers do not take: bounded, all connections together.
+"""Clients that do not read their responses: what is unsent is bounded, all connections together.
 
-One connection holds one unsent answer at most, since it is not read from until that is out, and of one that is in a
-file no more than a piece. Thousands of connections could still hold a list of all topics each. Over `unsent_max_bytes`
-the longest waiting ones are closed, but none that has had less than a second: a burst of large answers to healthy
-readers is over by then. Over twice that there is no such grace, or many readers that read nothing would have gigabytes
-within their second.
+One connection holds one unsent response at most, since it is not read from until that is out, and of a response that is
+in a file no more than a piece. Thousands of connections could still hold a list of all topics each. Over
+`unsent_max_bytes` the connections that have waited longest are closed, but none that has waited less than a second: a
+burst of large responses to healthy clients is over by then. Over twice the limit there is no such grace, or many
+clients that read nothing would hold gigabytes within their second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SlowReaders:
             self.unsent -= since[1]
 
     def relieve(self) -> None:
-        """Close whom it takes, and look again when the next one's second is over."""
+        """Close as many as necessary, and look again when the next one's second is over."""
         now_ns = self._clock()
         while self.unsent > self.limit and self._since:
             connection, (since_ns, _) = next(iter(self._since.items()))

@@ -1,9 +1,10 @@
-"""Half requests whose rest does not come: closed early while others wait for their memory.
+"""Clients whose half-sent requests keep memory that others wait for: they are closed early.
 
 Every half request has a limit of time, half a minute and more (`limits.patience_ms`). That is right on a slow network
 and wrong while the memory pool is spent: 500 connections that send half a megabyte each and fall silent would keep
-everybody out for that long. So while somebody waits for memory, a half request is closed that has brought nothing for a
-second, or less than the slowest rate allowed after its first second. One that we do not read from is not at fault.
+all others out for that long. So while a connection waits for memory, we close connections that sent half a request
+and then nothing for a second, or less than the slowest rate allowed after the first second. A connection that we do not
+read from is left alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ixion.network.connection import Connection
 
 GRACE_NS: Final = 1_000_000_000
-LOOK_MS: Final = 100  # between two looks at all half requests, while somebody waits
+LOOK_MS: Final = 100  # between two looks at all half requests, while a connection waits for memory
 
 
 class SlowSenders:
@@ -41,7 +42,7 @@ class SlowSenders:
         self._halves.pop(connection, None)
 
     def press(self) -> None:
-        """Somebody waits for memory."""
+        """A connection waits for memory."""
         if not self._armed:
             self._armed = True
             self._timer.call_later(LOOK_MS, self._look)

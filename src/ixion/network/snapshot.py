@@ -24,8 +24,8 @@ class NetworkSnapshot:
     responses: int
     bytes_in: int
     bytes_out: int
-    watches: int
-    watches_in_vain: int
+    busy_polls: int
+    busy_polls_in_vain: int
     channels: tuple[ChannelSnapshot, ...]
     queued_responses: int
     pool_size: int  # bytes; negative: no limit

@@ -20,7 +20,7 @@ from typing import Any, Final
 from ixion.network.acceptor import Acceptor
 from ixion.network.connection import Connection
 from ixion.network.limits import NetworkLimits
-from ixion.network.listener import Endpoint, Listener
+from ixion.network.listener import BoundListener, Listener
 from ixion.network.plane import Plane, Shared
 from ixion.network.processor import Processor
 from ixion.network.quotas import ConnectionQuotas
@@ -85,14 +85,14 @@ class SocketServer:
         return self._shared.times
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The listeners as they are to be advertised, those of the data plane first."""
+    def endpoints(self) -> tuple[BoundListener, ...]:
+        """The listeners with their ports, those of the data plane first."""
         ordered = sorted(self.acceptors, key=lambda acceptor: acceptor.listener.control_plane)
         return tuple(
-            Endpoint(
+            BoundListener(
                 name=acceptor.listener.name,
-                host=acceptor.listener.advertised_host or acceptor.listener.host,
-                port=acceptor.listener.advertised_port or acceptor.port,
+                host=acceptor.listener.host,
+                port=acceptor.port,
             )
             for acceptor in ordered
         )
@@ -101,7 +101,7 @@ class SocketServer:
         return next(acceptor.port for acceptor in self.acceptors if acceptor.listener.name == listener)
 
     def start_acceptors(self) -> None:
-        """Open all ports or none; BindError names the one that cannot be had."""
+        """Open all ports or none; BindError names the port that could not be opened."""
         bound: list[Acceptor] = []
         try:
             for acceptor in self.acceptors:
@@ -133,15 +133,15 @@ class SocketServer:
             await channel.stop()
 
     def change_limits(self, **changes: Any) -> None:
-        """Replace the named limits; they hold from now on, also for the connections there are."""
+        """Replace the named limits. They hold at once, for open connections, too."""
         limits = replace(self._shared.limits, **changes)
         shared = self._shared
         shared.limits = limits
         shared.pool.resize(limits.queued_max_request_bytes)
         shared.slow_readers.limit = limits.unsent_max_bytes
         shared.slow_readers.relieve()
-        shared.attention.watch_us = limits.watch_us
-        shared.pace.set_rate(limits.max_connection_creation_rate)
+        shared.busy_poll.busy_poll_us = limits.busy_poll_us
+        shared.connection_rate.set_rate(limits.max_connection_creation_rate)
         self._data.resize(limits.queued_max_requests, self._handlers)
         for connection in list(self._connections()):
             connection.limits_changed()
@@ -149,7 +149,7 @@ class SocketServer:
         self._close_excess()
 
     def change_handlers(self, handlers: int) -> None:
-        """So many requests are worked on at a time from now on; what runs goes on."""
+        """Handle so many requests at a time from now on. Requests that are being handled go on."""
         self._handlers = handlers
         self._data.resize(self._shared.limits.queued_max_requests, handlers)
 
@@ -165,8 +165,8 @@ class SocketServer:
             responses=counters.responses,
             bytes_in=counters.bytes_in,
             bytes_out=counters.bytes_out,
-            watches=counters.watches,
-            watches_in_vain=counters.watches_in_vain,
+            busy_polls=counters.busy_polls,
+            busy_polls_in_vain=counters.busy_polls_in_vain,
             channels=tuple(
                 ChannelSnapshot(name=each.name, queued=each.queued, waiting=each.waiting, busy=each.busy)
                 for each in self._channels

@@ -1,6 +1,6 @@
 """Peers that do not speak Kafka: a health check that speaks HTTP, a scanner, a client that wants TLS.
 
-Each is closed and counted; the log has one line per address, however often it comes back.
+Each is closed and counted; the log has one line per address, however often it connects.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from ixion.purgatory.operation import FLAGS, DelayedOperation, abandon, safe_try
 from ixion.purgatory.purge import Purge
 from ixion.purgatory.reaper import Reaper
 from ixion.purgatory.snapshot import PurgatorySnapshot
-from ixion.purgatory.watchers import Shard
+from ixion.purgatory.watchers import WatcherShard
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.system_timer import SystemTimer
 from ixion.timer.timer import Timer, TimerClosedError
@@ -65,7 +65,7 @@ class DelayedOperationPurgatory:
         self.purge_interval = purge_interval
         self.timer: Timer = SystemTimer(name) if timer is None else timer
         self._owns_timer = timer is None
-        self._shards = [Shard() for _ in range(shards)]
+        self._shards = [WatcherShard() for _ in range(shards)]
         self._delayed: i64 = 0  # guarded by FLAGS, like the next one
         self._estimated: i64 = 0  # operations that watch something, as far as known: counted up until the next purge
         self._completed_at_once = 0
@@ -190,7 +190,7 @@ class DelayedOperationPurgatory:
         if reaper is not None:
             reaper.join()
 
-    def _shard(self, key: Hashable) -> Shard:
+    def _shard(self, key: Hashable) -> WatcherShard:
         hashed: i64 = HASH(key)
         return self._shards[hashed % len(self._shards)]
 

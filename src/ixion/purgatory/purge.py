@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ixion.purgatory.watchers import Shard
+from ixion.purgatory.watchers import WatcherShard
 
 
 class Purge:
     __slots__ = ("_chunk", "_keys", "_next_shard", "_shard", "_shards", "purged")
 
-    def __init__(self, shards: list[Shard]) -> None:
+    def __init__(self, shards: list[WatcherShard]) -> None:
         self._shards = shards
         self._next_shard = 0
-        self._shard: Shard | None = None
+        self._shard: WatcherShard | None = None
         self._keys: list[Hashable] = []  # of _shard, still to be done; the last one is being done
         self._chunk = 0
         self.purged = 0

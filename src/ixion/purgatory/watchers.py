@@ -69,7 +69,7 @@ class Watchers:
         return sum([len(chunk) for chunk in self.chunks])
 
 
-class Shard:
+class WatcherShard:
     __slots__ = ("by_key", "mutex")
 
     def __init__(self) -> None:

@@ -108,8 +108,8 @@ def network(page: Exposition, now: NetworkSnapshot) -> None:
     page.counter("ixion_responses_total", "Answers sent.", now.responses)
     bytes_moved = {"in": now.bytes_in, "out": now.bytes_out}
     page.counter("ixion_network_bytes_total", "Bytes over all listeners.", of("direction", bytes_moved))
-    page.counter("ixion_watches_total", "Times that we stayed awake for a next request.", now.watches)
-    page.counter("ixion_watches_in_vain_total", "Of them, those that found none.", now.watches_in_vain)
+    page.counter("ixion_busy_polls_total", "Busy-poll spins after an answer.", now.busy_polls)
+    page.counter("ixion_busy_polls_in_vain_total", "Busy-poll spins that saw no next request.", now.busy_polls_in_vain)
     channels = now.channels
     page.gauge(
         "ixion_request_queue_size",

@@ -4,9 +4,9 @@
 sees it, `faults` says what was wrong with a stream and what it looked like. Nobody here owns a socket or a clock.
 """
 
-from ixion.wire.client import Answer, ClientConnection
+from ixion.wire.client import ClientConnection, ResponseFrame
 from ixion.wire.faults import Looks, WireError
 from ixion.wire.framing import Framer
 from ixion.wire.server import RequestFrame, ServerConnection
 
-__all__ = ["Answer", "ClientConnection", "Framer", "Looks", "RequestFrame", "ServerConnection", "WireError"]
+__all__ = ["ClientConnection", "Framer", "Looks", "RequestFrame", "ResponseFrame", "ServerConnection", "WireError"]

@@ -38,8 +38,8 @@ class Pending:
         self.sent_ms: i64 = sent_ms
 
 
-class Answer:
-    """The answer to one request, `data[start:end]`, its header included."""
+class ResponseFrame:
+    """The response to one request, `data[start:end]`, its header included."""
 
     def __init__(self, pending: Pending, data: bytes, start: i64, end: i64) -> None:
         self.key: i64 = pending.key
@@ -89,7 +89,7 @@ class ClientConnection:
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
 
-    def next_answer(self) -> Answer | None:
+    def next_answer(self) -> ResponseFrame | None:
         """The next answer, or None while not all of it has come. WireError if it is not the one that is due."""
         framer = self._framer
         if not framer.complete():
@@ -105,7 +105,7 @@ class ClientConnection:
             text = f"an answer to {correlation_id}, but the one to {due.correlation_id} is due"
             raise self._broken(WireError(Looks.ORDER, text))
         self._pending.popleft()
-        return Answer(due, data, start, end)
+        return ResponseFrame(due, data, start, end)
 
     def oldest_sent_ms(self) -> int | None:
         """When the request was sent that waits longest: what a request timeout is measured from."""

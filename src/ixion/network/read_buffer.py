@@ -1,7 +1,7 @@
 """Where the bytes of all connections come in: one buffer, since the loop reads from one socket at a time.
 
-The loop asks for a place to put bytes before it reads, and so we decide how many it may take. A connection that may not
-read on, or that has an answer to wait for, gets a narrow one: what a client sends beyond that stays in its socket.
+The loop asks for a place to put bytes before it reads, so that we decide how many it may take. A connection that waits
+for memory or for an answer gets a narrow one: what its client sends beyond that stays in the socket.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NARROW: Final = 4096
 AHEAD: Final = 16_384
 
 
-class Intake:
+class ReadBuffer:
     def __init__(self) -> None:
         self.wide: Final = memoryview(bytearray(WIDE))
         self.narrow: Final = self.wide[:NARROW]

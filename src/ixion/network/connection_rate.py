@@ -7,7 +7,8 @@ when it would run further. At a rate of 10, thirty clients that come together af
     the eleventh        due at 1000 ms, taken as well: that is a second ahead
     the twelfth         due at 1100 ms, taken at 100 ms; the last at 1900 ms
 
-Whoever has to wait stays in the backlog of the system. The listeners of brokers and the controller do not wait.
+A connection that has to wait stays in the backlog of the system. The listeners of brokers and the controller do not
+wait.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ixion.timer.timer import Timer
 SECOND_NS: Final = 1_000_000_000
 
 
-class Pace:
+class ConnectionRate:
     def __init__(self, rate: int, timer: Timer, clock: Clock) -> None:
         self._rate = rate
         self._timer = timer

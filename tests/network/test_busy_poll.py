@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ixion.network import LATER, Answer, Request
-from ixion.network.attention import FORGIVEN_AFTER, GAP_NS, IN_VAIN, PUT_ASIDE, SMALL, Attention
+from ixion.network.busy_poll import BACK_OFF, GAP_NS, HALVED_AFTER, MAX_SKIPPED, SMALL, BusyPoll
 from ixion.network.counters import Counters
 from ixion.protocol.codec.sink import Part
 from ixion.wire.answer import Later
@@ -21,11 +21,13 @@ STEP_NS = 20_000
 class Loop:
     """A loop whose turns are taken one by one, each STEP_NS after the last."""
 
-    def __init__(self, watch_us: int = WINDOW_NS // 1000) -> None:
+    def __init__(self, busy_poll_us: int = WINDOW_NS // 1000) -> None:
         self.now_ns = 1
         self.ready: list[Callable[[], None]] = []
         self.counters = Counters()
-        self.attention = Attention(watch_us, cast(asyncio.AbstractEventLoop, self), self.counters, lambda: self.now_ns)
+        self.busy_poll = BusyPoll(
+            busy_poll_us, cast(asyncio.AbstractEventLoop, self), self.counters, lambda: self.now_ns
+        )
 
     def call_soon(self, callback: Callable[[], None], *_: Any) -> None:
         self.ready.append(callback)
@@ -50,7 +52,7 @@ class Loop:
         """Answers that go by without a watch, when nobody comes in between."""
         number = 0
         while True:
-            self.attention.answered()
+            self.busy_poll.answered()
             if self.is_awake():
                 return number
             number += 1
@@ -60,30 +62,30 @@ def test_awake_from_an_answer_to_the_next_request() -> None:
     loop = Loop()
     assert not loop.is_awake()
     for _ in range(1000):
-        loop.attention.answered()
+        loop.busy_poll.answered()
         loop.turn()
         assert loop.is_awake()
-        loop.attention.heard()
+        loop.busy_poll.heard()
     loop.turn()
     assert not loop.is_awake()  # nothing is owed by us, and nothing by them
-    assert (loop.counters.watches, loop.counters.watches_in_vain) == (1, 0)
+    assert (loop.counters.busy_polls, loop.counters.busy_polls_in_vain) == (1, 0)
 
 
 def test_asleep_when_nobody_comes() -> None:
     loop = Loop()
-    loop.attention.answered()
+    loop.busy_poll.answered()
     assert WINDOW_NS <= loop.until_asleep() < WINDOW_NS + 2 * STEP_NS
-    assert (loop.counters.watches, loop.counters.watches_in_vain) == (1, 1)
+    assert (loop.counters.busy_polls, loop.counters.busy_polls_in_vain) == (1, 1)
 
 
 def test_answers_of_several_clients_lengthen_one_watch() -> None:
     loop = Loop()
-    loop.attention.answered()
+    loop.busy_poll.answered()
     loop.turn()
-    loop.attention.answered()
+    loop.busy_poll.answered()
     assert len(loop.ready) == 1
     assert loop.until_asleep() >= WINDOW_NS
-    assert loop.counters.watches == 1
+    assert loop.counters.busy_polls == 1
 
 
 def test_in_vain_it_is_tried_ever_more_rarely_until_somebody_comes() -> None:
@@ -92,9 +94,9 @@ def test_in_vain_it_is_tried_ever_more_rarely_until_somebody_comes() -> None:
     for _ in range(12):
         passed.append(loop.passed())
         loop.until_asleep()
-    assert passed == [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, IN_VAIN, IN_VAIN]
+    assert passed == [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, MAX_SKIPPED, MAX_SKIPPED]
     loop.passed()
-    loop.attention.heard()
+    loop.busy_poll.heard()
     loop.turn()
     assert loop.passed() == 0
     loop.until_asleep()
@@ -114,8 +116,8 @@ def test_one_who_is_put_aside_gives_the_core_to_others_ever_longer() -> None:
         passed.append(loop.passed())
         put_aside(loop)
     assert passed == [0, 255, 511, 1023, 2047, 4095, 8191, 16_383, 16_383]
-    assert PUT_ASIDE == (255, 16_383)
-    assert loop.counters.watches_in_vain == 9
+    assert BACK_OFF == (255, 16_383)
+    assert loop.counters.busy_polls_in_vain == 9
 
 
 def test_requests_that_come_make_up_for_it() -> None:
@@ -124,14 +126,14 @@ def test_requests_that_come_make_up_for_it() -> None:
         loop.passed()
         put_aside(loop)
     loop.passed()
-    for _ in range(FORGIVEN_AFTER + 1):
-        loop.attention.heard()
-        loop.attention.answered()
+    for _ in range(HALVED_AFTER + 1):
+        loop.busy_poll.heard()
+        loop.busy_poll.answered()
     put_aside(loop)
     assert loop.passed() == 1023  # would have been 2047
-    for _ in range(2 * FORGIVEN_AFTER):
-        loop.attention.heard()
-        loop.attention.answered()
+    for _ in range(2 * HALVED_AFTER):
+        loop.busy_poll.heard()
+        loop.busy_poll.answered()
     put_aside(loop)
     assert loop.passed() == 511
 
@@ -140,36 +142,36 @@ def test_those_before_the_last_time_do_not() -> None:
     loop = Loop()
     for _ in range(2):
         loop.passed()
-        for _ in range(FORGIVEN_AFTER - 1):
-            loop.attention.heard()
-            loop.attention.answered()
+        for _ in range(HALVED_AFTER - 1):
+            loop.busy_poll.heard()
+            loop.busy_poll.answered()
         put_aside(loop)
     assert loop.passed() == 511
 
 
 def test_looking_for_long_is_no_gap() -> None:
-    loop = Loop(watch_us=4 * GAP_NS // 1000)
-    loop.attention.answered()
+    loop = Loop(busy_poll_us=4 * GAP_NS // 1000)
+    loop.busy_poll.answered()
     assert loop.until_asleep() >= 4 * GAP_NS
 
 
 def test_time_spent_on_a_request_is_no_gap() -> None:
     loop = Loop()
-    loop.attention.answered()
+    loop.busy_poll.answered()
     loop.turn()
-    loop.attention.heard()
+    loop.busy_poll.heard()
     loop.now_ns += 2 * GAP_NS
-    loop.attention.answered()
+    loop.busy_poll.answered()
     loop.turn()
     assert loop.is_awake()
 
 
 def test_it_can_be_left_to_sleep() -> None:
-    loop = Loop(watch_us=0)
-    loop.attention.answered()
-    loop.attention.heard()
+    loop = Loop(busy_poll_us=0)
+    loop.busy_poll.answered()
+    loop.busy_poll.heard()
     assert not loop.is_awake()
-    assert loop.counters.watches == 0
+    assert loop.counters.busy_polls == 0
 
 
 def cut(request: Request) -> Answer:
@@ -187,7 +189,7 @@ async def test_neither_request_nor_answer_may_be_large() -> None:
     for handle, payload in ((cut, bytes(SMALL)), (stretch, b"")):
         async with running(handle) as run:
             await (await run.connect()).ask(1, payload)
-            assert run.server.snapshot().watches == 0
+            assert run.server.snapshot().busy_polls == 0
 
 
 @on_loop
@@ -203,7 +205,7 @@ async def test_a_request_ends_the_watch() -> None:
         return LATER
 
     for _ in range(100):
-        async with running(handle, watch_us=10_000_000) as run:
+        async with running(handle, busy_poll_us=10_000_000) as run:
             client = await run.connect()
             await client.ask(1)
             client.send(request_bytes(2))
@@ -213,8 +215,8 @@ async def test_a_request_ends_the_watch() -> None:
             waiting.pop().respond(cast(list[Part], [struct.pack(">ii", 4, 2)]))
             await client.answer()
             seen = run.server.snapshot()
-            if seen.watches_in_vain == 0:
-                assert seen.watches == 2
+            if seen.busy_polls_in_vain == 0:
+                assert seen.busy_polls == 2
                 return
     raise AssertionError("the core was wanted a hundred times")
 
@@ -224,22 +226,22 @@ async def test_small_answers_are_watched_large_ones_are_not() -> None:
     async with running(echo) as run:
         client = await run.connect()
         await client.ask(1, bytes(SMALL))
-        assert run.server.snapshot().watches == 0
+        assert run.server.snapshot().busy_polls == 0
         await client.ask(2, b"small")
-        assert run.server.snapshot().watches == 1
-        while run.server.snapshot().watches_in_vain == 0:
+        assert run.server.snapshot().busy_polls == 1
+        while run.server.snapshot().busy_polls_in_vain == 0:
             await asyncio.sleep(0.001)
         await client.ask(3)  # goes by, whether nobody had come or the loop had been put aside
-        assert run.server.snapshot().watches == 1
+        assert run.server.snapshot().busy_polls == 1
 
 
 @on_loop
 async def test_for_how_long_can_be_changed_at_run_time() -> None:
     async with running(echo) as run:
         client = await run.connect()
-        run.server.change_limits(watch_us=0)
+        run.server.change_limits(busy_poll_us=0)
         await client.ask(1)
-        assert run.server.snapshot().watches == 0
-        run.server.change_limits(watch_us=50)
+        assert run.server.snapshot().busy_polls == 0
+        run.server.change_limits(busy_poll_us=50)
         await client.ask(2)
-        assert run.server.snapshot().watches == 1
+        assert run.server.snapshot().busy_polls == 1
