@@ -15,6 +15,7 @@ from ixion.model.errors import KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.batches import complete_size, iter_batches, iter_complete_batches
 from ixion.records.builder import BatchBuilder
+from ixion.records.columns import read_columns
 from ixion.records.compression import Codec, InflateLimits, compress, inflate
 from ixion.records.control import control_type, coordinator_epoch, transaction_marker
 from ixion.records.layout import BATCH_LENGTH, HEADER_SIZE, LOG_OVERHEAD
@@ -91,6 +92,7 @@ def look_at(data: bytearray) -> str:
         lambda: coordinator_epoch(BatchView(data)),
         lambda: recode(BatchView(data), Codec.SNAPPY, limits=LIMITS),
         lambda: [(one.key, one.value, one.headers, one.offset) for one in BatchView(data).records(LIMITS)],
+        lambda: columns_agree(bytes(data)),
         lambda: agree(data),
     ]
     said = ""
@@ -101,6 +103,15 @@ def look_at(data: bytearray) -> str:
         except KafkaError as error:
             said = error.code.name
     return said
+
+
+def columns_agree(data: bytes) -> None:
+    """What columns let in, iteration reads as well."""
+    (view,) = iter_batches(data)
+    columns = list(read_columns([view], -(2**40), limits=LIMITS, check_crcs=False))
+    offsets = [offset for one in columns for offset in one.offsets]
+    if 0 <= view.base_offset < 2**61:
+        assert offsets == [record.offset for record in view.records(LIMITS)]
 
 
 def agree(data: bytearray) -> None:
