@@ -19,8 +19,10 @@ from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k01_fetch import AbortedTransaction
 from ixion.records.batch import BatchView
+from ixion.records.columns import Columns, read_columns
 from ixion.records.control import ControlType, control_type
 from ixion.records.record import Record
+from ixion.records.walker import FAR
 
 
 class Fetched:
@@ -65,3 +67,11 @@ class Fetched:
                 for record in batch:
                     if record.offset >= self.offset:
                         yield record
+
+    def columns(self, end_offset: int = FAR) -> Iterator[Columns]:
+        """The same records as columns, those before `end_offset`. KafkaError as above, without the rows that came
+        since the last columns."""
+        try:
+            yield from read_columns(self.batches(), self.offset, end_offset)
+        except KafkaError as error:
+            raise KafkaError(error.code, f"{self.partition}: {error.message}") from None

@@ -115,6 +115,12 @@ class Reader:
         self._offsets[partition] = offset
         self._resting.add(partition)
 
+    def drop(self, partition: TopicPartition) -> None:
+        """Read that partition no longer; what is under way for it is thrown away."""
+        self._offsets.pop(partition, None)
+        self._resting.discard(partition)
+        self._found = [fetched for fetched in self._found if fetched.partition != partition]
+
     def poll(self, wait_s: float) -> list[Fetched]:
         """What has come, waiting up to `wait_s` for the first of it. KafkaError for what a retry cannot mend."""
         end_s = time.monotonic() + wait_s
@@ -199,12 +205,14 @@ class Reader:
 
     def _take_in(self, arrival: Arrival[Asked | Astray]) -> None:
         token, outcome = arrival
-        self._resting |= token.offsets.keys() if isinstance(token, Asked) else {token.partition}
+        asked = token.offsets.keys() if isinstance(token, Asked) else {token.partition}
+        self._resting |= asked & self._offsets.keys()
         if isinstance(outcome, KafkaError):
             self._pause(outcome, stale=True)
         elif isinstance(token, Astray):
             assert isinstance(outcome, ListOffsetsResponse)
-            self._return_to_range(token, outcome)
+            if self._offsets.get(token.partition) == token.offset:
+                self._return_to_range(token, outcome)
         else:
             assert isinstance(outcome, FetchResponse)
             self._take_fetch(token, outcome)
@@ -218,7 +226,8 @@ class Reader:
             for data in topic.partitions:
                 place = TopicPartition(name, data.partition_index)
                 try:
-                    if place in asked.offsets:
+                    # A partition that was dropped meanwhile, or begun anew elsewhere, has no use for the answer.
+                    if place in asked.offsets and self._offsets.get(place) == asked.offsets[place]:
                         self._read(place, data)
                 except KafkaError as error:
                     lasting = error  # after the other partitions of the answer
