@@ -30,6 +30,7 @@ SECTIONS: Final = (
             ("topic", "ixion.cli.topic:TOPIC", "Create, list, describe, alter and delete topics."),
             ("produce", "ixion.cli.produce:PRODUCE", "Send a record per line of standard input or files."),
             ("consume", "ixion.cli.consume:CONSUME", "Print the records of a topic."),
+            ("read", "ixion.cli.read:READ", "Write the records of a topic into a Parquet, Arrow or CSV file."),
             ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
             ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
             ("cluster", "ixion.cli.cluster:CLUSTER_GROUP", "Show the brokers, and what their disks hold."),

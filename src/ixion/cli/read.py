@@ -1,0 +1,141 @@
+"""`ixion read`: records of a topic into a file: Parquet, Arrow or CSV."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ixion.cli.command import Argument, Command, Option, UsageError, whole
+from ixion.cli.options import CLUSTER, connect
+from ixion.cli.output import counted, note
+
+if TYPE_CHECKING:
+    from ixion.cli.read_files import RowFile
+    from ixion.clients.cluster import Cluster
+    from ixion.clients.consumer.ranges import Range
+    from ixion.clients.metadata import TopicPartition
+    from ixion.clients.starts import Start
+
+SUFFIXES: Final = (".parquet", ".arrow", ".csv")
+
+
+def read(
+    topic: str,
+    target: str | None,
+    start: str,
+    until: str,
+    partition: list[int],
+    most: int | None,
+    headers: bool,
+    read_committed: bool,
+    bootstrap: str,
+    timeout: float,
+) -> None:
+    from ixion.cli.places import place
+    from ixion.cli.read_files import open_file
+
+    if target is None:
+        raise UsageError(f"--to is missing: a file that ends in {', '.join(SUFFIXES)}")
+    path = Path(target)
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"--to is a file that ends in {', '.join(SUFFIXES)}, not {target!r}")
+    begin, end = place(start), place(until)
+    if begin.stored or end.stored:
+        raise UsageError("'stored' is where a group has committed; 'ixion read' knows no group")
+    with connect(bootstrap, timeout) as cluster:
+        ranges = find_ranges(cluster, topic, partition, begin, end, read_committed)
+        with open_file(path, headers=headers) as file:
+            copy(cluster, ranges, file, most, read_committed, timeout)
+    if sys.stderr.isatty():
+        note(f"{counted(file.rows, 'record')} in {target}")
+
+
+def find_ranges(
+    cluster: Cluster, topic: str, partition: list[int], begin: Start, end: Start, read_committed: bool
+) -> dict[TopicPartition, Range]:
+    from ixion.cli.places import choose_partitions
+    from ixion.clients.starts import resolve_start
+
+    places = choose_partitions(cluster, topic, partition)
+    starts = resolve_start(cluster, places, begin, read_committed=read_committed)
+    ends = resolve_start(cluster, places, end, read_committed=read_committed)
+    return {place: (starts[place], ends[place]) for place in places}
+
+
+def copy(
+    cluster: Cluster,
+    ranges: dict[TopicPartition, Range],
+    file: RowFile,
+    most: int | None,
+    read_committed: bool,
+    patience_s: float,
+) -> None:
+    from ixion.cli.progress import ProgressLine
+    from ixion.clients.consumer.ranges import read_ranges
+
+    def say_missed(count: int) -> None:
+        note(f"{counted(count, 'record')} deleted before they could be read")
+
+    line = ProgressLine(lambda: f"{file.rows:,} records")
+    found = read_ranges(cluster, ranges, read_committed=read_committed, patience_s=patience_s, on_missed=say_missed)
+    for place, columns in found:
+        if most is not None and file.rows + len(columns) >= most:
+            file.write(place, columns, most - file.rows)
+            break
+        file.write(place, columns, len(columns))
+        line.step()
+    line.clear()
+
+
+READ: Final = Command(
+    "read",
+    "Write the records of a topic into a Parquet, Arrow or CSV file.",
+    read,
+    arguments=(Argument("topic", "TOPIC", complete="topic"),),
+    options=(
+        Option(
+            "target",
+            "--to",
+            "The file to write; .parquet, .arrow or .csv at its end says which kind. It is replaced if it exists,"
+            " once all is written.",
+            metavar="FILE",
+            complete="file",
+        ),
+        Option(
+            "start",
+            "--offset -o",
+            "Where to begin: earliest, an offset, -N (before the end), or a time such as @2026-11-01T00:00."
+            " See 'ixion help offsets'.",
+            metavar="WHERE",
+            default="earliest",
+            complete="earliest|latest",
+            hidden="--from",
+        ),
+        Option(
+            "until",
+            "--until",
+            "Where to end, in the same words; that record is left out.",
+            metavar="WHERE",
+            default="latest",
+            complete="latest",
+        ),
+        Option("most", "--max -n", "Stop after N records.", metavar="N", kind=whole(1), hidden="--count --num"),
+        Option(
+            "partition",
+            "--partition -p",
+            "Only this partition; may be repeated.",
+            metavar="N",
+            kind=whole(0),
+            many=True,
+        ),
+        Option("headers", "--headers", "With a column for headers.", default=True, negative="--no-headers"),
+        Option("read_committed", "--read-committed", "Leave out records of aborted and open transactions."),
+        *CLUSTER,
+    ),
+    details='Parquet and Arrow need pyarrow: pip install "ixion[arrow]".',
+    examples=(
+        "ixion read orders --to orders.parquet",
+        "ixion read orders --to monday.csv -o @2026-11-02T00:00 --until @2026-11-03T00:00",
+    ),
+)
