@@ -11,7 +11,7 @@ from ixion.config.dynamic import DynamicConfig, Level, Source
 from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import LOG_RETENTION_MS, LOG_SEGMENT_BYTES
 from ixion.config.network_settings import NUM_IO_THREADS
-from ixion.config.topic import TopicConfig
+from ixion.config.topic import TopicConfig, check_topic_settings
 
 ALL, THIS = Level.ALL_BROKERS, Level.THIS_BROKER
 
@@ -88,13 +88,18 @@ def test_topic_values() -> None:
         ({"segment.byte": "14"}, "unknown topic setting 'segment.byte'; did you mean 'segment.bytes'"),
         ({"num.io.threads": "14"}, "unknown topic setting 'num.io.threads'$"),
         ({"retention.m": "3"}, r"^unknown topic setting 'retention.m'; did you mean 'retention.ms'\?$"),
-        (
-            {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"},
-            r"allowed is max.compaction.lag.ms \(1\) or less",
-        ),
     ):
         with pytest.raises(InvalidSettingError, match=message):
             TopicConfig(broker, refused)
+
+
+@pytest.mark.parametrize("given", [{"max.compaction.lag.ms": "1"}, {"min.compaction.lag.ms": "6"}])
+def test_compaction_lags_of_a_topic_are_checked_together_with_those_of_the_broker(given: dict[str, str]) -> None:
+    broker = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "2", "log.cleaner.max.compaction.lag.ms": "5"})
+    with pytest.raises(InvalidSettingError, match=r"^min.compaction.lag.ms is .*max.compaction.lag.ms \(\d\) or less"):
+        check_topic_settings(broker, given)
+    check_topic_settings(broker, {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "7"})
+    TopicConfig(broker, given)  # what is stored can be read, whatever the broker's settings are by now
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from ixion.config.sources import load
         ({"broker.id": "1001"}, r"broker.id is '1001'; allowed is -1, or 0 to reserved.broker.max.id \(1000\)"),
         ({"broker.id": "-2"}, "broker.id is '-2'"),
         ({"broker.id.generation.enable": "false"}, "broker.id is '-1'; allowed is 0 or more"),
-        ({"log.roll.ms": "0"}, "log.roll.ms is '0'; allowed is 1 or more"),
+        ({"log.roll.ms": "0"}, "log.roll.ms is '0' .*at least 1$"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms is '-1'"),
-        ({"log.retention.ms": "0"}, "log.retention.ms is '0'; allowed is 1 or more, or -1"),
+        ({"log.retention.ms": "0"}, "log.retention.ms is '0' .*at least 1, or -1$"),
         ({"log.retention.hours": "0"}, "log.retention.ms is '0'"),
+        ({"log.flush.scheduler.interval.ms": "-1"}, "log.flush.interval.ms is '-1'; .* at least 0"),
         ({"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"}, "1 MiB for each of 2 threads"),
         (
             {"replica.fetch.wait.max.ms": "30001", "replica.lag.time.max.ms": "40000"},

@@ -464,3 +464,14 @@ def test_a_topic_that_was_made_anew_is_not_deleted_by_the_id_of_the_old_one(real
     told = [outcome.code for (outcome,) in realm.run(all_at_once())]
     assert told == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
     assert realm.image.topics["t"].topic_id != old
+
+
+def test_settings_that_contradict_those_of_the_broker_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    realm = Realm(tmp_path, {"log.cleaner.max.compaction.lag.ms": "50"})
+    try:
+        realm.start()
+        (outcome,) = create(realm, NewTopic(name="t", config={"min.compaction.lag.ms": "100"}))
+        assert outcome.code == ErrorCode.INVALID_CONFIG
+        assert (realm.image.topics, realm.session.children(paths.TOPICS), realm.folders()) == ({}, [], [])
+    finally:
+        realm.close()

@@ -277,21 +277,6 @@ def test_settings_can_change_while_the_log_is_open(box: Box) -> None:
         log.append_as_leader(batch(b"x" * 200), 0)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"segment_bytes": 1},
-        {"flush_messages": 0},
-        {"message_timestamp_type": "Now"},
-        {"cleanup_policy": frozenset({"burn"})},
-        {"min_compaction_lag_ms": 10, "max_compaction_lag_ms": 5},
-    ],
-)
-def test_wrong_settings_are_named(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong)).replace("_", ".")):
-        LogConfig(**wrong)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("compression_type", ["producer", "zstd"])
 def test_a_largest_timestamp_that_is_not_true_is_set_right(box: Box, compression_type: str) -> None:
     box.config = LogConfig(compression_type=compression_type)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ixion.apis.loggers import check_level, set_level
 from ixion.apis.patience import told
-from ixion.apis.resources import ResourceType, check_broker, check_group_name, check_topic, unsupported
+from ixion.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
@@ -26,6 +26,7 @@ from ixion.config.topic import TOPIC_SETTINGS
 from ixion.controller.planning import check_topic_config
 from ixion.metadata import paths
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.resource_type import ResourceType
 
 
 class Operation(IntEnum):
@@ -79,7 +80,8 @@ class ConfigEditor:
 
                 def change_topic(current: dict[str, str]) -> Mapping[str, str]:
                     check_topic(self._image, name)
-                    return check_topic_config(edited(current if start is None else start, edits, TOPIC_SETTINGS))
+                    wanted = edited(current if start is None else start, edits, TOPIC_SETTINGS)
+                    return check_topic_config(wanted, self._config.current)
 
                 check_topic(self._image, name)
                 await self._controller.configs.alter("topics", name, change_topic, validate_only)

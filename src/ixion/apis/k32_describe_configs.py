@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.loggers import logger_levels
-from ixion.apis.resources import ResourceType, check_broker, check_group_name, check_topic, unsupported
+from ixion.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.config.dynamic import Described, DynamicConfig, Level, Source
@@ -27,6 +27,7 @@ from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.resource_type import ResourceType
 from ixion.model.topic_name import check_topic_name
 from ixion.protocol.messages.k32_describe_configs import (
     DescribeConfigsRequest,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.resources import ResourceType
 from ixion.apis.services import Services
 from ixion.model.errors import ErrorCode
+from ixion.model.resource_type import ResourceType
 from ixion.protocol.messages.k74_list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,

@@ -1,23 +1,11 @@
-"""What settings can be asked for and changed: the types of resources, and what their names must be."""
+"""What settings can be asked for and changed: what the names of resources must be."""
 
 from __future__ import annotations
-
-from enum import IntEnum
 
 from ixion.metadata import paths
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_name import check_topic_name
-
-
-class ResourceType(IntEnum):
-    """The numbers are those of the config APIs."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 def check_topic(image: ClusterImage, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ixion.config import network_settings as settings
@@ -10,6 +11,7 @@ from ixion.config.cluster_settings import BACKGROUND_THREADS
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import listeners
+from ixion.config.rules import connection_overrides
 from ixion.network import Listener, NetworkLimits, SocketServer
 
 
@@ -34,7 +36,7 @@ def limits_of(config: BrokerConfig) -> NetworkLimits:
         max_connections=config[settings.MAX_CONNECTIONS],
         max_connections_per_listener=config.max_connections_of,
         max_connections_per_ip=config[settings.MAX_CONNECTIONS_PER_IP],
-        max_connections_per_ip_overrides=overrides(config[settings.MAX_CONNECTIONS_PER_IP_OVERRIDES]),
+        max_connections_per_ip_overrides=by_address(connection_overrides(config)),
         max_connection_creation_rate=config[settings.MAX_CONNECTION_CREATION_RATE],
         max_idle_ms=config[settings.CONNECTIONS_MAX_IDLE_MS],
         request_max_bytes=config[settings.SOCKET_REQUEST_MAX_BYTES],
@@ -43,23 +45,21 @@ def limits_of(config: BrokerConfig) -> NetworkLimits:
     )
 
 
-def overrides(text: str) -> dict[str, int]:
-    """`10.0.0.1:5,host:7`; names are what the socket calls an address, so they are looked up once."""
+def by_address(overrides: Mapping[str, int]) -> dict[str, int]:
+    """Limits of hosts as limits of their addresses. Names are looked up once, here."""
     import socket
 
     found: dict[str, int] = {}
-    for pair in text.split(","):
-        name, _, count = pair.strip().rpartition(":")
-        if name:
-            try:
-                addresses = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
-            except OSError:
-                addresses = {name}
-            found |= dict.fromkeys(addresses, int(count))
+    for host, count in overrides.items():
+        try:
+            addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+        except OSError:
+            addresses = {host}
+        found |= dict.fromkeys(addresses, count)
     return found
 
 
-# Kafka changes these while it runs; here they are those of the start, and whoever tries is told so.
+# Kafka changes these while it runs; here they stay as they were at the start, and a change is refused.
 FIXED: Final = (
     settings.LISTENERS,
     settings.ADVERTISED_LISTENERS,

@@ -12,6 +12,7 @@ import socket
 import stat
 
 from ixion.broker.errors import StartupError
+from ixion.config import rules
 from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
 from ixion.config.listeners import Endpoint, listeners
@@ -52,9 +53,8 @@ def check_authorizer(config: BrokerConfig) -> None:
 
 
 def log_dirs(config: BrokerConfig) -> list[str]:
-    paths = [os.path.abspath(part.strip()) for part in config[LOG_DIRS].split(",") if part.strip()]
-    if not paths:
-        raise StartupError("log.dirs is empty; name at least one directory")
+    """Absolute paths; StartupError if two of them are one directory."""
+    paths = [os.path.abspath(path) for path in rules.log_dirs(config)]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise StartupError(f"log.dirs names a directory twice: {config[LOG_DIRS]}")
     return paths

@@ -47,7 +47,8 @@ def unset(kind: str, name: str, keys: list[str], bootstrap: str, timeout: float)
 
 
 def choose_resource(kind: str, name: str) -> Resource:
-    from ixion.clients.configs import Resource, ResourceType
+    from ixion.clients.configs import Resource
+    from ixion.model.resource_type import ResourceType
 
     kinds = {
         "topic": ResourceType.TOPIC,

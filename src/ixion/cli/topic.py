@@ -106,8 +106,9 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
 def alter(
     name: str, partitions: int | None, config: list[str], unset: list[str], bootstrap: str, timeout: float
 ) -> None:
-    from ixion.clients.configs import Resource, ResourceType, alter_configs
+    from ixion.clients.configs import Resource, alter_configs
     from ixion.clients.topics import add_partitions
+    from ixion.model.resource_type import ResourceType
 
     changes: dict[str, str | None] = {**parse_pairs(config, "--config"), **dict.fromkeys(unset)}
     if partitions is None and not changes:

@@ -58,10 +58,11 @@ def delete_records(
 
 
 def description(cluster: Cluster, name: str) -> dict[str, Any]:
-    from ixion.clients.configs import Resource, ResourceType, describe_configs
+    from ixion.clients.configs import Resource, describe_configs
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
     from ixion.model.ids import id_text
+    from ixion.model.resource_type import ResourceType
 
     found = cluster.topic(name)
     led = [TopicPartition(name, each.number) for each in found.partitions if each.leader >= 0]

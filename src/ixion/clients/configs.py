@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ixion.clients.cluster import Cluster
@@ -11,6 +10,7 @@ from ixion.clients.connection import Connection
 from ixion.clients.deadline import Deadline
 from ixion.clients.faults import check, only
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.resource_type import ResourceType
 from ixion.protocol.messages.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -27,13 +27,6 @@ from ixion.protocol.registry import ApiKey
 
 SET: Final = 0
 DELETE: Final = 1
-
-
-class ResourceType(IntEnum):
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    GROUP = 32
 
 
 class Resource(NamedTuple):

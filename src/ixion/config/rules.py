@@ -33,10 +33,8 @@ def check_rules(config: BrokerConfig) -> None:
     else:
         rule(broker_id >= 0, cluster.BROKER_ID, "0 or more, as broker.id.generation.enable is false")
 
-    rule(config[log.LOG_ROLL_MS] >= 1, log.LOG_ROLL_MS, "1 or more")
-    rule(config[log.LOG_ROLL_JITTER_MS] >= 0, log.LOG_ROLL_JITTER_MS, "0 or more")
-    retention_ms = config[log.LOG_RETENTION_MS]
-    rule(retention_ms >= 1 or retention_ms == -1, log.LOG_RETENTION_MS, "1 or more, or -1 for ever")
+    for setting in (log.LOG_ROLL_MS, log.LOG_ROLL_JITTER_MS, log.LOG_RETENTION_MS, log.LOG_FLUSH_INTERVAL_MS):
+        rule(setting.accepts(config[setting]), setting, setting.allowed)  # it may come from a fallback, in hours
     if config[log.LOG_CLEANER_ENABLE]:
         threads = config[log.LOG_CLEANER_THREADS]
         enough = config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE] > threads * MIB

@@ -54,6 +54,7 @@ class Setting(Generic[T]):
     doc: str
     scope: Scope = Scope.READ_ONLY
     topic: str = ""  # the topic-level setting whose default this is
+    topic_least: float | None = None  # of that setting, where it is not `least`
     least: float | None = None
     most: float | None = None
     also: int | None = None  # one value outside of least and most
@@ -87,14 +88,15 @@ class Setting(Generic[T]):
             value = _PARSERS[self.kind](trimmed)
         except ValueError:
             raise self.refusal(text) from None
-        if not self._accepts(value):
+        if not self.accepts(value):
             raise self.refusal(text)
         return value  # type: ignore[no-any-return] # the constructors below pair T and kind
 
     def refusal(self, text: str) -> InvalidSettingError:
         return InvalidSettingError(self.name, "[hidden]" if self.sensitive else text, self.allowed)
 
-    def _accepts(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
+        """Whether a value of the right type is within the limits."""
         if self.choices:
             return all(item in self.choices for item in (value if self.kind is Kind.LIST else (value,)))
         if self.also is not None and value == self.also:

@@ -1,8 +1,6 @@
 """Topic settings: what can be set for one topic, and the settings of a topic laid over those of its broker.
 
-A topic setting takes kind, limits and default from the broker setting that stands behind it: segment.bytes from
-log.segment.bytes. The few that stand behind a name with fallbacks (segment.ms: log.roll.ms, then log.roll.hours) have
-limits of their own, because the broker's name has none.
+A topic setting takes kind, limits and default from the broker setting behind it: segment.bytes from log.segment.bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +12,11 @@ from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError, UnknownSettingError
+from ixion.config.log_settings import LOG_CLEANER_MAX_COMPACTION_LAG_MS, LOG_CLEANER_MIN_COMPACTION_LAG_MS
 from ixion.config.setting import Setting, flag, words
 from ixion.config.table import BROKER_SETTINGS, meant
 
 T = TypeVar("T")
-
-_LEAST: Final = {"segment.ms": 1, "segment.jitter.ms": 0, "retention.ms": -1, "flush.ms": 0}
 
 BEHIND: Final[dict[str, Setting[Any]]] = {
     setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
@@ -37,17 +34,19 @@ REMOTE_STORAGE_ENABLE: Final = flag("remote.storage.enable", False, doc="whether
 OWN: Final[dict[str, Setting[Any]]] = {
     setting.name: setting for setting in (THROTTLED_LEADERS, THROTTLED_FOLLOWERS, REMOTE_STORAGE_ENABLE)
 }
-TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = {
-    name: replace(
-        setting, name=name, default=_DEFAULTS[setting], least=_LEAST.get(name, setting.least), topic="", fallbacks=()
-    )
-    for name, setting in BEHIND.items()
-} | OWN
+
+
+def _of_topic(name: str, behind: Setting[Any]) -> Setting[Any]:
+    own = replace(behind, name=name, default=_DEFAULTS[behind], topic="", topic_least=None, fallbacks=())
+    return own if behind.topic_least is None else replace(own, least=behind.topic_least, also=None)
+
+
+TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = {name: _of_topic(name, each) for name, each in BEHIND.items()} | OWN
 _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
-    """Typed values by topic name. Unlike a broker, a topic has no unknown settings."""
+    """Typed values by name. Unlike a broker, a topic has no unknown settings."""
     for name, value in given.items():
         if name not in TOPIC_SETTINGS:
             raise UnknownSettingError(name, value, "topic", meant(name, TOPIC_SETTINGS))
@@ -58,9 +57,6 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
             raise InvalidSettingError(setting.name, given[setting.name], "partition:broker with commas, or *")
     if values.get(REMOTE_STORAGE_ENABLE.name):
         raise InvalidSettingError(REMOTE_STORAGE_ENABLE.name, "true", "false, as there is no remote storage")
-    shortest, longest = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
-    if shortest is not None and longest is not None and shortest > longest:
-        raise InvalidSettingError("min.compaction.lag.ms", str(shortest), f"max.compaction.lag.ms ({longest}) or less")
     return values
 
 
@@ -77,3 +73,11 @@ class TopicConfig:
         if setting.topic in self._own:
             return cast(T, self._own[setting.topic])
         return self._broker[setting]
+
+
+def check_topic_settings(broker: BrokerConfig, given: Mapping[str, str]) -> None:
+    """InvalidSettingError for what a topic cannot have, beside the broker's settings for what it does not set."""
+    topic = TopicConfig(broker, given)
+    shortest, longest = topic[LOG_CLEANER_MIN_COMPACTION_LAG_MS], topic[LOG_CLEANER_MAX_COMPACTION_LAG_MS]
+    if shortest > longest:
+        raise InvalidSettingError("min.compaction.lag.ms", str(shortest), f"max.compaction.lag.ms ({longest}) or less")

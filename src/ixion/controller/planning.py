@@ -14,7 +14,7 @@ from typing import Final
 from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from ixion.config.errors import InvalidSettingError
-from ixion.config.topic import parse_topic
+from ixion.config.topic import check_topic_settings
 from ixion.controller.assignment import assign, check_assignment
 from ixion.metadata.image import PartitionImage, TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
@@ -78,9 +78,9 @@ def partitions_of(wish: NewTopic, settings: BrokerConfig) -> int:
     return settings[NUM_PARTITIONS] if wish.partitions == -1 else wish.partitions
 
 
-def check_topic_config(config: Mapping[str, str]) -> dict[str, str]:
+def check_topic_config(config: Mapping[str, str], settings: BrokerConfig) -> dict[str, str]:
     try:
-        parse_topic(config)
+        check_topic_settings(settings, config)
     except InvalidSettingError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
     return dict(config)
@@ -108,7 +108,7 @@ def plan_topic(wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig) -
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replication} is not larger than 0"
             )
         replicas = assign(brokers, count, replication)
-    config = check_topic_config(wish.config)
+    config = check_topic_config(wish.config, settings)
     partitions = yield from collected(replicas, brokers, 0)
     return TopicImage(name=wish.name, topic_id=new_id(), partitions=partitions, config=config)
 

@@ -1,4 +1,7 @@
-"""The settings of one log, by Kafka's topic-level names with dots as underscores, and with Kafka's defaults."""
+"""The settings of one log, by Kafka's topic-level names with dots as underscores, and with Kafka's defaults.
+
+Their limits are with the settings (`config.log_settings`), which are checked when they are given.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +40,6 @@ class LogConfig:
     flush_ms: int = NEVER
     producer_id_expiration_ms: int = DAY_MS
 
-    def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f"{name.replace('_', '.')} is {value}, the least is {least}")
-        if self.message_timestamp_type not in ("CreateTime", "LogAppendTime"):
-            raise ValueError(f"message.timestamp.type is {self.message_timestamp_type!r}")
-        if not self.cleanup_policy <= {"delete", "compact"}:
-            raise ValueError(f"cleanup.policy is {sorted(self.cleanup_policy)}")
-        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
-            raise ValueError("min.compaction.lag.ms is greater than max.compaction.lag.ms")
-
     @property
     def compact(self) -> bool:
         return "compact" in self.cleanup_policy
@@ -56,23 +47,3 @@ class LogConfig:
     @property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
-
-
-_LEAST: Final = {
-    "segment_bytes": 14,
-    "segment_ms": 1,
-    "segment_jitter_ms": 0,
-    "segment_index_bytes": 4,
-    "index_interval_bytes": 0,
-    "max_message_bytes": 0,
-    "message_timestamp_before_max_ms": 0,
-    "message_timestamp_after_max_ms": 0,
-    "retention_ms": -1,
-    "file_delete_delay_ms": 0,
-    "delete_retention_ms": 0,
-    "min_compaction_lag_ms": 0,
-    "max_compaction_lag_ms": 1,
-    "min_cleanable_dirty_ratio": 0,
-    "flush_messages": 1,
-    "flush_ms": 0,
-}

@@ -1,0 +1,13 @@
+"""What settings can belong to, as numbers in the config APIs."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
