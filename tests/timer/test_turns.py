@@ -9,7 +9,17 @@ from collections.abc import Callable
 import pytest
 
 from ixion.timer import turns
-from ixion.timer.turns import Steps, Turn, in_turns, run_turn, start_in_turns
+from ixion.timer.turns import (
+    MERGED_AT_ONCE,
+    SORTED_AT_ONCE,
+    Steps,
+    Turn,
+    finish,
+    in_turns,
+    run_turn,
+    sort_steps,
+    start_in_turns,
+)
 
 
 class Ticking:
@@ -100,3 +110,21 @@ def test_a_turn_for_plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     Ticking(monkeypatch)
     turn = Turn(3_000_000)
     assert [turn.is_over() for _ in range(4)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("count", [0, 1, SORTED_AT_ONCE, SORTED_AT_ONCE + 1, 3 * SORTED_AT_ONCE + 7])
+def test_sorting_in_steps(count: int) -> None:
+    items = [number * 7919 % 10_007 for number in range(count)]
+    steps = sort_steps(iter(items))
+    taken = sum(1 for _ in iter(lambda: run_one(steps), None))
+    assert finish(sort_steps(items)) == sorted(items)
+    pieces = count // SORTED_AT_ONCE
+    assert taken == pieces + (count // MERGED_AT_ONCE if pieces else 0)
+
+
+def run_one(steps: Steps[list[int]]) -> bool | None:
+    try:
+        next(steps)
+    except StopIteration:
+        return None
+    return True

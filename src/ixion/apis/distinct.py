@@ -16,10 +16,10 @@ A request without repeats, which is nearly every request, is passed on as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from ixion.protocol.notation import Struct
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, finish
 
 T = TypeVar("T", bound=Struct)
 
@@ -81,7 +81,7 @@ def reduce(body: T, rules: dict[str, Rule]) -> T:
 def reduced(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
     kept = entries
     if len(entries) > 1 and rule.kept != AS_SENT and rule.has_repeats(entries):
-        kept = finished(distinct(entries, rule))
+        kept = finish(distinct(entries, rule))
     if rule.inner:
         changed: dict[int, Any] = {}
         for place, entry in enumerate(kept):
@@ -179,12 +179,3 @@ def join(entries: list[Any], inner: dict[str, Rule]) -> Any:
         parts = [getattr(entry, field) for entry in entries]
         lists[field] = None if None in parts else tuple([each for part in parts for each in part])
     return entries[-1].replace(**lists)
-
-
-def finished(steps: Steps[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The result of steps that are few."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast(tuple[Any, ...], end.value)

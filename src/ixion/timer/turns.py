@@ -17,14 +17,17 @@ step must be far shorter than a turn: the time is looked at after each of them, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
+from heapq import merge
 from time import perf_counter_ns
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 
 TURN_NS: Final = 5_000_000  # a tenth of what counts as a stall, so that ten such works side by side are none
+SORTED_AT_ONCE: Final = 2_000  # items, which takes some 500 µs
+MERGED_AT_ONCE: Final = 256
 
 
 class Turn:
@@ -49,6 +52,38 @@ def run_turn(steps: Steps[T]) -> tuple[T] | None:
                 return None
     except StopIteration as end:
         return (end.value,)
+
+
+def sort_steps(items: Iterable[T]) -> Steps[list[T]]:
+    """`sorted` in steps: pieces of them are sorted, and merged item by item."""
+    pieces: list[list[T]] = []
+    piece: list[T] = []
+    for item in items:
+        piece.append(item)
+        if len(piece) == SORTED_AT_ONCE:
+            piece.sort()
+            pieces.append(piece)
+            piece = []
+            yield
+    piece.sort()
+    if not pieces:
+        return piece
+    pieces.append(piece)
+    merged: list[T] = []
+    for item in merge(*pieces):  # type: ignore[type-var]
+        merged.append(item)
+        if len(merged) % MERGED_AT_ONCE == 0:
+            yield
+    return merged
+
+
+def finish(steps: Steps[T]) -> T:
+    """The result of steps that are few."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(T, end.value)
 
 
 async def in_turns(steps: Steps[T]) -> T:

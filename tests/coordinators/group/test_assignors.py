@@ -12,8 +12,17 @@ from ixion.coordinators.group.consumer.assignors import ASSIGNORS
 from ixion.coordinators.group.consumer.assignors.range import assign_range
 from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
 from ixion.coordinators.group.consumer.assignors.uniform import assign_uniform
+from ixion.timer.turns import finish
 
 T, U = b"t" * 16, b"u" * 16
+
+
+def ranged(wanted: Spec) -> dict[str, Assignment]:
+    return finish(assign_range(wanted))
+
+
+def uniform(wanted: Spec) -> dict[str, Assignment]:
+    return finish(assign_uniform(wanted))
 
 
 def spec(partitions: dict[bytes, int], **readers: Reader) -> Spec:
@@ -22,7 +31,7 @@ def spec(partitions: dict[bytes, int], **readers: Reader) -> Spec:
 
 def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
     both = frozenset({T, U})
-    shares = assign_range(spec({T: 7, U: 7}, a=Reader(topics=both), b=Reader(topics=both), c=Reader(topics=both)))
+    shares = ranged(spec({T: 7, U: 7}, a=Reader(topics=both), b=Reader(topics=both), c=Reader(topics=both)))
     assert shares["a"] == {T: frozenset({0, 1, 2}), U: frozenset({0, 1, 2})}
     assert shares["b"] == {T: frozenset({3, 4}), U: frozenset({3, 4})}
     assert shares["c"] == {T: frozenset({5, 6}), U: frozenset({5, 6})}
@@ -30,21 +39,21 @@ def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
 
 def test_those_with_an_instance_come_first() -> None:
     one = frozenset([T])
-    shares = assign_range(spec({T: 3}, a=Reader(topics=one), z=Reader(topics=one, instance_id="i")))
+    shares = ranged(spec({T: 3}, a=Reader(topics=one), z=Reader(topics=one, instance_id="i")))
     assert shares == {"z": {T: frozenset([0, 1])}, "a": {T: frozenset([2])}}
 
 
 def test_ranges_go_by_instance_not_by_member_id() -> None:
     one = frozenset({T})
-    before = assign_range(spec({T: 4}, z=Reader(topics=one, instance_id="i1"), y=Reader(topics=one, instance_id="i2")))
-    after = assign_range(spec({T: 4}, a=Reader(topics=one, instance_id="i2"), z=Reader(topics=one, instance_id="i1")))
+    before = ranged(spec({T: 4}, z=Reader(topics=one, instance_id="i1"), y=Reader(topics=one, instance_id="i2")))
+    after = ranged(spec({T: 4}, a=Reader(topics=one, instance_id="i2"), z=Reader(topics=one, instance_id="i1")))
     assert (before["z"], before["y"]) == (after["z"], after["a"]) == ({T: frozenset({0, 1})}, {T: frozenset({2, 3})})
 
 
 def test_uniform_moves_no_more_than_it_must() -> None:
     one = frozenset({T})
     old = {"a": {T: frozenset({0, 1, 2})}, "b": {T: frozenset({3, 4, 5})}}
-    shares = assign_uniform(
+    shares = uniform(
         spec(
             {T: 6},
             a=Reader(topics=one, before=old["a"]),
@@ -58,12 +67,12 @@ def test_uniform_moves_no_more_than_it_must() -> None:
 
 def test_members_beyond_the_partitions_get_nothing() -> None:
     one = frozenset({T})
-    shares = assign_uniform(spec({T: 1}, a=Reader(topics=one), b=Reader(topics=one)))
+    shares = uniform(spec({T: 1}, a=Reader(topics=one), b=Reader(topics=one)))
     assert sorted(count(share) for share in shares.values()) == [0, 1]
 
 
 def test_subscriptions_may_differ() -> None:
-    shares = assign_uniform(spec({T: 4, U: 4}, a=Reader(topics=frozenset({T, U})), b=Reader(topics=frozenset({T}))))
+    shares = uniform(spec({T: 4, U: 4}, a=Reader(topics=frozenset({T, U})), b=Reader(topics=frozenset({T}))))
     assert shares["a"].get(U) == frozenset({0, 1, 2, 3})
     assert shares["b"].get(T) == frozenset({0, 1, 2, 3})
 
@@ -73,7 +82,7 @@ def test_a_crowd_of_different_tastes_is_balanced_in_no_time() -> None:
     both, one = frozenset({T, U}), frozenset({T})
     readers = {f"{number:05}": Reader(topics=both if number % 2 else one) for number in range(10_000)}
     greedy = Reader(topics=both, before={T: frozenset(range(6_000)), U: frozenset(range(6_000))})
-    shares = assign_uniform(Spec(readers={**readers, "00001": greedy}, partitions={T: 6_000, U: 6_000}))
+    shares = uniform(Spec(readers={**readers, "00001": greedy}, partitions={T: 6_000, U: 6_000}))
     assert Counter(count(share) for share in shares.values()) == {1: 8_000, 2: 2_000}
 
 
@@ -105,7 +114,7 @@ def owners(shares: dict[str, Assignment]) -> Counter[tuple[bytes, int]]:
 
 @given(specs(), st.sampled_from(sorted(ASSIGNORS)))
 def test_every_partition_that_has_readers_has_one_of_them(given_spec: Spec, name: str) -> None:
-    shares = ASSIGNORS[name](given_spec)
+    shares = finish(ASSIGNORS[name](given_spec))
     assert shares.keys() == given_spec.readers.keys()
     for member_id, share in shares.items():
         assert share.keys() <= given_spec.readers[member_id].topics
@@ -116,7 +125,7 @@ def test_every_partition_that_has_readers_has_one_of_them(given_spec: Spec, name
 
 @given(specs())
 def test_uniform_is_even_where_it_can_be_and_stays_so(given_spec: Spec) -> None:
-    shares = assign_uniform(given_spec)
+    shares = uniform(given_spec)
     for giver, share in shares.items():
         for taker in shares:
             could = any(topic in given_spec.readers[taker].topics for topic in share)
@@ -127,4 +136,4 @@ def test_uniform_is_even_where_it_can_be_and_stays_so(given_spec: Spec) -> None:
         },
         partitions=given_spec.partitions,
     )
-    assert assign_uniform(again) == shares
+    assert uniform(again) == shares

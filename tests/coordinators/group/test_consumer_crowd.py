@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from ixion.coordinators.group.bounds import MOST_TOPICS
+from ixion.coordinators.group.consumer import targets
 from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
 from ixion.coordinators.group.consumer.member import Subscription
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers
 from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World, subscription, whole
+from tests.timer.test_turns import Ticking
 
 MB = 1_000_000
 
@@ -78,6 +81,132 @@ def state_of(world: World) -> object:
     return group.epoch, group.assignment_epoch, members, dict(group.targets)
 
 
+class InTurns:
+    """A world whose targets are all computed in turns, with a loop that a test moves a step at a time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
+        Ticking(monkeypatch)
+        monkeypatch.setattr(targets, "AT_ONCE", 0)
+        self.world = World(topics=MemoryTopics(t=partitions))
+        self._monkeypatch = monkeypatch
+
+    def hold(self) -> None:
+        self._monkeypatch.setattr(self.world, "run", lambda: None)
+
+    def go_on(self) -> int:
+        """How many turns that took."""
+        before = self.world.loop.turns
+        self._monkeypatch.delattr(self.world, "run")
+        self.world.run()
+        return self.world.loop.turns - before
+
+
+def test_targets_of_a_large_group_are_computed_in_turns_while_members_come_and_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    clients = crowd(world, 30)
+    world.advance(10)
+    beat_all(*clients)
+    assert {len(client.owned) for client in clients} == {2}
+    world.topics.put("t", 93)
+    world.advance(10)
+    group = group_of(world)
+    stage.hold()
+    clients[0].beat()
+    world.loop.step()
+    epoch = group.epoch
+    assert (group.is_computing, group.assignment_epoch) == (True, epoch - 1)
+    assert clients[3].leave() is ErrorCode.NONE
+    late = Client(world, "late", "t")
+    assert late.join() is ErrorCode.NONE
+    assert stage.go_on() > 20
+    assert not group.is_computing
+    assert (group.assignment_epoch, group.epoch > epoch) == (epoch, True)
+    assert group.targets.keys() == {client.member_id for client in clients} - {"m0003"}
+    before = state_of(world)
+    assert state_of(world.restart()) == before
+
+
+def test_a_large_group_settles_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    clients = crowd(world, 30)
+    stage.hold()
+    world.clock.advance(10)
+    clients[0].beat()
+    assert clients.pop().leave() is ErrorCode.NONE
+    stage.go_on()
+    for _ in range(3):
+        world.advance(10)
+        beat_all(*clients)
+    assert sum(len(client.owned) for client in clients) == len(set().union(*(client.owned for client in clients))) == 60
+    assert world.state == "Stable"
+
+
+def test_a_static_member_that_returns_while_targets_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the target of its old id, which may overlap with the new ones: they are computed once more."""
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    static = Client(world, "s", "t", instance_id="i")
+    static.join()
+    clients = crowd(world, 29)
+    world.advance(10)
+    beat_all(static, *clients)
+    world.topics.put("t", 90)
+    world.advance(10)
+    stage.hold()
+    clients[0].beat()
+    world.loop.step()
+    assert static.leave(epoch=-2) is ErrorCode.NONE
+    back = Client(world, "z", "t", instance_id="i")
+    assert back.join() is ErrorCode.NONE
+    stage.go_on()
+    group = group_of(world)
+    assert group.epoch > group.assignment_epoch
+    for _ in range(3):
+        world.advance(10)
+        beat_all(back, *clients)
+    everybody = [back, *clients]
+    assert {len(client.owned) for client in everybody} == {3}
+    assert len(set().union(*(client.owned for client in everybody))) == 90
+    before = state_of(world)
+    assert state_of(world.restart()) == before
+
+
+def test_a_group_that_is_gone_has_no_targets_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    clients = crowd(world, 30)
+    stage.hold()
+    world.clock.advance(10)
+    clients[0].beat()
+    group = group_of(world)
+    world.groups.on_resigned(0)
+    written = world.log.next_offset
+    stage.go_on()
+    assert (group.dead, world.log.next_offset) == (True, written)
+
+
+def test_targets_that_cannot_be_stored_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    clients = crowd(world, 30)
+    stage.hold()
+    world.clock.advance(10)
+    clients[0].beat()
+    group = group_of(world)
+    epoch = group.assignment_epoch
+    world.log.fail = ErrorCode.NOT_ENOUGH_REPLICAS
+    stage.go_on()
+    assert group.dead
+    assert group_of(world).assignment_epoch == epoch
+    world.advance(10)
+    beat_all(*clients)
+    assert sum(len(client.owned) for client in clients) == 60
+
+
 def test_a_large_change_is_there_as_a_whole_or_not_at_all() -> None:
     """Wherever the log ends after a crash, the group is as it was after one of its changes."""
     world = World(topics=MemoryTopics(t=1))
@@ -113,6 +242,24 @@ def test_a_subscription_that_no_record_can_hold_is_refused_before_anything_is_ch
     before = world.log.next_offset
     assert client.beat(subscribed_topic_names=names) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert (world.log.next_offset, len(group_of(world).members["a"].subscription.topics)) == (before, 9_000)
+
+
+def test_a_member_may_name_so_many_topics_and_no_more() -> None:
+    world = World(topics=MemoryTopics(t=1))
+    names = ("t", *(f"{number:05}" for number in range(MOST_TOPICS)))
+    client = Client(world, "a", *names)
+    assert client.join() is ErrorCode.INVALID_REQUEST
+    assert client.last is not None
+    assert client.last.error_message == (
+        "A member may name 20000 topics, not 20001. A pattern may match any number of them."
+    )
+    assert world.log.next_offset == 0
+    client.topics = names[:-1]
+    assert client.join() is ErrorCode.NONE
+    assert client.owned == {("t", 0)}
+    classic = world.join(protocols={"range": subscription(*names)})
+    assert classic.code is ErrorCode.INVALID_REQUEST
+    assert world.join(protocols={"range": subscription(*names[:-1])}).code is ErrorCode.NONE
 
 
 def held(world: World) -> int:

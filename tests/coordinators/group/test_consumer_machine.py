@@ -344,7 +344,7 @@ class Groups(RuleBasedStateMachine):
             fresh = Demand()
             for member in group.members.values():
                 fresh.add(member.member_id, member.subscription)
-            for name in Demand.__slots__:
+            for name in set(Demand.__slots__) - {"changes"}:
                 assert getattr(group.demand, name) == getattr(fresh, name), name
 
     def nobody_shares_a_partition(self) -> None:

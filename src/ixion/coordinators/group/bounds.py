@@ -10,7 +10,8 @@ groups together are bounded here:
 
 Beyond that, new members get COORDINATOR_NOT_AVAILABLE, on which clients try again: sessions end, ids expire, and there
 is room again. (Kafka sets no bound.) One member of a consumer group is bounded by the size of a record as well. That is
-checked before anything changes, because a change that cannot be stored costs a load of the whole partition.
+checked before anything changes, because a change that cannot be stored costs a load of the whole partition. And it
+names at most `MOST_TOPICS` topics, because its subscription is looked at in one turn of the loop.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 
 MOST_BYTES: Final = 256 << 20
 MOST_IDS: Final = 100_000
+MOST_TOPICS: Final = 20_000  # named by one member; a pattern may match more. Looking at so many takes some 30 ms.
 BESIDES: Final = 1_000  # bytes of a record, alone in a batch, besides the texts in it
 
 
@@ -62,11 +64,20 @@ class Bounds:
         has_id = bool(member_id) or self.ids < self.most_ids
         return has_id and self._has_bytes_for(size_of(protocols))
 
+    def check_offer(self, protocols: Protocols) -> None:
+        """KafkaError if no record can hold what a classic member offers: that is not even read."""
+        size, most = stored_offer_bytes(protocols), self._record_bytes()
+        if size + BESIDES > most:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"A subscription of {size} bytes; the log takes records of {most}."
+            )
+
     def check_subscription(self, group: ConsumerGroup, member_id: str, wanted: Subscription) -> None:
         """KafkaError if there is no room for what a member of a consumer group wants to be remembered."""
         known = group.members.get(member_id)
         if known is not None and known.subscription == wanted:
             return
+        check_topics(len(wanted.topics))
         size, most = stored_bytes(group.group_id, member_id, wanted), self._record_bytes()
         if size + BESIDES > most:
             raise KafkaError(
@@ -82,8 +93,20 @@ class Bounds:
         return self.held_bytes + more <= self.most_bytes
 
 
+def check_topics(count: int) -> None:
+    if count > MOST_TOPICS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"A member may name {MOST_TOPICS} topics, not {count}. A pattern may match any number of them.",
+        )
+
+
 def stored_bytes(group_id: str, member_id: str, subscription: Subscription) -> int:
     """In a record."""
-    texts = sum(len(text.encode()) + 2 for text in (group_id, member_id, *subscription.texts()))
+    texts = [group_id, member_id, *subscription.texts()]
     protocols = () if subscription.classic is None else subscription.classic.protocols
-    return texts + sum(len(name) + len(data) + 8 for name, data in protocols)
+    return sum(map(len, map(str.encode, texts))) + 2 * len(texts) + stored_offer_bytes(protocols)
+
+
+def stored_offer_bytes(protocols: Protocols) -> int:
+    return sum(len(name) + len(data) + 8 for name, data in protocols)

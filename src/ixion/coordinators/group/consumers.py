@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.group.bounds import check_topics
 from ixion.coordinators.group.caller import Caller
 from ixion.coordinators.group.classic.answers import join_error, sync_error
 from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
@@ -29,8 +31,9 @@ from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
 from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
+from ixion.coordinators.group.consumer.targets import NewTargets, Targets
 from ixion.coordinators.group.consumer.watch import Watch
-from ixion.coordinators.group.journal import HEARTBEAT_CODES, Journal
+from ixion.coordinators.group.journal import HEARTBEAT_CODES, Draft, Journal
 from ixion.coordinators.group.records import Entry, group_record, group_tombstone
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
@@ -45,6 +48,7 @@ from ixion.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from ixion.protocol.messages.k69_consumer_group_describe import DescribedGroup
+from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
@@ -79,7 +83,9 @@ class Consumers:
         self._version = version
         self._limits = Limits(config, group_config)
         self._watch = Watch(timer, self._limits, self.remove)
-        self._engine = Engine(topics, self._limits, Matches(topics, timer, self._on_matched))
+        lane = Lane(partial(timer.call_later, 0), fair=True)
+        targets = Targets(topics, self._limits, lane, draft=self._draft, on_ready=self._on_targets)
+        self._engine = Engine(topics, self._limits, Matches(topics, lane, self._on_matched), targets)
         self._bounds = bounds = rebalance.bounds
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
@@ -209,6 +215,7 @@ class Consumers:
                 "the consumer protocol needs group.version 1 and a place in group.coordinator.rebalance.protocols",
             )
         check_request(request, caller.version, self._limits.assignors)
+        check_topics(len(request.subscribed_topic_names or ()))
         shard = self._shards.find(request.group_id)
         if isinstance(shard, ErrorCode):
             raise KafkaError(shard)
@@ -266,6 +273,16 @@ class Consumers:
             self._note(group)
             self._save(change)
 
+    def _draft(self, group_id: str) -> Draft:
+        return self._journal.draft(self._shards.partition_for(group_id))
+
+    def _on_targets(self, new: NewTargets) -> None:
+        group = new.group
+        shard = self._shards.find(group.group_id)
+        if not isinstance(shard, ErrorCode) and shard.groups.get(group.group_id) is group:
+            new.apply(self._clock_ms())
+            new.draft.write(partial(self._written_quietly, shard))
+
     def _is_to_go_down(self, group: ConsumerGroup, leaving: ConsumerMember) -> bool:
         others = len(group.members) - 1
         return (
@@ -318,12 +335,12 @@ class Consumers:
         self._journal.write_change(shard.partition, records, written)
 
     def _write_quietly(self, shard: Shard, records: Sequence[Entry]) -> None:
-        def written(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE:
-                logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
-                self._shards.reload(shard)
+        self._journal.write_change(shard.partition, records, partial(self._written_quietly, shard))
 
-        self._journal.write_change(shard.partition, records, written)
+    def _written_quietly(self, shard: Shard, code: ErrorCode) -> None:
+        if code is not ErrorCode.NONE:
+            logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
+            self._shards.reload(shard)
 
 
 def _not_found(group_id: str) -> KafkaError:

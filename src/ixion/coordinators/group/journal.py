@@ -50,6 +50,9 @@ class Journal:
         else:
             done(ErrorCode.NONE)
 
+    def draft(self, partition: int) -> Draft:
+        return Draft(self._log, partition, self._clock_ms())
+
     def _append(
         self, partition: int, records: Sequence[Entry], done: Written, builder: BatchBuilder, *, whole: bool = False
     ) -> None:
@@ -62,6 +65,23 @@ class Journal:
             done(code, next_offset - count if code is ErrorCode.NONE else -1)
 
         self._log.append(partition, builder.build(), appended, whole=whole)
+
+
+class Draft:
+    """A change of a group that is written down a record at a time, and then written as a whole."""
+
+    def __init__(self, log: CoordinatorLog, partition: int, now_ms: int) -> None:
+        self._log = log
+        self._partition = partition
+        self._now_ms = now_ms
+        self._builder = BatchBuilder()
+
+    def add(self, record: Entry) -> None:
+        self._builder.append(record[0], record[1], timestamp=self._now_ms)
+
+    def write(self, done: Callable[[ErrorCode], None]) -> None:
+        """There is at least one record."""
+        self._log.append(self._partition, self._builder.build(), lambda code, _: done(code), whole=True)
 
 
 # What the log's codes mean to members and committers, who know groups, not partitions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
@@ -24,17 +24,16 @@ class TopicLookup(Protocol):
 
     def by_id(self, topic_id: bytes) -> Topic | None: ...
 
-    def names(self) -> Iterable[str]:
+    def names(self) -> Collection[str]:
         """All that patterns may match, internal topics included, as in Kafka."""
 
 
-def hash_of(topics: TopicLookup, names: Iterable[str]) -> int:
-    """Differs when one of the topics was created, deleted, made anew or has grown; 0 if none of them exists."""
-    found = [topic for name in sorted(names) if (topic := topics.by_name(name)) is not None]
-    if not found:
+def hash_of(topics: Sequence[Topic]) -> int:
+    """Differs when one of the topics was created, deleted, made anew or has grown; 0 if there are none."""
+    if not topics:
         return 0
     digest = blake2b(digest_size=8)
-    for topic in found:
+    for topic in topics:
         digest.update(topic.topic_id + topic.partitions.to_bytes(4))
     return int.from_bytes(digest.digest(), signed=True)
 
@@ -57,5 +56,5 @@ class ImageTopics:
         found = self._image.ids.get(topic_id)
         return None if found is None else Topic(found.name, found.topic_id, len(found.partitions))
 
-    def names(self) -> Iterable[str]:
+    def names(self) -> Collection[str]:
         return self._image.topics.keys()

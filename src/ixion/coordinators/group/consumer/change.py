@@ -62,14 +62,14 @@ class Change:
         self.group.metadata_hash = metadata_hash
         self.records.append(epoch_record(self.group))
 
-    def set_targets(self, targets: dict[str, Assignment], assigned_ms: int) -> None:
-        """The targets of the present epoch; those that stay as they are need no record."""
+    def set_targets(self, targets: dict[str, Assignment], epoch: int, assigned_ms: int) -> None:
+        """The targets of an epoch; those that stay as they are need no record."""
         group = self.group
         for member_id, target in targets.items():
             if member_id not in group.targets or group.targets[member_id] != target:
                 group.targets[member_id] = target or NOTHING
                 self.records.append(target_record(group.group_id, member_id, target))
-        group.assignment_epoch, group.assigned_ms = group.epoch, assigned_ms
+        group.assignment_epoch, group.assigned_ms = epoch, assigned_ms
         self.records.append(assignment_epoch_record(group))
 
     def resolve(self, regex: str, topics: frozenset[str], version: int) -> None:

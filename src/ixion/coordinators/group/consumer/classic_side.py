@@ -67,7 +67,8 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "only consumers can join a consumer group")
         if not request.member_id and request.group_instance_id is None and caller.version >= ID_REQUIRED_FROM:
             raise MemberIdRequired(self._new_id())
-        protocols = tuple((each.name, each.metadata) for each in request.protocols)
+        protocols = tuple([(each.name, each.metadata) for each in request.protocols])
+        self._bounds.check_offer(protocols)
         subscription = read_subscription(protocols[0][1])
         wanted = Subscription(
             instance_id=request.group_instance_id,

@@ -22,7 +22,7 @@ BYTES_PER_MATCH: Final = 200  # a topic that matches a pattern: a place in a set
 
 
 class Demand:
-    __slots__ = ("_assignors", "classic_members", "held_bytes", "regexes", "topics")
+    __slots__ = ("_assignors", "changes", "classic_members", "held_bytes", "regexes", "topics")
 
     def __init__(self) -> None:
         self.topics: Counter[str] = Counter()  # members by topic that they name, none with 0
@@ -30,6 +30,7 @@ class Demand:
         self._assignors: Counter[str] = Counter()
         self.classic_members = 0
         self.held_bytes = 0
+        self.changes = 0  # how often a topic or a pattern was named first, or last
 
     def add(self, member_id: str, subscription: Subscription) -> None:
         self._count(member_id, subscription, 1)
@@ -43,10 +44,15 @@ class Demand:
         return max(named, key=lambda each: each[0])[1] if named else offered[0]
 
     def _count(self, member_id: str, subscription: Subscription, step: int) -> None:
-        for name in subscription.topics:
-            _step(self.topics, name, step)
+        kinds = len(self.topics), len(self.regexes)
+        if step > 0:
+            self.topics.update(subscription.topics)
+        else:
+            for name in subscription.topics:
+                _step(self.topics, name, step)
         if subscription.regex:
             _step(self.regexes, subscription.regex, step)
+        self.changes += kinds != (len(self.topics), len(self.regexes))
         if subscription.assignor:
             _step(self._assignors, subscription.assignor, step)
         self.classic_members += step * (subscription.classic is not None)
@@ -55,9 +61,9 @@ class Demand:
 
 def bytes_of(member_id: str, subscription: Subscription) -> int:
     """About what a member takes in memory; its record is smaller."""
-    texts = sum(getsizeof(text) + BYTES_PER_TEXT for text in subscription.texts())
+    texts = subscription.texts()
     classic = 0 if subscription.classic is None else size_of(subscription.classic.protocols)
-    return BYTES_PER_MEMBER + getsizeof(member_id) + texts + classic
+    return BYTES_PER_MEMBER + getsizeof(member_id) + sum(map(getsizeof, texts)) + len(texts) * BYTES_PER_TEXT + classic
 
 
 def _step(counts: Counter[str], name: str, step: int) -> None:

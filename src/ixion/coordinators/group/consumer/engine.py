@@ -14,7 +14,7 @@ finds its partitions with a later heartbeat. With an interval of 1000 ms and a h
 
 A computation looks at every member, so a group of n that meets one after the other would cost n² looks. Hence targets
 are in force for n/10 ms at least, even if the interval is shorter: with 100,000 members for ten seconds, of which the
-computation takes one.
+computation takes one. It is done in turns of the loop (see `targets`).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from functools import partial
 from typing import Final
 
 from ixion.coordinators.group.consumer.assignment import Assignment
-from ixion.coordinators.group.consumer.assignors import ASSIGNORS
-from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import Limits
 from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import reconcile
-from ixion.coordinators.group.topics import TopicLookup, hash_of
+from ixion.coordinators.group.consumer.targets import Targets
+from ixion.coordinators.group.topics import TopicLookup
 
 MEMBERS_PER_MS: Final = 10  # of the time between two computations
 
 
 class Engine:
-    def __init__(self, topics: TopicLookup, limits: Limits, matches: Matches) -> None:
+    def __init__(self, topics: TopicLookup, limits: Limits, matches: Matches, targets: Targets) -> None:
         self._topics = topics
         self._limits = limits
         self._matches = matches
+        self._targets = targets
 
     def update(
         self, change: Change, member: ConsumerMember, subscription: Subscription, owned: Assignment | None
@@ -53,7 +53,7 @@ class Engine:
         if reads_other or group.seen_version != self._topics.version:
             self._look_at_topics(change, before, subscription)
         if self.is_target_due(group, change.now_ms):
-            change.set_targets(self._targets(group), change.now_ms)
+            self._targets.compute(change)
         if reads_other or not member.current.is_reconciled_to(group.assignment_epoch):
             self._follow(change, member, owned)
 
@@ -63,7 +63,7 @@ class Engine:
             touched.append(member.subscription.regex)
             change.remove(member)
         self._resolve_patterns(change, touched)
-        change.bump(hash_of(self._topics, change.group.subscribed()))
+        change.bump(change.group.hash_topics(self._topics))
 
     def pattern_matched(self, change: Change, regex: str) -> None:
         """It took long to match a pattern; now it is done."""
@@ -74,7 +74,7 @@ class Engine:
 
         A clock that was set back does not make anybody wait. (With Kafka it does.)
         """
-        if group.epoch <= group.assignment_epoch:
+        if group.epoch <= group.assignment_epoch or group.is_computing:
             return False
         interval_ms = self._limits.assignment_interval_ms(group.group_id)
         return not 0 <= now_ms - group.assigned_ms < max(interval_ms, len(group.members) // MEMBERS_PER_MS)
@@ -106,7 +106,7 @@ class Engine:
         self._bump_if(change, reads_other or match_others)
 
     def _bump_if(self, change: Change, is_due: bool) -> None:
-        seen = hash_of(self._topics, change.group.subscribed())
+        seen = change.group.hash_topics(self._topics)
         if is_due or seen != change.group.metadata_hash:
             change.bump(seen)
 
@@ -132,22 +132,3 @@ class Engine:
         if is_complete:
             group.seen_version = self._topics.version
         return match_others
-
-    def _targets(self, group: ConsumerGroup) -> dict[str, Assignment]:
-        partitions: dict[bytes, int] = {}
-        ids: dict[str, bytes] = {}
-        for name in sorted(group.subscribed()):
-            topic = self._topics.by_name(name)
-            if topic is not None:
-                partitions[topic.topic_id] = topic.partitions
-                ids[name] = topic.topic_id
-        readers = {
-            member.member_id: Reader(
-                topics=frozenset(ids[name] for name in group.topics_of(member) if name in ids),
-                before=group.target(member.member_id),
-                instance_id=member.subscription.instance_id,
-            )
-            for member in group.members.values()
-        }
-        assign = ASSIGNORS[group.demand.assignor(self._limits.assignors)]
-        return assign(Spec(readers=readers, partitions=partitions))

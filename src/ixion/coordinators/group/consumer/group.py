@@ -14,6 +14,7 @@ from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
+from ixion.coordinators.group.topics import Topic, TopicLookup, hash_of
 
 
 class ConsumerGroup:
@@ -28,8 +29,11 @@ class ConsumerGroup:
         self.targets: dict[str, Assignment] = {}
         self.regexes: dict[str, frozenset[str]] = {}  # the topics that match; changed by `resolve` and `forget_regex`
         self._matched = 0  # topics in `regexes`
+        self._regex_changes = 0  # of `regexes`
+        self._hashed: tuple[tuple[int, int, int], int] | None = None
         self.seen_version = -1  # of the cluster's topics, at the last look
         self.demand = Demand()
+        self.is_computing = False  # targets, in turns of the loop
         self.dead = False
         self._owners: dict[tuple[bytes, int], str] = {}
 
@@ -84,10 +88,12 @@ class ConsumerGroup:
         """The pattern matches these topics."""
         self.forget_regex(regex)
         self.regexes[regex] = topics
+        self._regex_changes += 1
         self._matched += len(topics)
 
     def forget_regex(self, regex: str) -> None:
         self._matched -= len(self.regexes.pop(regex, ()))
+        self._regex_changes += 1
 
     def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
         """Nobody else has it."""
@@ -106,8 +112,21 @@ class ConsumerGroup:
         names = member.subscription.topics
         return names if not regex else names | self.regexes.get(regex, frozenset())
 
-    def subscribed(self) -> set[str]:
-        return set(self.demand.topics).union(*(self.regexes.get(regex, ()) for regex in self.demand.regexes))
+    def subscribed(self, topics: TopicLookup) -> list[Topic]:
+        """What its members have subscribed to and exists, by name. Members may name far more than there is."""
+        names: set[str] = set()
+        for regex in self.demand.regexes:
+            names.update(self.regexes.get(regex, ()))
+        named, known = self.demand.topics, topics.names()
+        names.update(named if len(named) <= len(known) else filter(named.__contains__, known))
+        return [topic for name in sorted(names) if (topic := topics.by_name(name)) is not None]
+
+    def hash_topics(self, topics: TopicLookup) -> int:
+        """The hash of what `subscribed` finds, which is remembered until one of the two changes."""
+        state = (topics.version, self.demand.changes, self._regex_changes)
+        if self._hashed is None or self._hashed[0] != state:
+            self._hashed = (state, hash_of(self.subscribed(topics)))
+        return self._hashed[1]
 
     def reads(self, topic: str) -> bool:
         return topic in self.demand.topics or any(topic in self.regexes.get(regex, ()) for regex in self.demand.regexes)

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.coordinators.patterns import Pattern, PatternError
 from ixion.timer.lane import Lane
-from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
@@ -40,10 +39,10 @@ class Matched(NamedTuple):
 
 
 class Matches:
-    def __init__(self, topics: TopicLookup, timer: Timer, on_matched: Callable[[str, str], None]) -> None:
+    def __init__(self, topics: TopicLookup, lane: Lane, on_matched: Callable[[str, str], None]) -> None:
         """`on_matched` is called with a group and its pattern, if matching that took longer than a turn."""
         self._topics = topics
-        self._lane = Lane(partial(timer.call_later, 0), fair=True)
+        self._lane = lane
         self._on_matched = on_matched
         self._known: OrderedDict[str, Matched] = OrderedDict()  # the last used at the end
         self._names = 0  # in `_known`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ixion.coordinators.group.consumer.reconcile import Current
@@ -30,12 +29,10 @@ class Subscription:
     assignor: str | None = None
     classic: ClassicSide | None = None
 
-    def texts(self) -> Iterator[str]:
+    def texts(self) -> list[str]:
         """Everything in it that is as long as the member likes, but for what it offers as a classic one."""
-        yield from self.topics
-        for text in (self.instance_id, self.rack_id, self.client_id, self.client_host, self.regex, self.assignor):
-            if text:
-                yield text
+        others = (self.instance_id, self.rack_id, self.client_id, self.client_host, self.regex, self.assignor)
+        return [*self.topics, *filter(None, others)]
 
 
 @dataclass(slots=True, kw_only=True)

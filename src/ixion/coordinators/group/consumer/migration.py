@@ -17,7 +17,7 @@ from ixion.coordinators.group.consumer.classic_side import NEWEST_VERSION, read_
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import Current
-from ixion.coordinators.group.topics import TopicLookup, hash_of
+from ixion.coordinators.group.topics import TopicLookup
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.storage import decode, encode, prefix
 from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
@@ -51,8 +51,8 @@ def to_consumer_group(classic: ClassicGroup, topics: TopicLookup, now_ms: int) -
     for member, current in members:
         change.subscribe(member, member.subscription)
         change.move(member, current)
-    change.set_epoch(classic.generation, hash_of(topics, group.subscribed()))
-    change.set_targets({member.member_id: current.assigned for member, current in members}, assigned_ms=0)
+    change.set_epoch(classic.generation, group.hash_topics(topics))
+    change.set_targets({member.member_id: current.assigned for member, current in members}, group.epoch, 0)
     return change
 
 

@@ -78,6 +78,10 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> Entry:
     return _target_key(group_id, member_id), encode(value, 0)
 
 
+def target_tombstone(group_id: str, member_id: str) -> Entry:
+    return _target_key(group_id, member_id), None
+
+
 def current_record(group_id: str, member: ConsumerMember) -> Entry:
     current = member.current
     value = ConsumerGroupCurrentMemberAssignmentValue(

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ixion.coordinators.group.consumer.assignment import Assignment
-from ixion.coordinators.group.consumer.assignors.spec import Spec
+from ixion.coordinators.group.consumer.assignors.spec import STEP, Spec
+from ixion.timer.turns import Steps
 
 
-def assign_range(spec: Spec) -> dict[str, Assignment]:
-    shares: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.readers}
+def assign_range(spec: Spec) -> Steps[dict[str, Assignment]]:
+    shares: dict[str, dict[bytes, frozenset[int]]] = {}
     readers_of: defaultdict[bytes, list[str]] = defaultdict(list)
-    for member_id in spec.in_order():
+    for member_id in (yield from spec.in_order()):
+        shares[member_id] = {}
         for topic_id in spec.readers[member_id].topics:
             readers_of[topic_id].append(member_id)
+        yield
     for topic_id, readers in readers_of.items():
         count, start = spec.partitions[topic_id], 0
         for place, member_id in enumerate(readers):
@@ -25,4 +28,6 @@ def assign_range(spec: Spec) -> dict[str, Assignment]:
             if size:
                 shares[member_id][topic_id] = frozenset(range(start, start + size))
             start += size
-    return dict(shares)
+            if place % STEP == 0:
+                yield
+    return {**shares}

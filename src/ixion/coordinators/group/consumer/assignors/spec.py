@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ixion.coordinators.group.consumer.assignment import Assignment
+from ixion.timer.turns import Steps, sort_steps
+
+STEP: Final = 64  # members or partitions looked at in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +24,17 @@ class Spec:
     readers: Mapping[str, Reader]  # by member id
     partitions: Mapping[bytes, int]  # how many each topic has
 
-    def in_order(self) -> list[str]:
+    def in_order(self) -> Steps[list[str]]:
         """Member ids in an order that a restart of a static member does not change: by instance, then those without."""
-
-        def place(member_id: str) -> tuple[bool, str]:
-            instance_id = self.readers[member_id].instance_id
-            return instance_id is None, member_id if instance_id is None else instance_id
-
-        return sorted(self.readers, key=place)
+        static: list[tuple[str, str]] = []
+        dynamic: list[str] = []
+        for number, (member_id, reader) in enumerate(self.readers.items()):
+            if reader.instance_id is None:
+                dynamic.append(member_id)
+            else:
+                static.append((reader.instance_id, member_id))
+            if number % STEP == 0:
+                yield
+        by_instance = yield from sort_steps(static)
+        by_id = yield from sort_steps(dynamic)
+        return [member_id for _, member_id in by_instance] + by_id

@@ -10,33 +10,55 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from heapq import heapify, heapreplace
+from heapq import heapreplace
 
 from ixion.coordinators.group.consumer.assignment import Assignment
-from ixion.coordinators.group.consumer.assignors.spec import Spec
-from ixion.coordinators.group.consumer.assignors.unlike import Unlike
+from ixion.coordinators.group.consumer.assignors.spec import STEP, Spec
+from ixion.coordinators.group.consumer.assignors.unlike import unlike_of
+from ixion.timer.turns import Steps, sort_steps
 
 Partition = tuple[bytes, int]
 
 
-def assign_uniform(spec: Spec) -> dict[str, Assignment]:
-    order = spec.in_order()
-    shares: dict[str, set[Partition]] = {member_id: set() for member_id in order}
-    if len({reader.topics for reader in spec.readers.values()}) > 1:
-        free = _keep(spec, order, shares, alike=False)
-        unlike = Unlike(spec, order, shares)
-        unlike.hand_out(free)
-        unlike.balance()
-        return unlike.assignments()
+def assign_uniform(spec: Spec) -> Steps[dict[str, Assignment]]:
+    order = yield from spec.in_order()
+    shares: dict[str, set[Partition]] = {}
+    kinds: set[frozenset[bytes]] = set()
+    for member_id in order:
+        shares[member_id] = set()
+        kinds.add(spec.readers[member_id].topics)
+        yield
+    if len(kinds) > 1:
+        free = yield from _keep(spec, order, shares, kinds)
+        unlike = yield from unlike_of(spec, order, shares)
+        yield from unlike.hand_out(free)
+        yield from unlike.balance()
+        return (yield from unlike.assignments())
     if order:
-        _hand_out(order, shares, _keep(spec, order, shares, alike=True))
-    return {member_id: _by_topic(share) for member_id, share in shares.items()}
+        free = yield from _keep(spec, order, shares, kinds)
+        yield from _hand_out(order, shares, free)
+    assignments: dict[str, Assignment] = {}
+    for member_id, share in shares.items():
+        assignments[member_id] = _by_topic(share)
+        yield
+    return assignments
 
 
-def _keep(spec: Spec, order: list[str], shares: dict[str, set[Partition]], alike: bool) -> list[Partition]:
-    """What is left when everybody has kept what it may."""
-    topics = {topic for reader in spec.readers.values() for topic in reader.topics}
-    free = {(topic, number) for topic in topics for number in range(spec.partitions.get(topic, 0))}
+def _keep(
+    spec: Spec, order: list[str], shares: dict[str, set[Partition]], kinds: set[frozenset[bytes]]
+) -> Steps[list[Partition]]:
+    """What is left when everybody has kept what it may. `kinds` are the different subscriptions."""
+    free: set[Partition] = set()
+    topics: set[bytes] = set()
+    for kind in kinds:
+        topics |= kind
+        yield
+    for topic in topics:
+        for number in range(spec.partitions.get(topic, 0)):
+            free.add((topic, number))
+            if number % STEP == 0:
+                yield
+    alike = len(kinds) == 1
     least, more = divmod(len(free), len(order)) if alike else (len(free), 0)
     for member_id in order:
         reader = spec.readers[member_id]
@@ -54,16 +76,18 @@ def _keep(spec: Spec, order: list[str], shares: dict[str, set[Partition]], alike
         for partition in had[:quota]:
             shares[member_id].add(partition)
             free.discard(partition)
-    return sorted(free)
+        yield
+    return (yield from sort_steps(free))
 
 
-def _hand_out(order: list[str], shares: dict[str, set[Partition]], free: list[Partition]) -> None:
-    heap = [(len(shares[member_id]), place) for place, member_id in enumerate(order)]
-    heapify(heap)
+def _hand_out(order: list[str], shares: dict[str, set[Partition]], free: list[Partition]) -> Steps[None]:
+    sizes = ((len(shares[member_id]), place) for place, member_id in enumerate(order))
+    heap = yield from sort_steps(sizes)  # what is sorted is a heap
     for partition in free:
         size, place = heap[0]
         shares[order[place]].add(partition)
         heapreplace(heap, (size + 1, place))
+        yield
 
 
 def _by_topic(share: set[Partition]) -> Assignment:

@@ -18,83 +18,110 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 
 from ixion.coordinators.group.consumer.assignment import Assignment
 from ixion.coordinators.group.consumer.assignors.spec import Spec
+from ixion.timer.turns import Steps, sort_steps
 
 Partition = tuple[bytes, int]
 Heap = list[tuple[int, int]]  # how many, place of the member
+Held = defaultdict[bytes, list[int]]  # partitions by topic
+
+
+def unlike_of(spec: Spec, order: list[str], shares: dict[str, set[Partition]]) -> Steps[Unlike]:
+    held: list[Held] = []
+    kinds: dict[frozenset[bytes], list[int]] = {}  # members by what they read
+    for place, member_id in enumerate(order):
+        has: Held = defaultdict(list)
+        for topic, number in sorted(shares[member_id]):
+            has[topic].append(number)
+        held.append(has)
+        kinds.setdefault(spec.readers[member_id].topics, []).append(place)
+        yield
+    sizes = [len(shares[member_id]) for member_id in order]
+    kinds_of: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, topics in enumerate(kinds):
+        for topic in topics:
+            kinds_of[topic].append(number)
+        yield
+    members = list(kinds.values())
+    shared: dict[tuple[int, ...], Heap] = {}
+    readers: dict[bytes, Heap] = {}  # by topic
+    for topic, numbers in kinds_of.items():
+        key = tuple(numbers)
+        if key not in shared:
+            sized = ((sizes[place], place) for number in key for place in members[number])
+            shared[key] = yield from sort_steps(sized)  # what is sorted is a heap
+        readers[topic] = shared[key]
+        yield
+    heaps_of: list[list[Heap]] = [[] for _ in members]
+    for key, heap in shared.items():
+        for number in key:
+            heaps_of[number].append(heap)
+        yield
+    reads_in: list[list[Heap]] = [[] for _ in order]  # by member, the heaps that it is in
+    for number, places in enumerate(members):
+        for place in places:
+            reads_in[place] = heaps_of[number]
+        yield
+    return Unlike(order, held, sizes, readers, reads_in)
 
 
 class Unlike:
     """Members go by their place in `order`."""
 
-    def __init__(self, spec: Spec, order: list[str], shares: dict[str, set[Partition]]) -> None:
+    def __init__(
+        self,
+        order: list[str],
+        held: list[Held],
+        sizes: list[int],
+        readers: dict[bytes, Heap],
+        reads_in: list[list[Heap]],
+    ) -> None:
         self._order = order
-        self._held: list[defaultdict[bytes, list[int]]] = []
-        for member_id in order:
-            held: defaultdict[bytes, list[int]] = defaultdict(list)
-            for topic, number in sorted(shares[member_id]):
-                held[topic].append(number)
-            self._held.append(held)
-        self._sizes = [len(shares[member_id]) for member_id in order]
-        kinds: dict[frozenset[bytes], list[int]] = {}  # members by what they read
-        for place, member_id in enumerate(order):
-            kinds.setdefault(spec.readers[member_id].topics, []).append(place)
-        kinds_of: defaultdict[bytes, list[int]] = defaultdict(list)
-        for number, topics in enumerate(kinds):
-            for topic in topics:
-                kinds_of[topic].append(number)
-        members = list(kinds.values())
-        shared: dict[tuple[int, ...], Heap] = {}
-        self._readers: dict[bytes, Heap] = {}  # by topic
-        for topic, numbers in kinds_of.items():
-            key = tuple(numbers)
-            if key not in shared:
-                shared[key] = [(self._sizes[place], place) for number in numbers for place in members[number]]
-                heapify(shared[key])
-            self._readers[topic] = shared[key]
-        heaps_of: list[list[Heap]] = [[] for _ in members]
-        for key, heap in shared.items():
-            for number in key:
-                heaps_of[number].append(heap)
-        self._reads_in: list[list[Heap]] = [[] for _ in order]  # by member, the heaps that it is in
-        for number, places in enumerate(members):
-            for place in places:
-                self._reads_in[place] = heaps_of[number]
+        self._held = held
+        self._sizes = sizes
+        self._readers = readers
+        self._reads_in = reads_in
         self._givers: dict[bytes, Heap] = {}
 
-    def hand_out(self, free: Iterable[Partition]) -> None:
+    def hand_out(self, free: Iterable[Partition]) -> Steps[None]:
         """The partitions with the fewest readers first: those have the least choice."""
         readers = {topic: len(heap) for topic, heap in self._readers.items()}
-        for topic, number in sorted(free, key=lambda partition: (readers[partition[0]], partition)):
+        for _, (topic, number) in (yield from sort_steps((readers[partition[0]], partition) for partition in free)):
             place = self._least(topic)
             self._held[place][topic].append(number)
             self._sizes[place] += 1
+            yield
 
-    def balance(self) -> None:
+    def balance(self) -> Steps[None]:
         """Every hand-over brings two members closer together, so it ends."""
         givers: defaultdict[bytes, Heap] = defaultdict(list)
         for place, held in enumerate(self._held):
             for topic in held:
                 givers[topic].append((-self._sizes[place], place))
-        for heap in givers.values():
-            heapify(heap)
-        self._givers = givers
-        topics = sorted(givers)
+            yield
+        self._givers = {}
+        for topic, sized in givers.items():
+            self._givers[topic] = yield from sort_steps(sized)
+            yield
+        topics = sorted(self._givers)
         moved = True
         while moved:
             moved = False
             for topic in topics:
                 while self._hand_over(topic):
                     moved = True
+                    yield
+                yield
 
-    def assignments(self) -> dict[str, Assignment]:
-        return {
-            member_id: {topic: frozenset(numbers) for topic, numbers in held.items() if numbers}
-            for member_id, held in zip(self._order, self._held, strict=True)
-        }
+    def assignments(self) -> Steps[dict[str, Assignment]]:
+        found: dict[str, Assignment] = {}
+        for member_id, held in zip(self._order, self._held, strict=True):
+            found[member_id] = {topic: frozenset(numbers) for topic, numbers in held.items() if numbers}
+            yield
+        return found
 
     def _hand_over(self, topic: bytes) -> bool:
         giver, taker = self._most(topic), self._least(topic)

@@ -1,0 +1,139 @@
+"""The targets of a consumer group: which partitions each member is to have.
+
+They are computed for a group epoch, from the subscriptions and the targets before. That looks at every member, so it is
+done in turns of the event loop. Only a small group has its targets at once, as a part of the change that asked for
+them. A large one goes on with the targets that it has; the new ones are a change of their own:
+
+    epoch 7, targets of epoch 6    a heartbeat finds new targets due; the computation for epoch 7 begins
+    epoch 9, targets of epoch 6    meanwhile one member has come and another has gone
+    epoch 9, targets of epoch 7    the computation is done: the members of then have their targets. The one that has
+                                   gone is left out; the one that came has none yet. The next heartbeat that finds
+                                   new targets due begins again.
+
+If the members are not those that the targets were computed for, another epoch begins: a static member that came back
+under another id kept the target of its old one, and nothing else may make that right.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
+from ixion.coordinators.group.consumer.assignors import ASSIGNORS
+from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
+from ixion.coordinators.group.consumer.change import Change
+from ixion.coordinators.group.consumer.group import ConsumerGroup
+from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.records import (
+    assignment_epoch_record,
+    epoch_record,
+    target_record,
+    target_tombstone,
+)
+from ixion.coordinators.group.journal import Draft
+from ixion.coordinators.group.topics import Topic, TopicLookup
+from ixion.timer.lane import Lane
+from ixion.timer.turns import Steps, finish
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 2_000  # members, topics and partitions together; some 10 ms
+STEP: Final = 16  # members, some 100 µs
+
+
+class NewTargets:
+    """Targets of a large group, with the records that make them last."""
+
+    def __init__(self, group: ConsumerGroup, epoch: int, draft: Draft) -> None:
+        self.group = group
+        self._epoch = epoch
+        self.draft = draft
+        self._targets: dict[str, Assignment] = {}
+        self._changed: dict[str, Assignment] = {}
+
+    def compare(self, targets: dict[str, Assignment]) -> Steps[None]:
+        """Write down those that differ from the targets before."""
+        group = self.group
+        self._targets = targets
+        for number, (member_id, target) in enumerate(targets.items()):
+            if member_id not in group.targets or group.targets[member_id] != target:
+                self._changed[member_id] = target or NOTHING
+                self.draft.add(target_record(group.group_id, member_id, target))
+            if number % STEP == 0:
+                yield
+
+    def apply(self, now_ms: int) -> None:
+        """To the group, in one go. The draft is complete after that."""
+        group, changed, draft = self.group, self._changed, self.draft
+        for member_id in changed.keys() - group.members.keys():
+            del changed[member_id]
+            draft.add(target_tombstone(group.group_id, member_id))
+        group.targets.update(changed)
+        group.assignment_epoch, group.assigned_ms = self._epoch, now_ms
+        draft.add(assignment_epoch_record(group))
+        if group.members.keys() != self._targets.keys():
+            group.epoch += 1
+            draft.add(epoch_record(group))
+
+
+class Targets:
+    def __init__(
+        self,
+        topics: TopicLookup,
+        limits: Limits,
+        lane: Lane,
+        *,
+        draft: Callable[[str], Draft],
+        on_ready: Callable[[NewTargets], None],
+    ) -> None:
+        """`draft` begins a change of a group, by its id; `on_ready` applies and writes targets that took long."""
+        self._topics = topics
+        self._limits = limits
+        self._lane = lane
+        self._draft = draft
+        self._on_ready = on_ready
+
+    def compute(self, change: Change) -> None:
+        group = change.group
+        topics = group.subscribed(self._topics)
+        steps = self._compute(group, topics)
+        if len(group.members) + len(topics) + sum([topic.partitions for topic in topics]) <= AT_ONCE:
+            change.set_targets(finish(steps), group.epoch, change.now_ms)
+        else:
+            group.is_computing = True
+            self._lane.run(
+                self._go_on(group, group.epoch, steps),
+                partial(self._computed, group),
+                lambda: not group.dead,
+                at_once=False,
+            )
+
+    def _compute(self, group: ConsumerGroup, topics: list[Topic]) -> Steps[dict[str, Assignment]]:
+        partitions = {topic.topic_id: topic.partitions for topic in topics}
+        ids = {topic.name: topic.topic_id for topic in topics}
+        readers: dict[str, Reader] = {}
+        for number, member in enumerate(list(group.members.values())):
+            readers[member.member_id] = Reader(
+                topics=frozenset([ids[name] for name in ids.keys() & group.topics_of(member)]),
+                before=group.target(member.member_id),
+                instance_id=member.subscription.instance_id,
+            )
+            if number % STEP == 0:
+                yield
+        assign = ASSIGNORS[group.demand.assignor(self._limits.assignors)]
+        return (yield from assign(Spec(readers=readers, partitions=partitions)))
+
+    def _go_on(self, group: ConsumerGroup, epoch: int, steps: Steps[dict[str, Assignment]]) -> Steps[NewTargets]:
+        new = NewTargets(group, epoch, self._draft(group.group_id))
+        yield from new.compare((yield from steps))
+        return new
+
+    def _computed(self, group: ConsumerGroup, new: NewTargets | None, error: Exception | None) -> None:
+        group.is_computing = False
+        if new is None:
+            logger.error("computing the targets of group %s failed", group.group_id, exc_info=error)
+        else:
+            self._on_ready(new)
