@@ -95,7 +95,9 @@ def test_a_missing_topic_is_made_by_the_broker_and_told_of(ixion: Ixion) -> None
 def test_a_line_that_cannot_be_read_stops_it_there(ixion: Ixion) -> None:
     name = ixion.topic()
     line = ixion.refused("produce", name, "-k", ":", stdin="a:1\nb:2\nnothing\nc:3\n")
-    assert line == "ixion: line 3 of standard input: there is no ':' between key and the rest (2 records before it sent)"
+    assert (
+        line == "ixion: line 3 of standard input: there is no ':' between key and the rest (2 records before it sent)"
+    )
     assert [record["key"] for record in ixion.records(name)] == ["a", "b"]
 
 
