@@ -9,7 +9,7 @@ WORKERS ?= 2
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-faults apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-faults apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -27,6 +27,9 @@ test-compiled: .venv/.built
 
 test-interpreted: .venv/.built
 	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
+	$(BIN)/python -m devtools.first_hour $(ARGS)
 
 fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a log, for minutes
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
@@ -80,7 +83,7 @@ lock: .venv/.ready ## write requirements.lock anew from pyproject.toml
 	  --generate-hashes --group dev --all-extras --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean: ## remove what was built
-	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .first-hour build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 .venv/.ready: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("ixion needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'

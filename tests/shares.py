@@ -48,9 +48,8 @@ SLOW = (
     "records/test_bombs.py",
     "records/test_fuzz.py",
     "records/test_java.py",
-    "test_documents.py::test_the_readmes_test_passes",
     "test_examples.py",
-    "test_testing_page.py",
+    "test_first_hour.py",
     "testing/test_plugin.py",
     "timer/test_model.py",
 )

@@ -185,6 +185,14 @@ async def test_stopping_answers_what_is_in_flight_and_reads_nothing_more() -> No
 
 
 @on_loop
+async def test_stopping_warns_only_of_connections_that_are_left(caplog: pytest.LogCaptureFixture) -> None:
+    """The time to stop may be over while the last connection is closing."""
+    async with running() as run:
+        run.server._cut_off()
+    assert caplog.messages == []
+
+
+@on_loop
 async def test_stopping_takes_those_along_that_have_only_just_come() -> None:
     for pause in range(12):
         async with running(processors=1) as run:

@@ -193,6 +193,8 @@ class SocketServer:
 
     def _cut_off(self) -> None:
         left = list(self._connections())
+        if not left:  # the last one is closing already
+            return
         log.warning("%d connections still had requests in flight when the time to stop was over", len(left))
         for connection in left:
             connection.cut_off()
