@@ -1,21 +1,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import count
 
 import pytest
 
-from ixion.metadata.session import MetadataSession
-from tests.metadata.engines import ENGINES, Engine
+from devtools import parts
+from devtools.zookeeper import RealZooKeeper
+from tests.metadata.engines import ENGINES, Engine, Session, ZooKeeperEngine
+
+NUMBERS = count()
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    made = ENGINES[request.param](tmp_path)
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealZooKeeper]:
+    parts.need("zookeeper-3.9.4")
+    with RealZooKeeper(tmp_path_factory.mktemp("zookeeper")) as running:
+        yield running
+
+
+@pytest.fixture(params=[*ENGINES, "zookeeper"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    made: Engine
+    if request.param == "zookeeper":
+        zookeeper = request.getfixturevalue("zookeeper")
+        made = ZooKeeperEngine(f"{zookeeper.connect}/contract/{next(NUMBERS)}")
+    else:
+        made = ENGINES[request.param](request.getfixturevalue("tmp_path"))
     yield made
     made.close()
 
 
 @pytest.fixture
-def session(engine: Engine) -> MetadataSession:
+def session(engine: Engine) -> Session:
     return engine.session()

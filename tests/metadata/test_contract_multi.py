@@ -6,11 +6,11 @@ import pytest
 
 from ixion.metadata.errors import BadVersionError, MetadataError, NodeExistsError, NoNodeError
 from ixion.metadata.node import Check, Create, Delete, Operation, Set, Stat
-from ixion.metadata.session import Event, EventKind, MetadataSession
-from tests.metadata.engines import Engine
+from ixion.metadata.session import Event, EventKind
+from tests.metadata.engines import Engine, Session, ask
 
 
-def test_all_in_order_with_their_results(session: MetadataSession) -> None:
+def test_all_in_order_with_their_results(session: Session) -> None:
     session.create("/old")
     results = session.multi(
         [
@@ -30,7 +30,7 @@ def test_all_in_order_with_their_results(session: MetadataSession) -> None:
     assert session.exists("/old") is None
 
 
-def test_nothing_at_all(session: MetadataSession) -> None:
+def test_nothing_at_all(session: Session) -> None:
     assert session.multi([]) == []
 
 
@@ -47,7 +47,7 @@ def test_nothing_at_all(session: MetadataSession) -> None:
     ],
 )
 def test_one_that_is_refused_undoes_the_others(
-    engine: Engine, session: MetadataSession, refused: Operation, error: type[MetadataError]
+    engine: Engine, session: Session, refused: Operation, error: type[MetadataError]
 ) -> None:
     session.create("/there", b"before")
     session.create("/doomed")
@@ -70,7 +70,7 @@ def test_only_one_of_two_wins_an_election(engine: Engine) -> None:
     first, second = engine.session(), engine.session()
     first.create("/controller_epoch", b"0")
 
-    def stand(session: MetadataSession, seen_version: int) -> None:
+    def stand(session: Session, seen_version: int) -> None:
         session.multi([Create("/controller", b"me", ephemeral=True), Set("/controller_epoch", b"1", seen_version)])
 
     stand(first, 0)
@@ -85,9 +85,13 @@ def test_only_one_of_two_wins_an_election(engine: Engine) -> None:
     assert second.get("/controller").stat.owner == second.session_id
 
 
-def test_events_come_after_the_whole(engine: Engine, session: MetadataSession) -> None:
+def test_events_come_after_the_whole(engine: Engine, session: Session) -> None:
     seen: list[tuple[EventKind, bool]] = []
-    session.watch("/a", lambda event: seen.append((event.kind, session.exists("/b") is not None)))
+
+    def look(event: Event) -> None:
+        ask(session, "/b", lambda stat: seen.append((event.kind, stat is not None)))
+
+    session.watch("/a", look)
     session.multi([Create("/a"), Create("/b")])
     engine.settle()
     assert seen == [(EventKind.CREATED, True)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ixion.metadata.errors import NodeExistsError, SessionExpiredError
-from ixion.metadata.session import Event, EventKind, MetadataSession
-from tests.metadata.engines import Engine
+from ixion.metadata.session import Event, EventKind
+from tests.metadata.engines import Engine, Session
 
 CREATED, CHANGED, DELETED, CHILDREN = EventKind.CREATED, EventKind.CHANGED, EventKind.DELETED, EventKind.CHILDREN
 
@@ -29,7 +29,7 @@ def test_a_watch_tells_the_whole_life_of_its_node(engine: Engine) -> None:
     assert {event.path for event in events} == {"/a"}
 
 
-def test_grandchildren_are_not_children(engine: Engine, session: MetadataSession) -> None:
+def test_grandchildren_are_not_children(engine: Engine, session: Session) -> None:
     session.create("/a")
     session.create("/a/b")
     events: list[Event] = []
@@ -39,7 +39,7 @@ def test_grandchildren_are_not_children(engine: Engine, session: MetadataSession
     assert events == []
 
 
-def test_a_cancelled_watch_is_silent(engine: Engine, session: MetadataSession) -> None:
+def test_a_cancelled_watch_is_silent(engine: Engine, session: Session) -> None:
     kept: list[Event] = []
     cancelled: list[Event] = []
     cancel = session.watch("/a", cancelled.append)
@@ -67,7 +67,7 @@ def test_events_of_many_nodes_come_in_the_order_of_changes(engine: Engine) -> No
     assert events == expected
 
 
-def test_a_callback_may_change_the_tree(engine: Engine, session: MetadataSession) -> None:
+def test_a_callback_may_change_the_tree(engine: Engine, session: Session) -> None:
     events: list[Event] = []
 
     def follow(event: Event) -> None:
@@ -83,7 +83,7 @@ def test_a_callback_may_change_the_tree(engine: Engine, session: MetadataSession
     assert events == [Event(CREATED, "/a"), Event(CHANGED, "the callback on /a returned"), Event(CREATED, "/b")]
 
 
-def test_a_callback_that_fails_does_not_stop_the_others(engine: Engine, session: MetadataSession) -> None:
+def test_a_callback_that_fails_does_not_stop_the_others(engine: Engine, session: Session) -> None:
     events: list[Event] = []
 
     def fail(event: Event) -> None:

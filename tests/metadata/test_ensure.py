@@ -6,10 +6,10 @@ from ixion.metadata import paths
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.ensure import ensure
 from ixion.metadata.node import Operation, Result
-from ixion.metadata.session import MetadataSession
+from tests.metadata.engines import Session
 
 
-def test_the_base_nodes_are_made_once_and_together(session: MetadataSession) -> None:
+def test_the_base_nodes_are_made_once_and_together(session: Session) -> None:
     session.create("/config", b"kept")
     ensure(session, paths.BASE)
     stats = [session.exists(path) for path in paths.BASE]

@@ -56,7 +56,7 @@ class EmbeddedStore:
     """
 
     def __init__(self, file: str, *, clock_ms: Milliseconds = monotonic_ms, now_ms: Milliseconds = unix_ms) -> None:
-        self._file = file
+        self.file: Final = file
         self._clock_ms = clock_ms
         self._now_ms = now_ms
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class EmbeddedStore:
     def open_session(self, timeout_ms: int) -> EmbeddedSession:
         with self._lock:
             if self._closed:
-                raise StoreUnusableError(self._file, "it was closed")
+                raise StoreUnusableError(self.file, "it was closed")
             self._next_session += 1
             session = EmbeddedSession(self, self._next_session, timeout_ms, self._clock_ms())
             self._sessions[session.session_id] = session
@@ -121,7 +121,7 @@ class EmbeddedStore:
             try:
                 yield self._tree
             except sqlite3.Error as error:
-                raise failure(self._file, error) from error
+                raise failure(self.file, error) from error
 
     @contextmanager
     def watches(self, session: EmbeddedSession) -> Iterator[Watches]:
@@ -185,9 +185,9 @@ class EmbeddedStore:
                 try:
                     run("ROLLBACK")
                 except sqlite3.Error as worse:
-                    raise failure(self._file, worse) from error
+                    raise failure(self.file, worse) from error
             if isinstance(error, sqlite3.Error):
-                raise failure(self._file, error) from error
+                raise failure(self.file, error) from error
             raise
         self._zxid = zxid
 

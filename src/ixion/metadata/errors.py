@@ -28,8 +28,8 @@ class NodeExistsError(MetadataError):
 
 
 class BadVersionError(MetadataError):
-    def __init__(self, path: str, expected: int, found: int) -> None:
-        super().__init__(path, f"expected version {expected}, but the node is at {found}")
+    def __init__(self, path: str, expected: int) -> None:
+        super().__init__(path, f"the node is not at version {expected}")
 
 
 class NotEmptyError(MetadataError):
@@ -44,6 +44,30 @@ class NoChildrenForEphemeralsError(MetadataError):
 
 class InvalidPathError(MetadataError):
     """The path is malformed, or the operation is not allowed on the root."""
+
+
+class AccessDeniedError(MetadataError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the access list of the node does not allow this")
+
+
+class UnsupportedError(MetadataError):
+    """The store does not know the operation."""
+
+
+class RefusedError(MetadataError):
+    """The store refused the operation for a reason that has no class of its own."""
+
+
+class TooLargeError(MetadataError):
+    """The store takes no request of this size."""
+
+
+class ConnectionLostError(MetadataError):
+    """The connection ended before the answer came: the write may have been done or not. Look before you repeat it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, f"the connection was lost, so the outcome is unknown ({reason})")
 
 
 class SessionExpiredError(MetadataError):

@@ -1,25 +1,27 @@
 """The protocol by which the broker sees its metadata: a tree of small versioned nodes, as ZooKeeper has it.
 
-One engine is embedded (`EmbeddedStore`, a file in the data directory); a ZooKeeper client fits behind the same lines.
+There are two engines: the embedded one (`embedded.py`, a file in the data directory, on the loop by `on_loop.py`), and
+ZooKeeper (`zookeeper/`).
 
-    path = session.create("/brokers/ids/1", registration, ephemeral=True)
-    node = session.get("/controller_epoch")
-    session.set("/controller_epoch", b"8", version=node.stat.version)     # BadVersionError if another was faster
+    path = await session.create("/brokers/ids/1", registration, ephemeral=True)
+    node = await session.get("/controller_epoch")
+    await session.set("/controller_epoch", b"8", version=node.stat.version)     # BadVersionError if another was faster
 
 **Sessions.** A client of the tree has a session. It ends by `close`, or expires when its holder was silent for its
 timeout; its ephemeral nodes are deleted in that moment, and their watches fire.
 
-**Watches are persistent and carry no data.** A watch on a path tells of the node created, set and deleted, and of
-its children created and deleted (not of their data), until it is cancelled or the session is over. An event means
-*read again*: by then there may be several changes, or the node may be back. An engine that lost contact for a while
-tells every watch once contact is back, because it may have missed something. ZooKeeper's one-shot watches would
-leave a gap between the event and the next registration in which every caller would have to read once more.
+**Watches are persistent and carry no data.** A watch on a path reports the node created, set and deleted, and its
+children created and deleted (not their data), until it is cancelled or the session is over. An event means *read
+again*: by then there may be several changes, or the node may be back. An engine that was out of contact for a while
+sends every watch one RESUMED event, because it may have missed something. ZooKeeper's one-shot watches would leave a
+gap between the event and the next registration, in which every caller would have to read once more.
 
-**Order.** Events arrive one at a time, in the order of the changes, each after its change is durable. Callbacks run on
-a thread of the engine's choosing, which may be the one that made the change; they must be quick, and may use the
-session. The caller that made a change may see its result before the event.
+**Order.** What is read after `watch` has returned is at least as new as the watch. Events arrive one at a time, in the
+order of the changes, each after its change is durable. Callbacks run on the event loop; they must be quick. The caller
+that made a change may see its result before the event.
 
-**Threads.** All methods may be called from any thread. They block for one flush to the disk, or one round trip.
+**Outcomes.** A `MetadataError` says that nothing has changed, with one exception: after `ConnectionLostError` a write
+may have been done or not.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class EventKind(Enum):
     CHANGED = "changed"
     DELETED = "deleted"
     CHILDREN = "children"
+    RESUMED = "resumed"  # the engine was out of contact for a while: anything may have happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +57,21 @@ class MetadataSession(Protocol):
     def session_id(self) -> int:
         """The owner of the ephemeral nodes made here; never 0."""
 
-    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
         """The path of the new node, with its sequence number if it has one. The parent must exist."""
 
-    def get(self, path: str) -> Node: ...
+    async def get(self, path: str) -> Node: ...
 
-    def exists(self, path: str) -> Stat | None: ...
+    async def exists(self, path: str) -> Stat | None: ...
 
-    def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat: ...
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat: ...
 
-    def delete(self, path: str, version: int = ANY_VERSION) -> None: ...
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None: ...
 
-    def children(self, path: str) -> list[str]:
+    async def children(self, path: str) -> list[str]:
         """The names, without the path, sorted."""
 
-    def multi(self, operations: Sequence[Operation]) -> list[Result]:
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """All of the operations, in order and as one transaction, or none of them."""
 
     def watch(self, path: str, watcher: Watcher) -> Cancel:
@@ -77,5 +80,5 @@ class MetadataSession(Protocol):
     def on_expired(self, callback: Callable[[], None]) -> None:
         """Called once, when the session expires; not when it is closed."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends the session and deletes its ephemeral nodes. Doing it twice is harmless."""

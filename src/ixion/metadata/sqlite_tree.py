@@ -134,7 +134,7 @@ class SqliteTree:
     def _at_version(self, path: str, version: int) -> Stat:
         stat = self._existing(path)
         if version not in (ANY_VERSION, stat.version):
-            raise BadVersionError(path, version, stat.version)
+            raise BadVersionError(path, version)
         return stat
 
 

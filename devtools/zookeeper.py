@@ -1,0 +1,119 @@
+"""A real ZooKeeper on the loopback address: one server, or an ensemble of three.
+
+    with RealZooKeeper(tmp_path) as zookeeper:
+        session = await open_session(f"{zookeeper.connect}/kafka", 6_000)
+
+Inside the block it answers; after it the processes are gone, whatever happened. `kill`, `pause` and `launch` take the
+number of a server.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from devtools import jars
+from devtools.jvm import QUICK, java_command
+from devtools.kafka import free_port
+
+VERSION: Final = "3.9.4"
+START_TIMEOUT_S: Final = 60.0
+
+
+class RealZooKeeper:
+    def __init__(self, directory: Path, *, version: str = VERSION, servers: int = 1, tick_ms: int = 500) -> None:
+        """A session lasts 2 to 20 ticks, whatever its client asks for."""
+        self.version = version
+        self.directory = directory
+        self.ports = [free_port() for _ in range(servers)]
+        self._tick_ms = tick_ms
+        self._quorum = [(free_port(), free_port()) for _ in range(servers)]
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def connect(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def __enter__(self) -> RealZooKeeper:
+        try:
+            for number in range(len(self.ports)):
+                self.launch(number)
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def launch(self, number: int = 0) -> None:
+        """Start a server, and do not wait for it to answer."""
+        home = self.directory / f"zookeeper-{number}"
+        home.mkdir(parents=True, exist_ok=True)
+        lines = {
+            "tickTime": self._tick_ms,
+            "dataDir": home,
+            "clientPort": self.ports[number],
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+            "maxClientCnxns": 0,
+            "4lw.commands.whitelist": "ruok,srvr",
+        }
+        if len(self.ports) > 1:
+            lines |= {"initLimit": 20, "syncLimit": 10}
+            for other, (peer, election) in enumerate(self._quorum):
+                lines[f"server.{other + 1}"] = f"127.0.0.1:{peer}:{election}"
+            (home / "myid").write_text(f"{number + 1}\n")
+        settings = home / "zoo.cfg"
+        settings.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        classpath = jars.classpath(f"zookeeper-{self.version}")
+        command = java_command(main, str(settings), classpath=classpath, options=["-Xmx128m", *QUICK])
+        with (home / "server.out").open("ab") as output:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        self._processes[number] = process
+
+    def wait(self) -> None:
+        """Return when every server that was launched serves requests."""
+        end = time.monotonic() + START_TIMEOUT_S
+        for number, process in self._processes.items():
+            while not _serves(self.ports[number]):
+                if process.poll() is not None or time.monotonic() > end:
+                    output = (self.directory / f"zookeeper-{number}" / "server.out").read_text(errors="replace")
+                    raise RuntimeError(f"ZooKeeper {self.version} did not start:\n{output[-3000:]}")
+                time.sleep(0.05)
+
+    def kill(self, number: int = 0) -> None:
+        process = self._processes.pop(number)
+        process.kill()
+        process.wait()
+
+    def pause(self, number: int = 0) -> None:
+        os.kill(self._processes[number].pid, signal.SIGSTOP)
+
+    def resume(self, number: int = 0) -> None:
+        os.kill(self._processes[number].pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        for number in list(self._processes):
+            self.kill(number)
+
+
+def _serves(port: int) -> bool:
+    """Asks `srvr`: a server that has no quorum says that it is not serving requests."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(b"srvr")
+            answer = b""
+            while piece := connection.recv(4096):
+                answer += piece
+    except OSError:
+        return False
+    return b"Zxid" in answer

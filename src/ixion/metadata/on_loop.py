@@ -1,0 +1,125 @@
+"""The embedded engine on an event loop, as `ixion.metadata.session` has it.
+
+A change waits for the disk, so changes run on a thread of their own, one after the other. A read is done at once unless
+a change is under way: the tree is locked meanwhile, so the read goes behind it. A tree in memory needs no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.metadata.embedded_session import EmbeddedSession
+from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
+from ixion.metadata.session import Cancel, Event, Watcher
+
+T = TypeVar("T")
+
+
+class EmbeddedEngine:
+    """Owns the store. To be made and used on one loop."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.store = store
+        self.loop = asyncio.get_running_loop()
+        self._thread = None if store.file == IN_MEMORY else ThreadPoolExecutor(1, "metadata")
+        self._under_way = 0  # changes given to the thread that have not come back
+
+    def open_session(self, timeout_ms: int) -> LoopSession:
+        return LoopSession(self, self.store.open_session(timeout_ms))
+
+    async def read(self, work: Callable[[], T]) -> T:
+        return work() if not self._under_way else await self.change(work)
+
+    async def change(self, work: Callable[[], T]) -> T:
+        if self._thread is None:
+            return work()
+        self._under_way += 1
+        future = self.loop.run_in_executor(self._thread, work)
+        future.add_done_callback(self._came_back)
+        return await future
+
+    def _came_back(self, _: object) -> None:
+        self._under_way -= 1
+
+    def close(self) -> None:
+        """Waits for the change that is under way. Doing it twice is harmless."""
+        self._stop_thread()
+        self.store.close()
+
+    def abandon(self) -> None:
+        self._stop_thread()
+        self.store.abandon()
+
+    def _stop_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+
+
+class LoopSession:
+    """A session of the embedded engine, each of whose calls is awaited."""
+
+    def __init__(self, engine: EmbeddedEngine, inner: EmbeddedSession) -> None:
+        self._engine = engine
+        self._inner = inner
+
+    @property
+    def session_id(self) -> int:
+        return self._inner.session_id
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+        create = partial(self._inner.create, path, data, ephemeral=ephemeral, sequential=sequential)
+        return await self._engine.change(create)
+
+    async def get(self, path: str) -> Node:
+        return await self._engine.read(partial(self._inner.get, path))
+
+    async def exists(self, path: str) -> Stat | None:
+        return await self._engine.read(partial(self._inner.exists, path))
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        return await self._engine.change(partial(self._inner.set, path, data, version))
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._engine.change(partial(self._inner.delete, path, version))
+
+    async def children(self, path: str) -> list[str]:
+        return await self._engine.read(partial(self._inner.children, path))
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        return await self._engine.change(partial(self._inner.multi, operations))
+
+    def watch(self, path: str, watcher: Watcher) -> Cancel:
+        cancelled = False
+
+        def tell(event: Event) -> None:
+            if not cancelled:
+                watcher(event)
+
+        cancel_inner = self._inner.watch(path, lambda event: self._call_on_loop(partial(tell, event)))
+
+        def cancel() -> None:
+            nonlocal cancelled
+            cancelled = True
+            cancel_inner()
+
+        return cancel
+
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        self._inner.on_expired(lambda: self._call_on_loop(callback))
+
+    def heartbeat(self) -> None:
+        self._inner.heartbeat()
+
+    async def close(self) -> None:
+        await self._engine.change(self._inner.close)
+
+    def _call_on_loop(self, callback: Callable[[], None]) -> None:
+        try:
+            self._engine.loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            pass  # the loop is closed: nobody is left to hear of it

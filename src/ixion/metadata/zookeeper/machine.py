@@ -1,0 +1,407 @@
+"""A session with ZooKeeper as a machine without I/O: events and the time in, actions out.
+
+    machine.start(now)                       -> Connect(server)
+    machine.connected(now)                   -> Write(connect request)
+    machine.received(now, data)              -> answers and events are delivered; Write(what waited)
+    machine.lost(now, reason)                -> Connect(next server), at once or at `wake_ms`
+    machine.submit(now, request)             -> Write(request)
+
+The shell around it calls one of these, carries out `take_actions()`, and calls `wake` at `wake_ms`.
+
+**States.**
+
+    CONNECTING --welcome--> CONNECTED --lost--> CONNECTING ...
+    CONNECTING --"your session is over"--> EXPIRED
+    any --close--> CLOSED
+
+A session outlives its connections. Only ZooKeeper ends it, and says so when we come back too late; a machine without a
+connection never decides for itself that it has expired. EXPIRED and CLOSED are final.
+
+**A lost connection.** Requests that were not written yet wait for the next connection. Of those under way nobody knows
+whether ZooKeeper has carried them out. Reads are sent again. A write ends with `ConnectionLostError`: the caller must
+look before it repeats it.
+
+**Watches** are persistent ones, added anew on every connection before anything else is sent. What happened between two
+connections is unknown, so every watch gets one RESUMED event, and what its callback then reads is at least as new as
+the watch.
+
+**Time.** We ping when nothing was sent for a third of the session's timeout, and take a connection for lost when
+nothing was heard for two thirds. So there is a third left to reach another server before the session expires.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
+from ixion.metadata.session import Event, EventKind
+from ixion.metadata.zookeeper import packets
+from ixion.metadata.zookeeper.ensemble import Server
+from ixion.metadata.zookeeper.jute import JuteError, Reader
+from ixion.metadata.zookeeper.packets import Op, Read, put_int
+
+logger = logging.getLogger(__name__)
+
+MAX_ANSWER: Final = 64 << 20  # a longer one is garbage: 100,000 children with long names are 20 MB
+FIRST_PAUSE_MS: Final = 50  # after every server was tried once; doubled each further round
+LONGEST_PAUSE_MS: Final = 1_000
+MAX_XID: Final = 2**31 - 1
+
+
+class State(Enum):
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    server: Server
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close the connection, or give up making it. The machine expects no `lost` for it."""
+
+
+Action = Connect | Write | Disconnect
+Answer = Callable[[Any, BaseException | None], None]  # a result, or an error
+
+
+class Request:
+    """`path` is for messages. `repeatable`: sending it twice does no harm, so a lost connection does not end it."""
+
+    __slots__ = ("answer", "body", "op", "path", "read", "repeatable", "version", "xid")
+
+    def __init__(
+        self, op: Op, path: str, body: bytes, read: Read, answer: Answer, *, repeatable: bool = False, version: int = -1
+    ) -> None:
+        self.op = op
+        self.path = path
+        self.body = body
+        self.read = read
+        self.answer = answer
+        self.repeatable = repeatable
+        self.version = version
+        self.xid = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What ZooKeeper wants to see when a session goes on over another connection."""
+
+    session_id: int
+    password: bytes = field(repr=False)
+
+
+NO_SESSION: Final = Credentials(0, packets.NO_PASSWORD)
+
+
+class SessionMachine:
+    """`jitter` gives a number from 0 to 1; `on_event` gets the events of all watches, `on_state` every new state.
+
+    Callbacks and answers may submit further requests.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        timeout_ms: int,
+        *,
+        chroot: str = "",
+        auth: tuple[str, bytes] | None = None,
+        jitter: Callable[[], float],
+        on_event: Callable[[Event], None],
+        on_state: Callable[[State], None],
+    ) -> None:
+        self.state = State.CONNECTING
+        self.credentials = NO_SESSION
+        self.timeout_ms = timeout_ms  # as asked for; then as the server grants it
+        self.last_fault = "no server was tried yet"
+        self.server: Server | None = None
+        self.wake_ms: int | None = None
+        self._servers = servers
+        self._chroot = chroot
+        self._auth = auth
+        self._jitter = jitter
+        self._on_event = on_event
+        self._on_state = on_state
+        self._last_zxid = 0
+        self._next_server = 0
+        self._tries = 0  # since the last connection that worked
+        self._welcomed = False  # on this connection
+        self._xid = 0
+        self._waiting: deque[Request] = deque()  # not written yet
+        self._under_way: deque[Request] = deque()
+        self._watched: dict[str, None] = {}  # full paths, in the order they were added
+        self._input = bytearray()
+        self._actions: list[Action] = []
+        self._sent_ms = 0
+        self._heard_ms = 0
+        self._closing: Callable[[], None] | None = None
+
+    def take_actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
+
+    @property
+    def session_id(self) -> int:
+        return self.credentials.session_id
+
+    @property
+    def over(self) -> bool:
+        return self.state in (State.EXPIRED, State.CLOSED)
+
+    # What the owner asks for.
+
+    def start(self, now_ms: int) -> None:
+        self._connect(now_ms)
+
+    def submit(self, now_ms: int, request: Request) -> None:
+        if self.over:
+            request.answer(None, SessionExpiredError(request.path, f"the session is {self.state.value}"))
+        elif self._welcomed:
+            self._write(now_ms, [request])
+        else:
+            self._waiting.append(request)
+
+    def add_watch(self, now_ms: int, path: str) -> None:
+        """Whatever is read after this call is at least as new as the watch."""
+        full = packets.full_path(self._chroot, path)
+        if not self.over and full not in self._watched:
+            self._watched[full] = None
+            if self._welcomed:
+                self._write(now_ms, [self._watch_request(full)])
+
+    def remove_watch(self, now_ms: int, path: str) -> None:
+        full = packets.full_path(self._chroot, path)
+        if self._watched.pop(full, True) is None and self._welcomed:
+            body = packets.remove_watches_body(full)
+            self._write(now_ms, [Request(Op.REMOVE_WATCHES, path, body, packets.read_nothing, _ignore)])
+
+    def close(self, now_ms: int, closed: Callable[[], None]) -> None:
+        """End the session, so that its ephemeral nodes go at once. `closed` is called when ZooKeeper has done it, or
+        when there is no connection to tell it over; then they go when the session expires."""
+        if self.over or self._closing is not None:
+            closed()
+            return
+        self._closing = closed
+        if not self._welcomed:
+            self._end(State.CLOSED)
+            return
+        self._write(now_ms, [Request(Op.CLOSE, "/", b"", packets.read_nothing, _ignore)])
+
+    def abandon(self) -> None:
+        """Be closed without telling ZooKeeper."""
+        if not self.over:
+            self._end(State.CLOSED)
+
+    # What the shell reports.
+
+    def connected(self, now_ms: int) -> None:
+        self._heard_ms = self._sent_ms = now_ms
+        self._input.clear()
+        self._actions.append(
+            Write(packets.connect_request(self._last_zxid, self.timeout_ms, self.session_id, self.credentials.password))
+        )
+        self._plan()
+
+    def lost(self, now_ms: int, reason: str) -> None:
+        """The connection ended, or could not be made."""
+        if self.over:
+            return
+        self.last_fault = f"{self.server}: {reason}"
+        if self._closing is not None:
+            self._end(State.CLOSED)
+            return
+        if self._welcomed:
+            self._welcomed = False
+            self._set_state(State.CONNECTING)
+        under_way, self._under_way = self._under_way, deque()
+        again = [request for request in under_way if request.repeatable]
+        self._waiting.extendleft(reversed(again))
+        if self._tries % len(self._servers) == 0 and self._tries:
+            rounds = self._tries // len(self._servers)
+            pause = min(FIRST_PAUSE_MS << min(rounds - 1, 10), LONGEST_PAUSE_MS)
+            self.server = None
+            self.wake_ms = now_ms + int(pause * (0.5 + self._jitter() / 2))
+        else:
+            self._connect(now_ms)
+        for request in under_way:
+            if not request.repeatable and request.op is not Op.ADD_WATCH:
+                request.answer(None, ConnectionLostError(request.path, self.last_fault))
+
+    def received(self, now_ms: int, data: bytes) -> None:
+        if self.over or self.server is None:
+            return
+        self._heard_ms = now_ms
+        self._input += data
+        position = 0
+        try:
+            while not self.over and self.server is not None and len(self._input) - position >= 4:
+                size = int.from_bytes(self._input[position : position + 4], "big", signed=True)
+                if not 0 <= size <= MAX_ANSWER:
+                    raise JuteError(f"a packet of {size} bytes")
+                if len(self._input) - position - 4 < size:
+                    break
+                packet = bytes(self._input[position + 4 : position + 4 + size])
+                position += 4 + size
+                self._take(now_ms, packet)
+        except JuteError as error:
+            self._drop(now_ms, f"sent what is not ZooKeeper's protocol: {error}")
+            return
+        del self._input[:position]
+        self._plan()
+
+    def wake(self, now_ms: int) -> None:
+        if self.over or self.wake_ms is None or now_ms < self.wake_ms:
+            return
+        if self.server is None:
+            self._connect(now_ms)
+        elif now_ms - self._heard_ms >= self._patience_ms:
+            self._drop(now_ms, f"silent for {now_ms - self._heard_ms} ms")
+        else:
+            if self._welcomed and now_ms - self._sent_ms >= self.timeout_ms // 3:
+                self._actions.append(Write(packets.PING))
+                self._sent_ms = now_ms
+            self._plan()
+
+    # Inside.
+
+    @property
+    def _patience_ms(self) -> int:
+        """Silence after which a connection counts as lost. A server that does not greet us costs its share only."""
+        if self._welcomed:
+            return self.timeout_ms * 2 // 3
+        return max(self.timeout_ms * 2 // 3 // len(self._servers), 1)
+
+    def _connect(self, now_ms: int) -> None:
+        self.server = self._servers[self._next_server % len(self._servers)]
+        self._next_server += 1
+        self._tries += 1
+        self._heard_ms = self._sent_ms = now_ms
+        self._actions.append(Connect(self.server))
+        self._plan()
+
+    def _drop(self, now_ms: int, reason: str) -> None:
+        self._actions.append(Disconnect())
+        self.lost(now_ms, reason)
+
+    def _plan(self) -> None:
+        if self.over or self.server is None:
+            return
+        silent = self._heard_ms + self._patience_ms
+        self.wake_ms = min(silent, self._sent_ms + self.timeout_ms // 3) if self._welcomed else silent
+
+    def _take(self, now_ms: int, packet: bytes) -> None:
+        if not self._welcomed:
+            self._greeted(now_ms, packets.read_welcome(packet))
+            return
+        reader = Reader(packet)
+        xid, zxid, code = reader.int(), reader.long(), reader.int()
+        if zxid > 0:
+            self._last_zxid = zxid
+        if xid == packets.WATCH_XID:
+            event = packets.read_event(reader, self._chroot)
+            if event is not None:
+                self._on_event(Event(*event))
+        elif xid == packets.AUTH_XID:
+            if code != packets.OK:
+                self._drop(now_ms, f"refused the credentials (error {code})")
+        elif xid != packets.PING_XID:
+            self._answered(xid, code, reader)
+
+    def _greeted(self, now_ms: int, welcome: packets.Welcome) -> None:
+        if welcome.timeout_ms <= 0:
+            self._end(State.EXPIRED)
+            return
+        self.timeout_ms = welcome.timeout_ms
+        resumed = self.session_id != 0
+        self.credentials = Credentials(welcome.session_id, welcome.password)
+        self._welcomed = True
+        self._tries = 0
+        if self._auth is not None:
+            self._actions.append(Write(packets.auth_request(*self._auth)))
+        waiting, self._waiting = self._waiting, deque()
+        self._write(now_ms, [*map(self._watch_request, self._watched), *waiting])
+        self._set_state(State.CONNECTED)
+        if resumed:
+            for path in list(self._watched):
+                self._on_event(Event(EventKind.RESUMED, path.removeprefix(self._chroot) or "/"))
+
+    def _watch_request(self, full: str) -> Request:
+        return Request(Op.ADD_WATCH, full, packets.add_watch_body(full), packets.read_nothing, _watch_answered)
+
+    def _write(self, now_ms: int, requests: Sequence[Request]) -> None:
+        if not requests:
+            return
+        data = bytearray()
+        for request in requests:
+            self._xid = self._xid % MAX_XID + 1
+            request.xid = self._xid
+            packet = put_int(request.xid) + put_int(request.op) + request.body
+            data += put_int(len(packet)) + packet
+            self._under_way.append(request)
+        self._actions.append(Write(bytes(data)))
+        self._sent_ms = now_ms
+        self._plan()
+
+    def _answered(self, xid: int, code: int, reader: Reader) -> None:
+        if not self._under_way or self._under_way[0].xid != xid:
+            raise JuteError(f"an answer to request {xid}, which is not the next")
+        request = self._under_way.popleft()
+        if request.op is Op.CLOSE:
+            self._actions.append(Disconnect())
+            self._end(State.CLOSED)
+            return
+        result: Any = None
+        error: BaseException | None = None
+        if code == packets.OK or (code != packets.SESSION_EXPIRED and request.op is Op.MULTI and reader.left):
+            try:
+                result = request.read(reader)
+            except MetadataError as refused:
+                error = refused
+        else:
+            error = packets.error_for(code, request.path, request.version)
+        request.answer(result, error)
+
+    def _end(self, state: State) -> None:
+        self.server = None
+        self.wake_ms = None
+        self._welcomed = False
+        left = [*self._under_way, *self._waiting]
+        self._under_way.clear()
+        self._waiting.clear()
+        self._watched.clear()
+        self._set_state(state)
+        if state is State.EXPIRED:
+            self._actions.append(Disconnect())
+        for request in left:
+            request.answer(None, SessionExpiredError(request.path, f"the session is {state.value}"))
+        if self._closing is not None:
+            closed, self._closing = self._closing, None
+            closed()
+
+    def _set_state(self, state: State) -> None:
+        self.state = state
+        self._on_state(state)
+
+
+def _ignore(_done: object, _error: BaseException | None) -> None:
+    """For requests whose failure changes nothing: the watch to remove is gone, the connection is closed anyway."""
+
+
+def _watch_answered(_done: object, error: BaseException | None) -> None:
+    if error is not None and not isinstance(error, SessionExpiredError):
+        logger.error("a watch was refused, changes of that node will not be noticed: %s", error)

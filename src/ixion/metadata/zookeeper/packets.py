@@ -1,0 +1,260 @@
+"""Requests and answers of ZooKeeper's client protocol: what is written after the header, and how the answer is read.
+
+Only what the broker needs: nodes, transactions, persistent watches (ZooKeeper 3.6 and newer), authentication. A request
+is `length, xid, type, body`; its answer `length, xid, zxid, error, body`. Answers come in the order of the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from ixion.metadata import errors
+from ixion.metadata.node import Check, Create, Delete, Node, Operation, Result, Set, Stat
+from ixion.metadata.session import EventKind
+from ixion.metadata.zookeeper.jute import (
+    JuteError,
+    Reader,
+    put_bool,
+    put_buffer,
+    put_int,
+    put_long,
+    put_string,
+)
+
+
+class Op(IntEnum):
+    DELETE = 2
+    EXISTS = 3
+    GET = 4
+    SET = 5
+    CHILDREN = 8
+    PING = 11
+    CHECK = 13
+    MULTI = 14
+    CREATE = 15  # "create2": the answer has the stat
+    REMOVE_WATCHES = 18
+    AUTH = 100
+    ADD_WATCH = 106
+    CLOSE = -11
+
+
+WATCH_XID: Final = -1
+PING_XID: Final = -2
+AUTH_XID: Final = -4
+
+NO_PASSWORD: Final = bytes(16)
+
+OK: Final = 0
+ROLLED_BACK: Final = -2  # in the answer to a multi: this operation follows the one that was refused
+NO_NODE: Final = -101
+BAD_VERSION: Final = -103
+SESSION_EXPIRED: Final = -112
+_ERRORS: Final[dict[int, Callable[[str], errors.MetadataError]]] = {
+    NO_NODE: errors.NoNodeError,
+    -110: errors.NodeExistsError,
+    -111: errors.NotEmptyError,
+    -108: errors.NoChildrenForEphemeralsError,
+    SESSION_EXPIRED: lambda path: errors.SessionExpiredError(path, "ZooKeeper has ended the session"),
+    -102: lambda path: errors.AccessDeniedError(path),
+    -114: lambda path: errors.AccessDeniedError(path),
+    -6: lambda path: errors.UnsupportedError(path, "the server is older than ZooKeeper 3.6"),
+}
+
+_EVENTS: Final = {
+    1: EventKind.CREATED,
+    2: EventKind.DELETED,
+    3: EventKind.CHANGED,
+    4: EventKind.CHILDREN,
+}
+
+# Everybody may do everything: an ACL vector of one entry, (31, "world", "anyone").
+_OPEN: Final = put_int(1) + put_int(31) + put_string("world") + put_string("anyone")
+_PERSISTENT_WATCH: Final = 0
+_ANY_WATCHER: Final = 3
+
+
+def error_for(code: int, path: str, version: int = -1) -> errors.MetadataError:
+    if code == BAD_VERSION:
+        return errors.BadVersionError(path, version)
+    make = _ERRORS.get(code)
+    return errors.RefusedError(path, f"ZooKeeper answered with error {code}") if make is None else make(path)
+
+
+# Opening a session.
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The answer to a connect request. A timeout of 0 says that the session is over."""
+
+    timeout_ms: int
+    session_id: int
+    password: bytes
+
+
+def connect_request(last_zxid: int, timeout_ms: int, session_id: int, password: bytes) -> bytes:
+    body = put_int(0) + put_long(last_zxid) + put_int(timeout_ms) + put_long(session_id)
+    return frame(body + put_buffer(password) + put_bool(False))  # False: a read-only server is of no use
+
+
+def read_welcome(data: bytes) -> Welcome:
+    reader = Reader(data)
+    reader.int()
+    return Welcome(reader.int(), reader.long(), reader.buffer())
+
+
+def frame(packet: bytes) -> bytes:
+    return put_int(len(packet)) + packet
+
+
+PING: Final = frame(put_int(PING_XID) + put_int(Op.PING))
+
+
+def auth_request(scheme: str, credentials: bytes) -> bytes:
+    body = put_int(0) + put_string(scheme) + put_buffer(credentials)
+    return frame(put_int(AUTH_XID) + put_int(Op.AUTH) + body)
+
+
+# Bodies of requests.
+
+
+def create_body(operation: Create, chroot: str) -> bytes:
+    flags = (1 if operation.ephemeral else 0) | (2 if operation.sequential else 0)
+    return put_string(chroot + operation.path) + put_buffer(operation.data) + _OPEN + put_int(flags)
+
+
+def path_body(path: str) -> bytes:
+    """Of get, exists and children; without the one-shot watch that they could leave."""
+    return put_string(path) + put_bool(False)
+
+
+def set_body(path: str, data: bytes, version: int) -> bytes:
+    return put_string(path) + put_buffer(data) + put_int(version)
+
+
+def version_body(path: str, version: int) -> bytes:
+    """Of delete and check."""
+    return put_string(path) + put_int(version)
+
+
+def add_watch_body(path: str) -> bytes:
+    return put_string(path) + put_int(_PERSISTENT_WATCH)
+
+
+def remove_watches_body(path: str) -> bytes:
+    return put_string(path) + put_int(_ANY_WATCHER)
+
+
+def multi_body(operations: Sequence[Operation], chroot: str) -> bytes:
+    packed = bytearray()
+    for operation in operations:
+        path = full_path(chroot, operation.path)
+        match operation:
+            case Create():
+                kind, body = Op.CREATE, create_body(operation, chroot)
+            case Set():
+                kind, body = Op.SET, set_body(path, operation.data, operation.version)
+            case Delete():
+                kind, body = Op.DELETE, version_body(path, operation.version)
+            case Check():
+                kind, body = Op.CHECK, version_body(path, operation.version)
+        packed += put_int(kind) + put_bool(False) + put_int(-1) + body
+    return bytes(packed) + put_int(-1) + put_bool(True) + put_int(-1)
+
+
+def full_path(chroot: str, path: str) -> str:
+    return chroot + path if path != "/" else chroot or "/"
+
+
+# Answers.
+
+
+def read_stat(reader: Reader) -> Stat:
+    created_zxid, modified_zxid, created_ms, modified_ms = reader.long(), reader.long(), reader.long(), reader.long()
+    version = reader.int()
+    reader.int()  # changes of the children
+    reader.int()  # changes of the access list
+    owner = reader.long()
+    reader.int()  # length of the data
+    children = reader.int()
+    reader.long()  # zxid of the last change of the children
+    return Stat(
+        version=version,
+        created_zxid=created_zxid,
+        modified_zxid=modified_zxid,
+        created_ms=created_ms,
+        modified_ms=modified_ms,
+        owner=owner,
+        children=children,
+    )
+
+
+def read_node(reader: Reader) -> Node:
+    return Node(data=reader.buffer(), stat=read_stat(reader))
+
+
+def read_created(chroot: str) -> Callable[[Reader], str]:
+    def read(reader: Reader) -> str:
+        return reader.string().removeprefix(chroot)
+
+    return read
+
+
+def read_nothing(_reader: Reader) -> None:
+    return None
+
+
+def read_names(reader: Reader) -> list[str]:
+    return sorted(reader.strings())
+
+
+def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[Reader], list[Result]]:
+    """Raises the error of the operation that was refused; those before it are reported as undone, with error 0."""
+
+    def read(reader: Reader) -> list[Result]:
+        results: list[Result] = []
+        codes: list[int] = []
+        for _ in operations:
+            kind, done = reader.int(), reader.bool()
+            reader.int()
+            if done:
+                raise JuteError("a multi has fewer results than operations")
+            if kind == -1:
+                codes.append(reader.int())
+            elif kind in (1, Op.CREATE):
+                results.append(read_created(chroot)(reader))
+                if kind == Op.CREATE:
+                    read_stat(reader)
+            elif kind == Op.SET:
+                results.append(read_stat(reader))
+            elif kind in (Op.DELETE, Op.CHECK):
+                results.append(None)
+            else:
+                raise JuteError(f"a multi has a result of type {kind}")
+        for index, code in enumerate(codes):
+            if code not in (OK, ROLLED_BACK):
+                operation = operations[index]
+                error = error_for(code, operation.path, getattr(operation, "version", -1))
+                error.operation = index
+                raise error
+        if codes:
+            raise errors.RefusedError("/", "ZooKeeper undid a transaction and gave no reason")
+        return results
+
+    return read
+
+
+def read_event(reader: Reader, chroot: str) -> tuple[EventKind, str] | None:
+    """None for an event about the session or about watches themselves: these say nothing of a node."""
+    kind = _EVENTS.get(reader.int())
+    reader.int()  # the state of the connection: an event arrives on a live one
+    path = reader.string()
+    if kind is None:
+        return None
+    return kind, path.removeprefix(chroot) or "/"
+
+
+Read = Callable[[Reader], Any]

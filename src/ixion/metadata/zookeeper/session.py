@@ -1,0 +1,387 @@
+"""A session with ZooKeeper on an event loop: the machine of `machine.py` with a socket and a timer, and
+`ixion.metadata.session` in front of it.
+
+    session = await open_session("zk1:2181,zk2:2181/kafka", 18_000)
+    await session.create("/brokers/ids/1", registration, ephemeral=True)
+
+Requests of one turn of the loop leave in one write. Callbacks of watches run on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ixion.metadata.errors import (
+    InvalidPathError,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnusableError,
+    TooLargeError,
+)
+from ixion.metadata.node import ANY_VERSION, Create, Node, Operation, Result, Stat
+from ixion.metadata.path import ROOT, check_path
+from ixion.metadata.session import Cancel, Event, Watcher
+from ixion.metadata.zookeeper import packets
+from ixion.metadata.zookeeper.ensemble import Ensemble, parse_connect
+from ixion.metadata.zookeeper.jute import Reader
+from ixion.metadata.zookeeper.machine import Connect, Credentials, Disconnect, Request, SessionMachine, State, Write
+from ixion.metadata.zookeeper.packets import Op, Read
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# ZooKeeper closes the connection when a request is longer than its jute.maxbuffer (1 MiB - 1 by default), and would do
+# so again each time the request is repeated. So we refuse it ourselves, a little earlier.
+MAX_REQUEST: Final = (1 << 20) - 1_024
+CLOSE_MS: Final = 2_000  # patience with a server that does not answer to the end of the session
+
+
+async def open_session(
+    connect: str,
+    timeout_ms: int,
+    *,
+    connect_timeout_ms: int | None = None,
+    tls: ssl.SSLContext | None = None,
+    auth: tuple[str, bytes] | None = None,
+) -> ZooKeeperSession:
+    """A new session. The chroot is made if it is missing. `StoreUnusableError` if no server takes us in in time."""
+    ensemble = parse_connect(connect)
+    session = ZooKeeperSession(ensemble, timeout_ms, tls=tls, auth=auth)
+    patience_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
+    try:
+        await asyncio.wait_for(session.made(), patience_ms / 1_000)
+    except TimeoutError:
+        session.abandon()
+        problem = f"no server took us in within {patience_ms} ms; the last one tried was {session.last_fault}"
+        raise StoreUnusableError(f"ZooKeeper ({ensemble})", problem) from None
+    return session
+
+
+class _Link(asyncio.Protocol):
+    """One connection. It reports to the session until it is dropped."""
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session: ZooKeeperSession | None = session
+        self._transport: asyncio.Transport | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    def begin(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        self._connecting = asyncio.get_running_loop().create_task(self._connect(host, port, tls))
+
+    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self, host, port, ssl=tls)
+        except (OSError, ssl.SSLError) as error:
+            if self._session is not None:
+                self._session.link_lost(self, str(error) or type(error).__name__)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._session is None:
+            transport.abort()
+        else:
+            self._session.link_made(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._session is not None:
+            self._session.link_received(self, data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._session is not None:
+            self._session.link_lost(self, "closed the connection" if error is None else str(error))
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def drop(self) -> None:
+        self._session = None
+        if self._transport is not None:
+            self._transport.close()
+        elif self._connecting is not None:
+            self._connecting.cancel()
+
+
+class ZooKeeperSession:
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        timeout_ms: int,
+        *,
+        tls: ssl.SSLContext | None,
+        auth: tuple[str, bytes] | None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ensemble = ensemble
+        self._chroot = ensemble.chroot
+        self._tls = tls
+        servers = list(ensemble.servers)
+        random.shuffle(servers)  # so that brokers spread over the ensemble
+        self._machine = SessionMachine(
+            servers,
+            timeout_ms,
+            chroot=ensemble.chroot,
+            auth=auth,
+            jitter=random.random,
+            on_event=self._event,
+            on_state=self._new_state,
+        )
+        self._link: _Link | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush_planned = False
+        self._first: asyncio.Future[None] = self._loop.create_future()
+        self._watchers: dict[str, list[Watcher]] = {}
+        self._expiry_callbacks: list[Callable[[], None]] = []
+        self._machine.start(self._now_ms())
+        self._flush()
+
+    # As `MetadataSession` says.
+
+    @property
+    def session_id(self) -> int:
+        return self._machine.session_id
+
+    @property
+    def timeout_ms(self) -> int:
+        return self._machine.timeout_ms
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+        # A sequential node may have no name but its number: /a/ becomes /a/0000000000.
+        check_path(path + "0" if sequential else path)
+        if path == ROOT:
+            raise NodeExistsError(path)
+        body = packets.create_body(Create(path, data, ephemeral, sequential), self._chroot)
+        return await self._ask(Op.CREATE, path, body, packets.read_created(self._chroot))
+
+    async def get(self, path: str) -> Node:
+        return await self._ask(Op.GET, path, self._path_body(path), packets.read_node, repeatable=True)
+
+    async def exists(self, path: str) -> Stat | None:
+        try:
+            return await self._ask(Op.EXISTS, path, self._path_body(path), packets.read_stat, repeatable=True)
+        except NoNodeError:
+            return None
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        body = packets.set_body(self._full(path), data, version)
+        return await self._ask(Op.SET, path, body, packets.read_stat, version=version)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        full = self._full(path)
+        if path == ROOT:
+            raise InvalidPathError(path, "the root cannot be deleted")
+        await self._ask(Op.DELETE, path, packets.version_body(full, version), packets.read_nothing, version=version)
+
+    async def children(self, path: str) -> list[str]:
+        return await self._ask(Op.CHILDREN, path, self._path_body(path), packets.read_names, repeatable=True)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        if not operations:
+            self._check_alive(ROOT)
+            return []
+        for operation in operations:
+            numbered = isinstance(operation, Create) and operation.sequential
+            check_path(operation.path + "0" if numbered else operation.path)
+        body = packets.multi_body(operations, self._chroot)
+        return await self._ask(Op.MULTI, operations[0].path, body, packets.read_multi(operations, self._chroot))
+
+    def watch(self, path: str, watcher: Watcher) -> Cancel:
+        check_path(path)
+        self._check_alive(path)
+        watchers = self._watchers.setdefault(path, [])
+        watchers.append(watcher)
+        self._machine.add_watch(self._now_ms(), path)
+        self._flush_soon()
+        active = True
+
+        def cancel() -> None:
+            nonlocal active
+            if not active:
+                return
+            active = False
+            watchers.remove(watcher)
+            if not watchers and self._watchers.get(path) is watchers:
+                del self._watchers[path]
+                self._machine.remove_watch(self._now_ms(), path)
+                self._flush_soon()
+
+        return cancel
+
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        self._expiry_callbacks.append(callback)
+
+    async def close(self) -> None:
+        """Waits for ZooKeeper to delete the ephemeral nodes, but not for a server that does not answer."""
+        self._watchers.clear()  # the end of our own nodes is no news to us
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._machine.close(self._now_ms(), lambda: None if done.done() else done.set_result(None))
+        self._flush()
+        try:
+            await asyncio.wait_for(done, CLOSE_MS / 1_000)
+        except TimeoutError:
+            logger.warning("ZooKeeper did not confirm the end of the session; its ephemeral nodes go when it expires")
+        self.abandon()
+
+    # For the owner.
+
+    @property
+    def connected(self) -> bool:
+        return self._machine.state is State.CONNECTED
+
+    @property
+    def credentials(self) -> Credentials:
+        return self._machine.credentials
+
+    @property
+    def last_fault(self) -> str:
+        return self._machine.last_fault
+
+    async def made(self) -> None:
+        """Returns when the session exists, and its chroot."""
+        await asyncio.shield(self._first)
+        level = ""
+        for name in self._chroot.split("/")[1:]:
+            level += f"/{name}"
+            try:
+                await self._ask(Op.CREATE, level, packets.create_body(Create(level), ""), packets.read_nothing)
+            except NodeExistsError:
+                continue
+
+    def abandon(self) -> None:
+        """Let go of the connection and tell nobody, as a crash would: the session is left to expire."""
+        if self._link is not None:
+            self._link.drop()
+            self._link = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._watchers.clear()
+        self._machine.abandon()
+        self._machine.take_actions()
+
+    # The connection reports.
+
+    def link_made(self, link: _Link) -> None:
+        if link is self._link:
+            self._machine.connected(self._now_ms())
+            self._flush()
+
+    def link_received(self, link: _Link, data: bytes) -> None:
+        if link is self._link:
+            self._machine.received(self._now_ms(), data)
+            self._flush()
+
+    def link_lost(self, link: _Link, reason: str) -> None:
+        if link is self._link:
+            self._link = None
+            self._machine.lost(self._now_ms(), reason)
+            self._flush()
+
+    # Inside.
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1_000)
+
+    def _full(self, path: str) -> str:
+        check_path(path)
+        return packets.full_path(self._chroot, path)
+
+    def _path_body(self, path: str) -> bytes:
+        return packets.path_body(self._full(path))
+
+    def _check_alive(self, path: str) -> None:
+        if self._machine.over:
+            raise SessionExpiredError(path, f"the session is {self._machine.state.value}")
+
+    async def _ask(
+        self, op: Op, path: str, body: bytes, read: Callable[[Reader], T], repeatable: bool = False, version: int = -1
+    ) -> T:
+        if len(body) > MAX_REQUEST:
+            raise TooLargeError(path, f"a request of {len(body)} bytes is more than ZooKeeper takes ({MAX_REQUEST})")
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def answer(result: Any, error: BaseException | None) -> None:
+            if future.done():
+                return  # whoever waited was cancelled
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        request = Request(op, path, body, _typed(read), answer, repeatable=repeatable, version=version)
+        self._machine.submit(self._now_ms(), request)
+        self._flush_soon()
+        return await future
+
+    def _flush_soon(self) -> None:
+        if not self._flush_planned:
+            self._flush_planned = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Carry out what the machine wants."""
+        self._flush_planned = False
+        out = bytearray()
+        for action in self._machine.take_actions():
+            match action:
+                case Write():
+                    out += action.data
+                case Connect():
+                    out.clear()
+                    self._link = _Link(self)
+                    self._link.begin(action.server.host, action.server.port, self._tls)
+                case Disconnect():
+                    if self._link is not None:
+                        self._link.write(bytes(out))
+                        self._link.drop()
+                        self._link = None
+                    out.clear()
+        if out and self._link is not None:
+            self._link.write(bytes(out))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        wake_ms = self._machine.wake_ms
+        if self._timer is not None:
+            if wake_ms is not None and self._timer.when() * 1_000 <= wake_ms:
+                return  # rings in time, and looks again then
+            self._timer.cancel()
+            self._timer = None
+        if wake_ms is not None:
+            self._timer = self._loop.call_at((wake_ms + 1) / 1_000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._machine.wake(self._now_ms())
+        self._flush()
+
+    def _event(self, event: Event) -> None:
+        for watcher in tuple(self._watchers.get(event.path, ())):
+            try:
+                watcher(event)
+            except Exception:
+                logger.exception("a callback on metadata failed; the others go on")
+
+    def _new_state(self, state: State) -> None:
+        if state is State.CONNECTED and not self._first.done():
+            self._first.set_result(None)
+        if state is State.CONNECTED:
+            logger.info("connected to ZooKeeper at %s, session %#x", self._machine.server, self.session_id)
+        elif state is State.CONNECTING:
+            logger.warning("the connection to ZooKeeper was lost: %s", self.last_fault)
+        elif state is State.EXPIRED:
+            self._watchers.clear()
+            for callback in self._expiry_callbacks:
+                callback()
+
+
+def _typed(read: Callable[[Reader], T]) -> Read:
+    return read
