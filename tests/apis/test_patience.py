@@ -73,7 +73,7 @@ def test_what_the_metadata_refuses_is_told_by_a_code(broker: Broker, asking: Ask
     broker.create_topic("t")
 
     async def break_it(real: object) -> None:
-        def refuse(_operations: object) -> None:
+        async def refuse(_operations: object) -> None:
             raise NoNodeError("/gone")
 
         real.parts.session.multi = refuse  # type: ignore[attr-defined]

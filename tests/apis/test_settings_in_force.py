@@ -192,9 +192,9 @@ def write_as_another_would(broker: Broker, kind: str, entity: str, config: dict[
         session = real.parts.session
         path = paths.config(kind, entity)
         data = encode_config(config)
-        first: Operation = Create(path, data) if session.exists(path) is None else Set(path, data)
+        first: Operation = Create(path, data) if await session.exists(path) is None else Set(path, data)
         notice = Create(paths.NEW_CONFIG_CHANGE, encode_config_change(f"{kind}/{entity}"), sequential=True)
-        await real.parts.controller.queue.in_thread(lambda: session.multi([first, notice]))
+        await session.multi([first, notice])
 
     broker.call(write)
 

@@ -26,7 +26,7 @@ def failing(request: pytest.FixtureRequest) -> Iterator[Asking]:
         broker.create_topic("there")
 
         async def break_it(real: RealBroker) -> None:
-            def refuse(_operations: object) -> None:
+            async def refuse(_operations: object) -> None:
                 raise FAULTS[request.param]()
 
             real.parts.session.multi = refuse  # type: ignore[method-assign, assignment]

@@ -85,11 +85,11 @@ def test_a_topic_that_a_full_store_could_not_forget_is_forgotten_later(
             real = session.multi
             room = [True]  # for one change: the note that the topic is to go
 
-            def full(operations: Sequence[Operation]) -> list[Result]:
+            async def full(operations: Sequence[Operation]) -> list[Result]:
                 if not room:
                     raise StoreFullError("metadata", "database or disk is full")
                 room.pop()
-                return real(operations)
+                return await real(operations)
 
             monkeypatch.setattr(session, "multi", full)
             (outcome,) = await controller.topics.delete(["t"])

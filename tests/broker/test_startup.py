@@ -281,7 +281,7 @@ def test_ids_are_kept_or_drawn(tmp_path: Path) -> None:
 def test_a_broker_registers_for_as_long_as_it_runs(tmp_path: Path) -> None:
     async def work() -> None:
         async with running(tmp_path / "d", broker_id="7") as broker:
-            assert broker.parts.session.exists(paths.broker(7)) is not None
+            assert await broker.parts.session.exists(paths.broker(7)) is not None
             assert broker.parts.image.controller_id == 7
             assert broker.parts.image.brokers[7].endpoints["PLAINTEXT"] == ("127.0.0.1", broker.endpoints[0].port)
 

@@ -14,6 +14,7 @@ from ixion.metadata import paths
 from ixion.metadata.embedded import EmbeddedStore
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import BrokerImage, ClusterImage
+from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
 from tests.replica.world import SELF, World
 
 T = TypeVar("T")
@@ -32,13 +33,18 @@ class Realm:
         self.world = World(self.path)
         self.store = EmbeddedStore(str(self.path / "metadata.sqlite"))
         self.session = self.store.open_session(60_000)
-        ensure(self.session, paths.BASE)
+        self.engine = self.run(self._engine())
+        session = LoopSession(self.engine, self.session)
+        self.run(ensure(session, paths.BASE))
         self.image = ClusterImage(cluster_id="c")
         for number in self._brokers:
             self.image.brokers[number] = BrokerImage(broker_id=number, epoch=1, endpoints={"PLAINTEXT": ("h", 1)})
         config = DynamicConfig(self._settings)
         local = LocalBroker(SELF, self.world.replicas, self.world.logs, config)
-        self.controller = Controller(self.session, self.image, local, config, self.world.now_ms)
+        self.controller = Controller(session, self.image, local, config, self.world.now_ms)
+
+    async def _engine(self) -> EmbeddedEngine:
+        return EmbeddedEngine(self.store)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.world.loop.run_until_complete(asyncio.wait_for(work, 20))
@@ -54,7 +60,7 @@ class Realm:
     def close(self) -> None:
         self.controller.stop()
         self.world.close()
-        self.store.close()
+        self.engine.close()
 
     def folders(self) -> list[str]:
         """Of the logs, without the marks that make them unique."""

@@ -20,6 +20,7 @@ from ixion.metadata.node import Delete
 from ixion.metadata.topic_node import decode_partition_state
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.controller.realm import Realm
+from tests.metadata.awaited import Awaited, run
 from tests.replica.world import codes
 
 T = TypeVar("T")
@@ -233,7 +234,7 @@ def test_a_crash_in_the_middle_of_a_deletion(realm: Realm, logs_gone: bool) -> N
     realm.start()
     create(realm, NewTopic(name="t", partitions=2), NewTopic(name="kept"))
     realm.world.produce(topic="kept")
-    ensure(realm.session, [paths.delete_topic("t")])
+    run(ensure(Awaited(realm.session), [paths.delete_topic("t")]))
     if logs_gone:
         for number in (0, 1):
             realm.world.logs.delete("t", number)
@@ -286,7 +287,7 @@ def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside(realm: Realm)
 def _forget(realm: Realm, name: str) -> list[Any]:
     from ixion.controller.topic_nodes import operations_to_delete
 
-    return operations_to_delete(realm.session, name)
+    return run(operations_to_delete(Awaited(realm.session), name))
 
 
 def test_a_partition_whose_brokers_are_all_gone_has_no_leader(realm: Realm) -> None:
@@ -443,7 +444,8 @@ def test_settings_of_no_topic_give_way_to_those_of_a_new_one(realm: Realm) -> No
     realm.run(realm.controller.configs.alter("topics", "t", lambda _: {"retention.ms": "1000"}))
     made = create(realm, NewTopic(name="t", config={"retention.bytes": "7"}), NewTopic(name="u"))
     assert [outcome.code for outcome in made] == [ErrorCode.NONE, ErrorCode.NONE]
-    assert read_config(realm.session, "topics", "t") == realm.image.topics["t"].config == {"retention.bytes": "7"}
+    stored = run(read_config(Awaited(realm.session), "topics", "t"))
+    assert stored == realm.image.topics["t"].config == {"retention.bytes": "7"}
 
 
 def test_a_topic_that_was_made_anew_is_not_deleted_by_the_id_of_the_old_one(realm: Realm) -> None:
@@ -475,3 +477,20 @@ def test_settings_that_contradict_those_of_the_broker_are_refused_before_anythin
         assert (realm.image.topics, realm.session.children(paths.TOPICS), realm.folders()) == ({}, [], [])
     finally:
         realm.close()
+
+
+def test_a_change_runs_to_its_end_when_its_caller_is_cancelled(realm: Realm) -> None:
+    """A client that goes away in the middle must not leave the tree ahead of the image."""
+    realm.start()
+
+    async def cancelled_half_way() -> None:
+        caller = asyncio.ensure_future(realm.controller.topics.create([NewTopic(name="t", partitions=2)]))
+        while realm.session.exists(paths.topic("t")) is None:
+            await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.wait([caller])
+
+    realm.run(cancelled_half_way())
+    (again,) = create(realm, NewTopic(name="t"))
+    assert again.code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert codes(realm.world.produce(number=1)) == [ErrorCode.NONE]

@@ -12,15 +12,15 @@ from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.errors import BadVersionError
 from ixion.metadata.image import PartitionImage
 from ixion.metadata.node import Operation, Result, Set
-from ixion.metadata.session import MetadataSession
+from tests.metadata.awaited import Awaited, run
 
 
 def test_the_first_gets_it_and_the_others_learn_who() -> None:
     store = EmbeddedStore(IN_MEMORY)
     first, second = store.open_session(1000), store.open_session(1000)
-    won = elect(first, 1, 5)
+    won = run(elect(Awaited(first), 1, 5))
     assert (won.controller_id, won.epoch) == (1, 1)
-    assert elect(second, 2, 6) == won
+    assert run(elect(Awaited(second), 2, 6)) == won
     assert decode_controller(second.get(paths.CONTROLLER).data) == 1
     store.close()
 
@@ -29,7 +29,7 @@ def test_each_controller_has_an_epoch_of_its_own() -> None:
     store = EmbeddedStore(IN_MEMORY)
     for epoch in (1, 2, 3):
         session = store.open_session(1000)
-        assert elect(session, epoch, 0).epoch == epoch
+        assert run(elect(Awaited(session), epoch, 0)).epoch == epoch
         session.close()
     session = store.open_session(1000)
     assert decode_controller_epoch(session.get(paths.CONTROLLER_EPOCH).data) == 3
@@ -47,20 +47,20 @@ def test_of_two_at_the_same_time_only_one_gets_through() -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
-            elect(quick, 2, 0)
+            run(elect(Awaited(quick), 2, 0))
             quick.close()
         return bid(operations)
 
     slow.multi = overtaken  # type: ignore[assignment,method-assign]
-    won = elect(slow, 1, 0)
+    won = run(elect(Awaited(slow), 1, 0))
     assert (won.controller_id, won.epoch, tries) == (1, 2, 2)
     store.close()
 
 
 def test_a_deposed_controller_cannot_go_on_counting() -> None:
     store = EmbeddedStore(IN_MEMORY)
-    session: MetadataSession = store.open_session(1000)
-    elect(session, 1, 0)
+    session = store.open_session(1000)
+    run(elect(Awaited(session), 1, 0))
     version = session.get(paths.CONTROLLER_EPOCH).stat.version
     with pytest.raises(BadVersionError):
         session.multi([Set(paths.CONTROLLER_EPOCH, b"9", version - 1)])

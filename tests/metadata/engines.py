@@ -213,10 +213,10 @@ class ZooKeeperEngine:
     def let_expire(self, session: Session) -> None:
         assert isinstance(session, Blocking)
         assert isinstance(session.inner, ZooKeeperSession)
-        expired = self.loop.create_future()
-        session.on_expired(lambda: expired.done() or expired.set_result(None))
+        expired = asyncio.Event()
+        session.on_expired(expired.set)
         end_from_outside(session.inner, self.connect)
-        self.loop.run_until_complete(asyncio.wait_for(expired, 60))
+        self.loop.run_until_complete(asyncio.wait_for(expired.wait(), 60))
 
     def settle(self) -> None:
         """ZooKeeper answers a read after the events of what was done before it."""
@@ -236,7 +236,7 @@ class ZooKeeperEngine:
 def end_from_outside(session: ZooKeeperSession, connect: str) -> None:
     """Ends a session behind its holder's back, by its id and password, as if it had been silent for too long.
 
-    The holder loses its connection by that and would come back in the middle of it, but its loop stands still meanwhile.
+    The holder loses its connection by that. It would come back in the middle of it, but its loop stands still.
     """
     server = parse_connect(connect).servers[0]
     known = session.credentials

@@ -6,18 +6,19 @@ from ixion.metadata import paths
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.ensure import ensure
 from ixion.metadata.node import Operation, Result
+from tests.metadata.awaited import Awaited, run
 from tests.metadata.engines import Session
 
 
 def test_the_base_nodes_are_made_once_and_together(session: Session) -> None:
     session.create("/config", b"kept")
-    ensure(session, paths.BASE)
+    run(ensure(Awaited(session), paths.BASE))
     stats = [session.exists(path) for path in paths.BASE]
     assert len({stat.created_zxid for stat in stats if stat is not None}) == 1
     assert None not in stats
     assert session.get("/config").data == b"kept"
     before = {path: session.get(path) for path in paths.BASE}
-    ensure(session, paths.BASE)
+    run(ensure(Awaited(session), paths.BASE))
     assert {path: session.get(path) for path in paths.BASE} == before
 
 
@@ -35,7 +36,7 @@ def test_somebody_else_may_be_at_the_same() -> None:
         return real(operations)
 
     session.multi = late  # type: ignore[method-assign]
-    ensure(session, ["/a/b/c", "/a/d"])
+    run(ensure(Awaited(session), ["/a/b/c", "/a/d"]))
     assert calls == 2
     assert session.children("/a") == ["b", "d"]
     assert session.children("/a/b") == ["c"]

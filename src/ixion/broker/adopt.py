@@ -68,7 +68,7 @@ def settings_to_adopt(topic: str) -> dict[str, str]:
     return dict(COMPACTED if topic in INTERNAL else KEEP_ALL)
 
 
-def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> None:
+async def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> None:
     counts: dict[str, int] = {}
     ids: dict[str, bytes] = {}
     folders = [(folder.topic, folder.partition) for each in logs.directories for folder in each.unloaded.values()]
@@ -78,7 +78,7 @@ def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> No
         if log.topic_id is not None:
             ids.setdefault(topic, log.topic_id)
     operations: list[Operation] = []
-    known = session.children(paths.TOPICS)
+    known = await session.children(paths.TOPICS)
     adopted = {topic: count for topic, count in sorted(counts.items()) if topic not in known}
     for topic, count in adopted.items():
         partitions = [
@@ -90,7 +90,7 @@ def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int) -> No
         )
         operations += operations_to_create(image, 0)
     if operations:
-        session.multi(operations)
+        await session.multi(operations)
         report(adopted)
 
 

@@ -27,6 +27,7 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.config.sources import Loaded
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
 from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.network import BoundListener
 from ixion.timer.loop_timer import LoopTimer
 
@@ -91,12 +92,13 @@ class Broker:
         if file != IN_MEMORY and not os.path.exists(file):
             self._made.append(file)
         try:
-            parts.store = EmbeddedStore(file)
+            store = EmbeddedStore(file)
         except StoreUnusableError as error:
             raise StartupError(str(error)) from error
-        parts.undo.append(("metadata", parts.store.close))
-        parts.session = parts.store.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
-        parts.session.on_expired(self._expired)
+        parts.engine = EmbeddedEngine(store)
+        parts.undo.append(("metadata", parts.engine.close))
+        parts.session = parts.engine.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
+        parts.session.on_expired(self.failed.set)
 
     def _make_directory(self, path: str) -> None:
         try:
@@ -104,9 +106,6 @@ class Broker:
             self.parts.options.files.sync_dir(os.path.dirname(path))
         except OSError as error:
             raise StartupError(f"the log directory {path} cannot be made: {error.strerror}") from error
-
-    def _expired(self) -> None:
-        self.parts.loop.call_soon_threadsafe(self.failed.set)
 
     async def stop(self, drain_ms: int = DRAIN_MS) -> None:
         """Controlled: leaders step down, so that whoever waits is told to look elsewhere; then all is closed."""
@@ -122,7 +121,7 @@ class Broker:
     async def abandon(self) -> None:
         """End as a process that is killed: nothing more is answered or written. For tests of what comes after."""
         parts = self.parts
-        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, "metadata": parts.store.abandon}
+        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, "metadata": parts.engine.abandon}
         parts.undo[:] = [(name, instead.get(name, action)) for name, action in parts.undo]
         await self._take_down(0)
 

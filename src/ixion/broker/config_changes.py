@@ -6,7 +6,6 @@ notice that follows finds nothing new. Notices are kept for a quarter of an hour
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -34,65 +33,61 @@ class ConfigChanges:
         self._parts = parts
         self._seen = ""  # the name of the last notice that was followed; they sort in their order
 
-    def start(self) -> None:
+    async def start(self) -> None:
         session = self._parts.session
-        names = session.children(paths.CONFIG_CHANGES)
+        session.watch(paths.CONFIG_CHANGES, self._follow_soon)
+        names = await session.children(paths.CONFIG_CHANGES)
         self._seen = names[-1] if names else ""
-        session.watch(paths.CONFIG_CHANGES, self._told)
-        if session.exists(GROUPS) is not None:
-            for entity in session.children(GROUPS):
-                self._take_group(entity, read_config(session, "groups", entity))
+        if await session.exists(GROUPS) is not None:
+            for entity in await session.children(GROUPS):
+                self._take_group(entity, await read_config(session, "groups", entity))
 
-    def _told(self, _event: Event) -> None:
-        """On any thread."""
-        self._parts.loop.call_soon_threadsafe(self._follow_soon)
-
-    def _follow_soon(self) -> None:
+    def _follow_soon(self, _event: Event) -> None:
         parts = self._parts
         task = parts.loop.create_task(self._follow())
         parts.background.add(task)
         task.add_done_callback(parts.background.discard)
 
     async def _follow(self) -> None:
-        for entity in await self._parts.controller.queue.in_thread(self._news):
+        for entity in await self._news():
             kind, _, name = entity.partition("/")
             try:
                 await self.apply(kind, name)
             except Exception:
                 logger.exception("the change of %s could not be followed", entity)
 
-    def _news(self) -> list[str]:
+    async def _news(self) -> list[str]:
         session = self._parts.session
-        names = session.children(paths.CONFIG_CHANGES)
+        names = await session.children(paths.CONFIG_CHANGES)
         fresh = [name for name in names if name > self._seen]
         entities = []
         for name in fresh:
             try:
-                entities.append(decode_config_change(session.get(f"{paths.CONFIG_CHANGES}/{name}").data))
+                entities.append(decode_config_change((await session.get(f"{paths.CONFIG_CHANGES}/{name}")).data))
             except NoNodeError:
                 continue
         if fresh:
             self._seen = fresh[-1]
-            self._forget_old(names)
+            await self._forget_old(names)
         return list(dict.fromkeys(entities))
 
-    def _forget_old(self, names: list[str]) -> None:
+    async def _forget_old(self, names: list[str]) -> None:
         session = self._parts.session
         oldest = self._parts.clock_ms() - KEPT_MS
         for name in names:
             path = f"{paths.CONFIG_CHANGES}/{name}"
-            stat = session.exists(path)
+            stat = await session.exists(path)
             if stat is None or stat.created_ms > oldest:
                 return
             try:
-                session.delete(path)
+                await session.delete(path)
             except NoNodeError:
                 pass
 
     async def apply(self, kind: str, entity: str) -> None:
         """Make the settings that the tree has for an entity those in force."""
         parts = self._parts
-        config = await asyncio.get_running_loop().run_in_executor(None, read_config, parts.session, kind, entity)
+        config = await read_config(parts.session, kind, entity)
         if kind == "topics":
             topic = parts.image.topics.get(entity)
             if topic is not None and topic.config != config:

@@ -19,9 +19,8 @@ from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
-from ixion.metadata.embedded import EmbeddedStore
-from ixion.metadata.embedded_session import EmbeddedSession
 from ixion.metadata.image import ClusterImage
+from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
 from ixion.network import SocketServer
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
@@ -53,8 +52,8 @@ class Parts:
     timer: LoopTimer
     stalls: StallWatch
     clock_ms: Callable[[], int]
-    store: EmbeddedStore
-    session: EmbeddedSession
+    engine: EmbeddedEngine
+    session: LoopSession
     fresh: bool  # the tree was made by this start
     cluster_id: str
     found: dict[str, MetaProperties | None]  # by log directory

@@ -31,22 +31,21 @@ logger = logging.getLogger(__name__)
 async def base_nodes(parts: Parts) -> None:
     """1. The tree has the nodes that everything else hangs on."""
     # Without a controller epoch, there was no controller yet: topics on disk are adopted (`adopt`).
-    parts.fresh = parts.session.exists(paths.CONTROLLER_EPOCH) is None
-    if any(parts.session.exists(path) is None for path in paths.BASE):
-        ensure(parts.session, paths.BASE)
+    parts.fresh = await parts.session.exists(paths.CONTROLLER_EPOCH) is None
+    await ensure(parts.session, paths.BASE)
 
 
 async def cluster_id(parts: Parts) -> None:
     """2. The id of the cluster, drawn by the first broker that starts."""
     session = parts.session
     try:
-        parts.cluster_id = decode_cluster_id(session.get(paths.CLUSTER_ID).data)
+        parts.cluster_id = decode_cluster_id((await session.get(paths.CLUSTER_ID)).data)
     except NoNodeError:
         # A directory that Apache Kafka has written keeps its cluster id: a new tree knows no other.
         known = {found.cluster_id for found in read_all_meta(parts.paths).values() if found is not None}
         parts.cluster_id = next(iter(known - {None}), None) or id_text(new_id())
-        ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
-        session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
+        await ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
+        await session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
 
 
 async def load_meta_properties(parts: Parts) -> None:
@@ -87,14 +86,14 @@ async def broker_id(parts: Parts) -> None:
     elif stored is not None:
         parts.node_id = stored
     else:
-        sequence = parts.session.set(paths.BROKER_SEQUENCE, b"").version
+        sequence = (await parts.session.set(paths.BROKER_SEQUENCE, b"")).version
         parts.node_id = sequence + config[cluster.RESERVED_BROKER_MAX_ID]
 
 
 async def dynamic_config(parts: Parts) -> None:
     """6. Dynamic settings from the tree over the given ones: those of all brokers, then those of this one."""
     for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
-        stored = read_config(parts.session, "brokers", entity)
+        stored = await read_config(parts.session, "brokers", entity)
         for refused in parts.config.restore(level, stored) if stored else ():
             logger.error("a stored setting is ignored: %s", refused)
 
@@ -109,7 +108,7 @@ async def scheduler(parts: Parts) -> None:
 async def quotas(parts: Parts) -> None:
     """8. Quotas of clients and users. They are not enforced yet, so a quota that is set gets a warning."""
     for kind in ("clients", "users", "ips"):
-        for entity in parts.session.children(f"{paths.CONFIG}/{kind}"):
+        for entity in await parts.session.children(f"{paths.CONFIG}/{kind}"):
             logger.warning("a quota is set for %s/%s, but quotas are not enforced", kind, entity)
 
 

@@ -26,7 +26,7 @@ async def controller(parts: Parts) -> None:
     parts.undo.append(("controller", parts.controller.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
         refuse_to_adopt_half(parts)
-        await parts.controller.queue.in_thread(lambda: adopt_logs(parts.session, parts.logs, parts.node_id))
+        await adopt_logs(parts.session, parts.logs, parts.node_id)
 
 
 def refuse_to_adopt_half(parts: Parts) -> None:
@@ -108,7 +108,7 @@ async def config_manager(parts: Parts) -> None:
     """25. Changes of settings are followed, also those that other brokers make."""
     changes = ConfigChanges(parts)
     parts.controller.configs.on_change = changes.apply
-    changes.start()
+    await changes.start()
 
 
 async def processors(parts: Parts) -> None:

@@ -40,14 +40,16 @@ async def log_manager(parts: Parts) -> None:
     image = parts.image = ClusterImage(cluster_id=parts.cluster_id)
     broken: list[str] = []
 
-    in_tree = set(parts.session.children(paths.TOPICS))
+    in_tree = {
+        name: await read_config(parts.session, "topics", name) for name in await parts.session.children(paths.TOPICS)
+    }
 
     def config_of(topic: str) -> LogConfig:
         known = image.topics.get(topic)
         if known is not None:
             given = known.config
         elif topic in in_tree:
-            given = read_config(parts.session, "topics", topic)
+            given = in_tree[topic]
         else:
             given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
         return log_config(parts.config.current, given)
@@ -88,12 +90,12 @@ async def metadata_cache(parts: Parts) -> None:
     """10. The cluster image, from which requests are answered, with the finalized features."""
     image = parts.image
     try:
-        node = parts.session.get(paths.FEATURES)
+        node = await parts.session.get(paths.FEATURES)
         image.features = UNNAMED | decode_features(node.data)
         image.features_epoch = node.stat.version
     except NoNodeError:
         image.features = dict(INITIAL)
-        parts.session.create(paths.FEATURES, encode_features(image.features))
+        await parts.session.create(paths.FEATURES, encode_features(image.features))
 
 
 async def credentials(parts: Parts) -> None:
@@ -176,10 +178,10 @@ async def registration(parts: Parts) -> None:
     )
     path = paths.broker(parts.node_id)
     try:
-        parts.session.create(path, encode_registration(node), ephemeral=True)
+        await parts.session.create(path, encode_registration(node), ephemeral=True)
     except NodeExistsError:
         raise StartupError(f"a broker with id {parts.node_id} is running already") from None
-    stat = parts.session.exists(path)
+    stat = await parts.session.exists(path)
     parts.broker_epoch = -1 if stat is None else stat.created_zxid
     parts.image.brokers[parts.node_id] = BrokerImage(
         broker_id=parts.node_id,
@@ -200,7 +202,7 @@ async def write_meta_properties(parts: Parts) -> None:
 
 async def delegation_tokens(parts: Parts) -> None:
     """16. Delegation tokens are not supported: warn if the tree holds any. (Kafka: the token manager.)"""
-    if parts.session.exists(paths.DELEGATION_TOKENS) is not None:
+    if await parts.session.exists(paths.DELEGATION_TOKENS) is not None:
         logger.warning("the tree holds delegation tokens; they are not served")
 
 

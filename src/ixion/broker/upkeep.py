@@ -93,6 +93,6 @@ def keep_session(parts: Parts) -> None:
 
     def beat() -> None:
         parts.session.heartbeat()
-        parts.store.expire_sessions()
+        parts.engine.store.expire_sessions()
 
     parts.scheduler.every("metadata-session", timeout // 3, beat)

@@ -33,35 +33,37 @@ class Configs:
 
         `change` checks what it returns. What it raises goes to the caller, and nothing is changed.
         """
-        async with self._queue.change:
-            session = self._session
-            current = await self._queue.in_thread(lambda: read_config(session, kind, entity))
-            wanted = change(dict(current))
-            if validate_only:
-                return
-            if kind == "topics":
-                changed = {name: value for name, value in wanted.items() if current.get(name) != value}
-                warn_without_effect(entity, changed)
+        await self._queue.run(lambda: self._alter(kind, entity, change, validate_only))
 
-            def write() -> None:
-                ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
-                exists = session.exists(paths.config(kind, entity)) is not None
-                session.multi(operations_to_configure(kind, entity, wanted, exists))
-
-            await self._queue.in_thread(write)
-            if self.on_change is not None:
-                await self.on_change(kind, entity)
+    async def _alter(
+        self, kind: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]], validate_only: bool
+    ) -> None:
+        session = self._session
+        current = await read_config(session, kind, entity)
+        wanted = change(dict(current))
+        if validate_only:
+            return
+        if kind == "topics":
+            changed = {name: value for name, value in wanted.items() if current.get(name) != value}
+            warn_without_effect(entity, changed)
+        await ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
+        exists = await session.exists(paths.config(kind, entity)) is not None
+        await session.multi(operations_to_configure(kind, entity, wanted, exists))
+        if self.on_change is not None:
+            await self.on_change(kind, entity)
 
     async def change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
         """Put other feature levels in force. What `change` raises goes to the caller, and nothing is changed."""
-        async with self._queue.change:
-            wanted = change(dict(self._image.features))
-            if wanted != self._image.features:
-                data = encode_features(wanted)
-                stat = await self._queue.in_thread(lambda: self._session.set(paths.FEATURES, data))
-                self._image.features = wanted
-                self._image.features_epoch = stat.version
-                self._image.version += 1
+        await self._queue.run(lambda: self._change_features(change))
+
+    async def _change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
+        wanted = change(dict(self._image.features))
+        if wanted != self._image.features:
+            data = encode_features(wanted)
+            stat = await self._session.set(paths.FEATURES, data)
+            self._image.features = wanted
+            self._image.features_epoch = stat.version
+            self._image.version += 1
 
 
 def operations_to_configure(kind: str, entity: str, config: Mapping[str, str], exists: bool) -> list[Operation]:

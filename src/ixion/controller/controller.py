@@ -1,7 +1,7 @@
 """The controller: one broker of the cluster, which makes every change of topics, leaders and settings.
 
-A change goes through three places in this order: the tree, on the controller's own thread; the logs, on the same
-thread; then, on the event loop, the cluster image and the replicas. `queue` lets one change run at a time.
+A change goes through three places in this order: the tree; the logs, on the controller's own thread; then, on the event
+loop, the cluster image and the replicas. `queue` lets one change run at a time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Controller:
         """
         live = tuple(self._image.brokers)
         now_ms = self._clock_ms()
-        taken = await self.queue.in_thread(lambda: take_over(self._session, self._local, live, now_ms, unclean))
+        taken = await take_over(self._session, self.queue, self._local, live, now_ms, unclean)
         image = self._image
         image.controller_id = taken.elected.controller_id
         image.controller_epoch = taken.elected.epoch
@@ -71,18 +71,20 @@ class Controller:
 
     async def bring_back(self) -> None:
         """Finish what had to wait for room or for file descriptors: partitions offline, topics half deleted."""
-        async with self.queue.change:
-            if self.topics.half_deleted:
-                await self.queue.in_thread(self.topics.finish_deletions)
-            waiting: list[tuple[TopicImage, PartitionImage]] = []
-            for name, number in sorted(self._local.offline):
-                partition = self._image.partition(name, number)
-                if partition is not None and partition.leader == self._local.node_id:
-                    waiting.append((self._image.topics[name], partition))
-            if not waiting:
-                return
-            if await self.queue.in_thread(lambda: self._local.open_again(waiting)):
-                self._local.lead_opened(waiting)
+        await self.queue.run(self._bring_back)
+
+    async def _bring_back(self) -> None:
+        if self.topics.half_deleted:
+            await self.topics.finish_deletions()
+        waiting: list[tuple[TopicImage, PartitionImage]] = []
+        for name, number in sorted(self._local.offline):
+            partition = self._image.partition(name, number)
+            if partition is not None and partition.leader == self._local.node_id:
+                waiting.append((self._image.topics[name], partition))
+        if not waiting:
+            return
+        if await self.queue.in_thread(lambda: self._local.open_again(waiting)):
+            self._local.lead_opened(waiting)
 
     def stop(self) -> None:
         self.queue.stop()

@@ -26,26 +26,26 @@ class Elected:
     epoch: int
 
 
-def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
+async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
     """Try to become the controller; says who is."""
     while True:
         try:
-            node = session.get(paths.CONTROLLER_EPOCH)
+            node = await session.get(paths.CONTROLLER_EPOCH)
             epoch = decode_controller_epoch(node.data)
             version = node.stat.version
         except NoNodeError:
             try:
-                session.create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))
+                await session.create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))
             except NodeExistsError:
                 pass
             continue
         try:
-            held = decode_controller(session.get(paths.CONTROLLER).data)
+            held = decode_controller((await session.get(paths.CONTROLLER)).data)
             return Elected(controller_id=held, epoch=epoch)
         except NoNodeError:
             pass
         try:
-            session.multi(
+            await session.multi(
                 (
                     Set(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch + 1), version),
                     Create(paths.CONTROLLER, encode_controller(broker_id, now_ms), ephemeral=True),

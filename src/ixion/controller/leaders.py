@@ -32,10 +32,12 @@ class Leaders:
 
     async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
         """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
-        async with self._queue.change:
-            outcomes, changes = await in_turns(self._decide(keys, unclean))
-            await self._change(changes)
-            return outcomes
+        return await self._queue.run(lambda: self._elect(keys, unclean))
+
+    async def _elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
+        outcomes, changes = await in_turns(self._decide(keys, unclean))
+        await self._change(changes)
+        return outcomes
 
     def _decide(self, keys: Sequence[TopicPartition], unclean: bool) -> Steps[tuple[Outcomes, Changes]]:
         outcomes: Outcomes = {}
@@ -62,24 +64,29 @@ class Leaders:
 
     async def directory_failed(self, path: str) -> None:
         """A log directory of this broker went offline: its partitions have no leader here any more."""
-        async with self._queue.change:
-            node_id = self._local.node_id
-            changes = []
-            for name, number in self._local.directory_failed(path):
-                partition = self._image.partition(name, number)
-                if partition is not None and partition.leader == node_id:
-                    changes.append((name, without_leader(partition, (node_id,))))
-            await self._change(changes)
+        await self._queue.run(lambda: self._take_from(path))
+
+    async def _take_from(self, path: str) -> None:
+        node_id = self._local.node_id
+        changes = []
+        for name, number in self._local.directory_failed(path):
+            partition = self._image.partition(name, number)
+            if partition is not None and partition.leader == node_id:
+                changes.append((name, without_leader(partition, (node_id,))))
+        await self._change(changes)
 
     async def change_isr(self, key: TopicPartition, leader_epoch: int, isr: tuple[int, ...]) -> bool:
         """Write the ISR that the leader of this epoch wants. False if the partition has another leader by now."""
+        return await self._queue.run(lambda: self._change_isr(key, leader_epoch, isr))
+
+    async def _change_isr(self, key: TopicPartition, leader_epoch: int, isr: tuple[int, ...]) -> bool:
         known = self._image.partition(*key)
         if known is None or known.leader_epoch != leader_epoch:
             return False
         topic = key[0]
         after = replace(known, isr=isr)
         operation = operations_to_change_state(topic, after, self._image.controller_epoch)
-        await self._queue.in_thread(lambda: self._session.multi([operation]))
+        await self._session.multi([operation])
         self._image.put_partition(topic, after)
         return True
 
@@ -87,11 +94,8 @@ class Leaders:
         if not changes:
             return
         epoch = self._image.controller_epoch
-
-        def write() -> None:
-            self._session.multi([operations_to_change_state(name, partition, epoch) for name, partition in changes])
-
-        await self._queue.in_thread(write)
+        operations = [operations_to_change_state(name, partition, epoch) for name, partition in changes]
+        await self._session.multi(operations)
         await in_turns(self._show(changes))
 
     def _show(self, changes: Changes) -> Steps[None]:

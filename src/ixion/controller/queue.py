@@ -1,15 +1,16 @@
-"""The controller's queue: one change at a time, in the order of arrival, with one thread for work on the tree.
+"""The controller's queue: one change at a time, in the order of arrival, with one thread for work on logs.
 
-A change holds `change` from its first look at the cluster image to its last step on the event loop. Writing to the tree
-waits for a disk or the network, so that part runs on the controller's own thread.
+A change has the cluster to itself from its first look at the image to its last step. It runs to its end even if its
+caller is cancelled meanwhile, because a change that stops half-way leaves the tree ahead of the image. Making and
+deleting logs waits for a disk, so that part runs on the controller's own thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -18,16 +19,32 @@ T = TypeVar("T")
 
 class ChangeQueue:
     def __init__(self) -> None:
-        self.change = asyncio.Lock()  # held for as long as a change takes
+        self.turn = asyncio.Lock()  # held for as long as a change takes
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = ThreadPoolExecutor(1, "controller")
+        self._stopped = False
+
+    async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `change` returns, after all changes before it. KafkaError once the queue has stopped."""
+        task = asyncio.get_running_loop().create_task(self._in_turn(change))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _in_turn(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async with self.turn:
+            self._check_running()
+            return await change()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` after everything that was given to the thread before. KafkaError once the queue has stopped."""
-        try:
-            pending = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except RuntimeError as error:  # the executor has been shut down
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the broker is stopping") from error
-        return await pending
+        self._check_running()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _check_running(self) -> None:
+        if self._stopped:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the broker is stopping")
 
     def stop(self) -> None:
+        self._stopped = True
         self._thread.shutdown(wait=True)

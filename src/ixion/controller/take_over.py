@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ixion.controller.election import Elected, elect
 from ixion.controller.leader_rules import elect_leader, without_leader
 from ixion.controller.local_broker import LocalBroker
+from ixion.controller.queue import ChangeQueue
 from ixion.controller.topic_nodes import (
     operations_to_add,
     operations_to_change_state,
@@ -31,24 +32,24 @@ class TakenOver:
     changes: int  # nodes that had to be written
 
 
-def take_over(
-    session: MetadataSession, local: LocalBroker, live: Collection[int], now_ms: int, unclean: bool
+async def take_over(
+    session: MetadataSession, queue: ChangeQueue, local: LocalBroker, live: Collection[int], now_ms: int, unclean: bool
 ) -> TakenOver:
-    """Become the controller and bring the tree in order. Blocks: it is called on the controller's thread.
+    """Become the controller and bring the tree in order.
 
     `live`: the brokers that are registered. `unclean`: this broker did not stop cleanly, so that every partition gets
     a new leader epoch.
     """
-    elected = elect(session, local.node_id, now_ms)
-    ensure(session, [paths.DELETE_TOPICS])
-    doomed = session.children(paths.DELETE_TOPICS)
-    local.delete_logs(frozenset(doomed))
+    elected = await elect(session, local.node_id, now_ms)
+    await ensure(session, [paths.DELETE_TOPICS])
+    doomed = await session.children(paths.DELETE_TOPICS)
+    await queue.in_thread(lambda: local.delete_logs(frozenset(doomed)))
     for name in doomed:
-        session.multi(operations_to_delete(session, name))
+        await session.multi(await operations_to_delete(session, name))
     topics: list[TopicImage] = []
     operations: list[Operation] = []
-    for name in session.children(paths.TOPICS):
-        found = read_topic(session, name)
+    for name in await session.children(paths.TOPICS):
+        found = await read_topic(session, name)
         if found is None:
             continue
         topic, missing = found
@@ -65,8 +66,8 @@ def take_over(
                 operations.append(operations_to_change_state(name, after, elected.epoch))
         topics.append(topic)
     if operations:
-        session.multi(operations)
-    local.set_strays_aside(topics)
+        await session.multi(operations)
+    await queue.in_thread(lambda: local.set_strays_aside(topics))
     return TakenOver(elected=elected, topics=topics, changes=len(operations))
 
 

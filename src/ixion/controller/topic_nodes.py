@@ -43,22 +43,22 @@ def operations_to_add(name: str, partition: PartitionImage, controller_epoch: in
     ]
 
 
-def operations_to_delete(session: MetadataSession, name: str) -> list[Operation]:
+async def operations_to_delete(session: MetadataSession, name: str) -> list[Operation]:
     """Children first. What is there is looked up, because a crash may have left any part of it."""
     operations: list[Operation] = []
 
-    def below(path: str) -> None:
+    async def below(path: str) -> None:
         try:
-            names = session.children(path)
+            names = await session.children(path)
         except NoNodeError:
             return
         for child in names:
-            below(f"{path}/{child}")
+            await below(f"{path}/{child}")
         operations.append(Delete(path))
 
-    below(paths.topic(name))
-    below(paths.config("topics", name))
-    below(paths.delete_topic(name))
+    await below(paths.topic(name))
+    await below(paths.config("topics", name))
+    await below(paths.delete_topic(name))
     return operations
 
 
@@ -87,10 +87,10 @@ def state_of(partition: PartitionImage, controller_epoch: int) -> PartitionState
     )
 
 
-def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[int]] | None:
+async def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[int]] | None:
     """The topic as the tree has it, and its partitions that have no state yet; None if it is not there."""
     try:
-        node = decode_topic(name, session.get(paths.topic(name)).data)
+        node = decode_topic(name, (await session.get(paths.topic(name))).data)
     except NoNodeError:
         return None
     partitions = []
@@ -98,11 +98,11 @@ def read_topic(session: MetadataSession, name: str) -> tuple[TopicImage, list[in
     for number in sorted(node.partitions):
         replicas = node.partitions[number]
         try:
-            data = session.get(paths.partition_state(name, number)).data
+            data = (await session.get(paths.partition_state(name, number))).data
             state = decode_partition_state(name, number, data)
         except NoNodeError:
             missing.append(number)
             state = PartitionState(leader=-1, leader_epoch=-1, isr=replicas.all, controller_epoch=0)
         partitions.append(partition_image(number, replicas, state))
-    config = read_config(session, "topics", name)
+    config = await read_config(session, "topics", name)
     return TopicImage(name=name, topic_id=node.topic_id or b"", partitions=partitions, config=config), missing

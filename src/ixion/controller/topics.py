@@ -1,7 +1,7 @@
 """Creates and deletes topics, and adds partitions to them.
 
-A change is planned on the event loop, written to the tree and to the disks on the controller's thread, and shown in the
-cluster image last. So a client that sees a topic can use it, and a crash in between leaves the tree as the truth from
+A change is planned, written to the tree, then to the disks on the controller's thread, and shown in the cluster image
+last. So a client that sees a topic can use it, and a crash in between leaves the tree as the truth from
 which the next start goes on.
 """
 
@@ -68,16 +68,18 @@ class Topics:
 
     async def create(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
         """An outcome for each topic, in their order. One that is refused does not hold up the others."""
-        async with self._queue.change:
-            outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
-            await in_turns(self._plan(wanted, outcomes))
-            made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
-            if made and not validate_only:
-                await self._queue.in_thread(lambda: self._write(made))
-                for topic in made:
-                    self._image.put_topic(topic)
-                    await in_turns(self._local.lead_all(topic, topic.partitions))
-            return outcomes
+        return await self._queue.run(lambda: self._create(wanted, validate_only))
+
+    async def _create(self, wanted: Sequence[NewTopic], validate_only: bool) -> list[TopicOutcome]:
+        outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
+        await in_turns(self._plan(wanted, outcomes))
+        made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
+        if made and not validate_only:
+            await self._write(made)
+            for topic in made:
+                self._image.put_topic(topic)
+                await in_turns(self._local.lead_all(topic, topic.partitions))
+        return outcomes
 
     def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome]) -> Steps[None]:
         settings = self._config.current
@@ -99,41 +101,44 @@ class Topics:
                 outcome.message = fault.message
             yield
 
-    def _write(self, topics: list[TopicImage]) -> None:
+    async def _write(self, topics: list[TopicImage]) -> None:
         operations: list[Operation] = []
         for topic in topics:
             warn_without_effect(topic.name, topic.config)
-            configured = self._session.exists(paths.config("topics", topic.name)) is not None
+            configured = await self._session.exists(paths.config("topics", topic.name)) is not None
             operations += operations_to_create(topic, self._image.controller_epoch, configured)
-        self._session.multi(operations)
-        self._local.make_logs((topic, partition) for topic in topics for partition in topic.partitions)
+        await self._session.multi(operations)
+        partitions = [(topic, partition) for topic in topics for partition in topic.partitions]
+        await self._queue.in_thread(lambda: self._local.make_logs(partitions))
 
     async def delete(self, names: Sequence[str], ids: Mapping[str, bytes] | None = None) -> list[TopicOutcome]:
         """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile."""
-        async with self._queue.change:
-            outcomes = []
-            doomed: dict[str, TopicImage] = {}
-            for name in names:
-                outcome = TopicOutcome(name=name)
-                outcomes.append(outcome)
-                topic = self._image.topics.get(name)
-                if topic is None:
-                    outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif ids is not None and ids.get(name, topic.topic_id) != topic.topic_id:
-                    outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
-                elif not self._config.current[DELETE_TOPIC_ENABLE]:
-                    outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
-                else:
-                    doomed[name] = topic
-            if doomed:
-                gone = list(doomed)
-                marks = [paths.delete_topic(name) for name in gone]
-                await self._queue.in_thread(lambda: ensure(self._session, marks))
-                await in_turns(self._take_out(doomed.values()))
-                await self._queue.in_thread(lambda: self._delete(gone))
-                for deleted in self.on_deleted:
-                    deleted(gone)
-            return outcomes
+        return await self._queue.run(lambda: self._delete_checked(names, ids))
+
+    async def _delete_checked(self, names: Sequence[str], ids: Mapping[str, bytes] | None) -> list[TopicOutcome]:
+        outcomes = []
+        doomed: dict[str, TopicImage] = {}
+        for name in names:
+            outcome = TopicOutcome(name=name)
+            outcomes.append(outcome)
+            topic = self._image.topics.get(name)
+            if topic is None:
+                outcome.code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif ids is not None and ids.get(name, topic.topic_id) != topic.topic_id:
+                outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
+            elif not self._config.current[DELETE_TOPIC_ENABLE]:
+                outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
+            else:
+                doomed[name] = topic
+        if doomed:
+            gone = list(doomed)
+            marks = [paths.delete_topic(name) for name in gone]
+            await ensure(self._session, marks)
+            await in_turns(self._take_out(doomed.values()))
+            await self._delete(gone)
+            for deleted in self.on_deleted:
+                deleted(gone)
+        return outcomes
 
     def _take_out(self, topics: Iterable[TopicImage]) -> Steps[None]:
         """From the image, so that no request finds them any more, and then their partitions."""
@@ -141,16 +146,16 @@ class Topics:
             self._image.remove_topic(topic.name)
         yield from self._local.stop_all(topics)
 
-    def _delete(self, names: list[str]) -> None:
-        self._local.delete_logs(frozenset(names))
+    async def _delete(self, names: list[str]) -> None:
+        await self._queue.in_thread(lambda: self._local.delete_logs(frozenset(names)))
         self.half_deleted.update(names)
-        self.finish_deletions()
+        await self.finish_deletions()
 
-    def finish_deletions(self) -> None:
+    async def finish_deletions(self) -> None:
         """Delete the nodes of half-deleted topics. The next start would do it, too; better now."""
         for name in sorted(self.half_deleted):
             try:
-                self._session.multi(operations_to_delete(self._session, name))
+                await self._session.multi(await operations_to_delete(self._session, name))
             except StoreUnusableError as error:
                 logger.error("topic %s is not deleted yet: %s", name, error)
                 return
@@ -160,25 +165,25 @@ class Topics:
         self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
     ) -> None:
         """Bring a topic to `count` partitions. KafkaError if that cannot be."""
-        async with self._queue.change:
-            topics = self._image.topics
-            added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
-            self._local.check_room()
-            if validate_only:
-                return
-            topic = topics[name]
-            after = replace(topic, partitions=[*topic.partitions, *added])
+        await self._queue.run(lambda: self._grow(name, count, assignment, validate_only))
 
-            def write() -> None:
-                operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
-                for partition in added:
-                    operations += operations_to_add(name, partition, self._image.controller_epoch)
-                self._session.multi(operations)
-                self._local.make_logs((after, partition) for partition in added)
-
-            await self._queue.in_thread(write)
-            self._image.put_topic(after)
-            await in_turns(self._local.lead_all(after, added))
+    async def _grow(
+        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool
+    ) -> None:
+        topics = self._image.topics
+        added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
+        self._local.check_room()
+        if validate_only:
+            return
+        topic = topics[name]
+        after = replace(topic, partitions=[*topic.partitions, *added])
+        operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
+        for partition in added:
+            operations += operations_to_add(name, partition, self._image.controller_epoch)
+        await self._session.multi(operations)
+        await self._queue.in_thread(lambda: self._local.make_logs([(after, partition) for partition in added]))
+        self._image.put_topic(after)
+        await in_turns(self._local.lead_all(after, added))
 
 
 def refusal_of(check: Callable[[], None]) -> KafkaError | None:

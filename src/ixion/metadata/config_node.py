@@ -26,9 +26,9 @@ def decode_config(entity: str, data: bytes) -> dict[str, str]:
     return from_json(f"the config of {entity}", data, read)
 
 
-def read_config(session: MetadataSession, kind: str, entity: str) -> dict[str, str]:
+async def read_config(session: MetadataSession, kind: str, entity: str) -> dict[str, str]:
     """The settings of an entity; none if it has no node."""
     try:
-        return decode_config(f"{kind}/{entity}", session.get(paths.config(kind, entity)).data)
+        return decode_config(f"{kind}/{entity}", (await session.get(paths.config(kind, entity))).data)
     except NoNodeError:
         return {}

@@ -10,7 +10,7 @@ from ixion.metadata.path_rules import ROOT, split
 from ixion.metadata.session import MetadataSession
 
 
-def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
+async def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
     """Afterwards the paths are there, and all above them; those that are missing are made, persistent and empty."""
     wanted: dict[str, None] = {}  # in order, parents first
     for path in paths:
@@ -19,10 +19,10 @@ def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
             above.append(split(above[-1])[0])
         wanted |= dict.fromkeys(reversed(above))
     while True:
-        missing = [Create(path) for path in wanted if session.exists(path) is None]
+        missing = [Create(path) for path in wanted if await session.exists(path) is None]
         if not missing:
             return
         try:
-            session.multi(missing)
+            await session.multi(missing)
         except NodeExistsError:
             continue  # another broker is at the same; look again

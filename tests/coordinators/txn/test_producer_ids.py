@@ -7,21 +7,22 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ixion.coordinators.txn.producer_ids import BLOCK_SIZE, Claimed, ProducerIds, claim_block, on_worker
+from ixion.coordinators.txn.producer_ids import BLOCK_SIZE, Claimed, Claiming, ProducerIds, as_task, claim_block
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.node import Stat
 from ixion.metadata.session import MetadataSession
 from ixion.model.errors import ErrorCode, KafkaError
+from tests.metadata.awaited import Awaited, run
 
 
 @pytest.fixture
 def session() -> Iterator[MetadataSession]:
     store = EmbeddedStore(IN_MEMORY)
-    held = store.open_session(6_000)
-    held.create(paths.PRODUCER_IDS)
-    yield held
+    inner = store.open_session(6_000)
+    inner.create(paths.PRODUCER_IDS)
+    yield Awaited(inner)
     store.close()
 
 
@@ -29,23 +30,23 @@ class Later:
     """A background that works when it is told to."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Callable[[], ProducerIdBlock], Callable[[Claimed], None]]] = []
+        self.asked: list[tuple[Callable[[], Claiming], Callable[[Claimed], None]]] = []
 
-    def __call__(self, work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
-        self.asked.append((work, then))
+    def __call__(self, claim: Callable[[], Claiming], then: Callable[[Claimed], None]) -> None:
+        self.asked.append((claim, then))
 
     def run(self) -> None:
-        work, then = self.asked.pop(0)
+        claim, then = self.asked.pop(0)
         try:
-            then(work())
+            then(run(claim()))
         except OSError as error:
             then(error)
 
 
 def test_blocks_follow_each_other_in_the_tree(session: MetadataSession) -> None:
-    assert claim_block(session, 1) == ProducerIdBlock(broker_id=1, first=0, last=999)
-    assert claim_block(session, 2) == ProducerIdBlock(broker_id=2, first=1000, last=1999)
-    assert decode_producer_ids(session.get(paths.PRODUCER_IDS).data).broker_id == 2
+    assert run(claim_block(session, 1)) == ProducerIdBlock(broker_id=1, first=0, last=999)
+    assert run(claim_block(session, 2)) == ProducerIdBlock(broker_id=2, first=1000, last=1999)
+    assert decode_producer_ids(run(session.get(paths.PRODUCER_IDS)).data).broker_id == 2
 
 
 def test_a_broker_that_was_slower_claims_the_block_after(session: MetadataSession) -> None:
@@ -57,19 +58,20 @@ def test_a_broker_that_was_slower_claims_the_block_after(session: MetadataSessio
         def __getattr__(self, name: str) -> object:
             return getattr(session, name)
 
-        def set(self, path: str, data: bytes, version: int) -> Stat:
+        async def set(self, path: str, data: bytes, version: int) -> Stat:
             if not self.raced:
                 self.raced = True
-                claim_block(session, 2)
-            return session.set(path, data, version)
+                await claim_block(session, 2)
+            return await session.set(path, data, version)
 
-    assert claim_block(Raced(), 1).first == 1000  # type: ignore[arg-type]
+    assert run(claim_block(Raced(), 1)).first == 1000  # type: ignore[arg-type]
 
 
 def test_the_last_number_is_not_passed(session: MetadataSession) -> None:
-    session.set(paths.PRODUCER_IDS, encode_producer_ids(ProducerIdBlock(broker_id=1, first=0, last=2**63 - 500)))
+    last = ProducerIdBlock(broker_id=1, first=0, last=2**63 - 500)
+    run(session.set(paths.PRODUCER_IDS, encode_producer_ids(last)))
     with pytest.raises(KafkaError, match="no producer ids are left"):
-        claim_block(session, 1)
+        run(claim_block(session, 1))
 
 
 def test_ids_run_on_from_block_to_block_without_a_wait(session: MetadataSession) -> None:
@@ -93,7 +95,7 @@ def test_ids_that_logs_know_are_not_given_again(session: MetadataSession) -> Non
     ids.wait(lambda _: None)
     later.run()
     assert [ids.take() for _ in range(2)] == [5_000, 5_001]
-    assert claim_block(session, 2, 4_321).first == 6_000
+    assert run(claim_block(session, 2, 4_321)).first == 6_000
 
 
 def test_with_none_at_hand_the_caller_is_told_to_come_again(session: MetadataSession) -> None:
@@ -112,10 +114,10 @@ def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: Met
     later = Later()
     broken = True
 
-    def claim(_: int) -> ProducerIdBlock:
+    async def claim(_: int) -> ProducerIdBlock:
         if broken:
             raise OSError("the disk is gone")
-        return claim_block(session, 1)
+        return await claim_block(session, 1)
 
     ids = ProducerIds(claim, later)
     heard: list[ErrorCode] = []
@@ -129,10 +131,10 @@ def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: Met
     assert ids.take() == 0
 
 
-def test_blocks_are_claimed_on_a_worker_and_arrive_on_the_loop(session: MetadataSession) -> None:
+def test_blocks_are_claimed_by_a_task_of_the_loop(session: MetadataSession) -> None:
     async def main() -> int:
         loop = asyncio.get_running_loop()
-        ids = ProducerIds(lambda _: claim_block(session, 1), on_worker(loop))
+        ids = ProducerIds(lambda _: claim_block(session, 1), as_task(loop))
         arrived: asyncio.Future[ErrorCode] = loop.create_future()
         ids.wait(arrived.set_result)
         assert await arrived == ErrorCode.NONE

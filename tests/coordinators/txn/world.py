@@ -10,7 +10,7 @@ from typing import Any
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.markers import Marker, Written
-from ixion.coordinators.txn.producer_ids import Claimed, ProducerIds
+from ixion.coordinators.txn.producer_ids import Background, Claimed, Claiming, ProducerIds
 from ixion.coordinators.txn.snapshot import Snapshot, TopicPartition
 from ixion.coordinators.txn.storage import replay
 from ixion.coordinators.txn.transaction import Transaction
@@ -20,6 +20,7 @@ from ixion.records.batch import BatchView
 from ixion.replica.coordinator_log import Appended
 from ixion.timer.clock import ManualClock
 from ixion.timer.loop_timer import LoopTimer
+from tests.metadata.awaited import run
 
 START_MS = 1_700_000_000_000
 
@@ -106,8 +107,8 @@ class FakeMarkers:
         return [(partition, each.producer_id, each.epoch, each.commit) for partition, each in self.written]
 
 
-def at_once(work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
-    then(work())
+def at_once(claim: Callable[[], Claiming], then: Callable[[Claimed], None]) -> None:
+    then(run(claim()))
 
 
 class World:
@@ -121,7 +122,7 @@ class World:
         self.version = version
         self.config = DynamicConfig({name.replace("_", "."): value for name, value in settings.items()})
         self.next_block = 0
-        self.background: Callable[[Callable[[], ProducerIdBlock], Callable[[Claimed], None]], None] = at_once
+        self.background: Background = at_once
         self.coordinator = self.start()
 
     def start(self) -> TransactionCoordinator:
@@ -160,7 +161,7 @@ class World:
             assert turns < 10_000
         return turns
 
-    def claim(self, _lowest: int) -> ProducerIdBlock:
+    async def claim(self, _lowest: int) -> ProducerIdBlock:
         first = self.next_block
         self.next_block += 1000
         return ProducerIdBlock(broker_id=1, first=first, last=first + 999)

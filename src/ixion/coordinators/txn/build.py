@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.local_markers import LocalMarkers, OffsetsDecided
-from ixion.coordinators.txn.producer_ids import ProducerIds, claim_block, on_worker
+from ixion.coordinators.txn.producer_ids import ProducerIds, as_task, claim_block
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.session import MetadataSession
 from ixion.model.errors import ErrorCode
@@ -41,7 +41,7 @@ def transaction_coordinator(
         log,
         producer_ids=ProducerIds(
             lambda lowest: claim_block(session, node_id, lowest),
-            on_worker(loop),
+            as_task(loop),
             lambda: lowest_free(replicas, coordinator),
         ),
         markers=LocalMarkers(replicas, clock_ms, offsets_decided),

@@ -5,17 +5,15 @@ A broker claims them in blocks of a thousand by raising `/latest_producer_id_blo
     the node says 2000 .. 2999  ->  claim writes 3000 .. 3999  ->  3000, 3001, 3002, ...
 
 What is left of a block when the broker stops is lost; there are 2**63 of them. Claiming waits for a disk or a network,
-so it happens on a worker, ahead of need: when nine tenths of a block are gone the next one is asked for. Only at the
-very beginning, or if the store is slow, does anybody have to wait (`wait`).
-
-Everything but `claim_block` belongs to the event loop.
+so it happens in the background, ahead of need: when nine tenths of a block are gone the next one is asked for. Only at
+the very beginning, or if the store is slow, does anybody have to wait (`wait`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
@@ -33,39 +31,41 @@ ASK_BELOW: Final = BLOCK_SIZE // 10  # ids left when the next block is asked for
 MAX_PRODUCER_ID: Final = 2**63 - 1
 
 Claimed = ProducerIdBlock | Exception
-# Runs the first elsewhere and calls the second with what came of it, on the loop.
-Background = Callable[[Callable[[], ProducerIdBlock], Callable[[Claimed], None]], None]
+Claiming = Coroutine[Any, Any, ProducerIdBlock]
+Claim = Callable[[int], Claiming]
+# Lets the claim run and calls the second with the outcome.
+Background = Callable[[Callable[[], Claiming], Callable[[Claimed], None]], None]
 
 
-def claim_block(session: MetadataSession, broker_id: int, lowest: int = 0) -> ProducerIdBlock:
-    """The next block, for this broker alone, none of it below `lowest`. Blocks; may be called from any thread."""
+async def claim_block(session: MetadataSession, broker_id: int, lowest: int = 0) -> ProducerIdBlock:
+    """The next block, for this broker alone, none of it below `lowest`."""
     while True:
-        node = session.get(paths.PRODUCER_IDS)
+        node = await session.get(paths.PRODUCER_IDS)
         first = decode_producer_ids(node.data).last + 1 if node.data else 0
         first = max(first, -(-lowest // BLOCK_SIZE) * BLOCK_SIZE)
         if first > MAX_PRODUCER_ID - BLOCK_SIZE:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no producer ids are left after {first - 1}")
         block = ProducerIdBlock(broker_id=broker_id, first=first, last=first + BLOCK_SIZE - 1)
         try:
-            session.set(paths.PRODUCER_IDS, encode_producer_ids(block), node.stat.version)
+            await session.set(paths.PRODUCER_IDS, encode_producer_ids(block), node.stat.version)
         except BadVersionError:
             continue  # another broker was faster; the one after its block is ours
         return block
 
 
-def on_worker(loop: AbstractEventLoop) -> Background:
-    """Work on the loop's worker threads."""
+def as_task(loop: AbstractEventLoop) -> Background:
+    """Claims as tasks of the loop."""
 
-    async def run(work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
+    async def run(claim: Callable[[], Claiming], then: Callable[[Claimed], None]) -> None:
         outcome: Claimed
         try:
-            outcome = await loop.run_in_executor(None, work)
+            outcome = await claim()
         except Exception as error:
             outcome = error
         then(outcome)
 
-    def background(work: Callable[[], ProducerIdBlock], then: Callable[[Claimed], None]) -> None:
-        task = loop.create_task(run(work, then))
+    def background(claim: Callable[[], Claiming], then: Callable[[Claimed], None]) -> None:
+        task = loop.create_task(run(claim, then))
         running.add(task)
         task.add_done_callback(running.discard)
 
@@ -74,9 +74,7 @@ def on_worker(loop: AbstractEventLoop) -> Background:
 
 
 class ProducerIds:
-    def __init__(
-        self, claim: Callable[[int], ProducerIdBlock], background: Background, lowest: Callable[[], int] = lambda: 0
-    ) -> None:
+    def __init__(self, claim: Claim, background: Background, lowest: Callable[[], int] = lambda: 0) -> None:
         """`lowest` is asked before the first claim: logs may know producers that the tree has never heard of."""
         self._claim = claim
         self._background = background

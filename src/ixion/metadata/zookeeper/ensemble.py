@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ixion.metadata.errors import InvalidPathError
-from ixion.metadata.path import ROOT, check_path
+from ixion.metadata.path_rules import ROOT, check_path
 
 DEFAULT_PORT: Final = 2181
 

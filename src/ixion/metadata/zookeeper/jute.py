@@ -65,20 +65,20 @@ class Reader:
         self._position = start + size
         return start
 
-    def int(self) -> int:
+    def read_int(self) -> int:
         value: int = _INT.unpack_from(self._data, self._take(4))[0]
         return value
 
-    def long(self) -> int:
+    def read_long(self) -> int:
         value: int = _LONG.unpack_from(self._data, self._take(8))[0]
         return value
 
-    def bool(self) -> bool:
+    def read_bool(self) -> bool:
         return self._data[self._take(1)] != 0
 
     def buffer(self) -> bytes:
         """Null is read as empty."""
-        size = self.int()
+        size = self.read_int()
         if size == -1:
             return b""
         start = self._take(size)
@@ -91,7 +91,7 @@ class Reader:
             raise JuteError(f"a string is not UTF-8: {error}") from error
 
     def strings(self) -> list[str]:
-        count = self.int()
+        count = self.read_int()
         if count > self.left // 4:
             raise JuteError(f"{count} strings cannot be in {self.left} bytes")
         return [self.string() for _ in range(count)]

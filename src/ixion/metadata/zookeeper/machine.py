@@ -42,8 +42,8 @@ from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExp
 from ixion.metadata.session import Event, EventKind
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Server
-from ixion.metadata.zookeeper.jute import JuteError, Reader
-from ixion.metadata.zookeeper.packets import Op, Read, put_int
+from ixion.metadata.zookeeper.jute import JuteError, Reader, put_int
+from ixion.metadata.zookeeper.packets import Op, Read
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +139,7 @@ class SessionMachine:
         self._on_state = on_state
         self._last_zxid = 0
         self._next_server = 0
+        self._connections = 0  # that have ended
         self._tries = 0  # since the last connection that worked
         self._welcomed = False  # on this connection
         self._xid = 0
@@ -225,6 +226,7 @@ class SessionMachine:
         if self._closing is not None:
             self._end(State.CLOSED)
             return
+        self._connections += 1
         if self._welcomed:
             self._welcomed = False
             self._set_state(State.CONNECTING)
@@ -248,8 +250,9 @@ class SessionMachine:
         self._heard_ms = now_ms
         self._input += data
         position = 0
+        connection = self._connections
         try:
-            while not self.over and self.server is not None and len(self._input) - position >= 4:
+            while len(self._input) - position >= 4:
                 size = int.from_bytes(self._input[position : position + 4], "big", signed=True)
                 if not 0 <= size <= MAX_ANSWER:
                     raise JuteError(f"a packet of {size} bytes")
@@ -258,6 +261,8 @@ class SessionMachine:
                 packet = bytes(self._input[position + 4 : position + 4 + size])
                 position += 4 + size
                 self._take(now_ms, packet)
+                if self._connections != connection:
+                    return  # the answer was the end of this connection, so that the rest of its bytes means nothing
         except JuteError as error:
             self._drop(now_ms, f"sent what is not ZooKeeper's protocol: {error}")
             return
@@ -309,7 +314,7 @@ class SessionMachine:
             self._greeted(now_ms, packets.read_welcome(packet))
             return
         reader = Reader(packet)
-        xid, zxid, code = reader.int(), reader.long(), reader.int()
+        xid, zxid, code = reader.read_int(), reader.read_long(), reader.read_int()
         if zxid > 0:
             self._last_zxid = zxid
         if xid == packets.WATCH_XID:
@@ -379,6 +384,7 @@ class SessionMachine:
     def _end(self, state: State) -> None:
         self.server = None
         self.wake_ms = None
+        self._connections += 1
         self._welcomed = False
         left = [*self._under_way, *self._waiting]
         self._under_way.clear()

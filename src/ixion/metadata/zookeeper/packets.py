@@ -102,8 +102,8 @@ def connect_request(last_zxid: int, timeout_ms: int, session_id: int, password: 
 
 def read_welcome(data: bytes) -> Welcome:
     reader = Reader(data)
-    reader.int()
-    return Welcome(reader.int(), reader.long(), reader.buffer())
+    reader.read_int()
+    return Welcome(reader.read_int(), reader.read_long(), reader.buffer())
 
 
 def frame(packet: bytes) -> bytes:
@@ -173,14 +173,15 @@ def full_path(chroot: str, path: str) -> str:
 
 
 def read_stat(reader: Reader) -> Stat:
-    created_zxid, modified_zxid, created_ms, modified_ms = reader.long(), reader.long(), reader.long(), reader.long()
-    version = reader.int()
-    reader.int()  # changes of the children
-    reader.int()  # changes of the access list
-    owner = reader.long()
-    reader.int()  # length of the data
-    children = reader.int()
-    reader.long()  # zxid of the last change of the children
+    created_zxid, modified_zxid = reader.read_long(), reader.read_long()
+    created_ms, modified_ms = reader.read_long(), reader.read_long()
+    version = reader.read_int()
+    reader.read_int()  # changes of the children
+    reader.read_int()  # changes of the access list
+    owner = reader.read_long()
+    reader.read_int()  # length of the data
+    children = reader.read_int()
+    reader.read_long()  # zxid of the last change of the children
     return Stat(
         version=version,
         created_zxid=created_zxid,
@@ -218,12 +219,12 @@ def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[Reader
         results: list[Result] = []
         codes: list[int] = []
         for _ in operations:
-            kind, done = reader.int(), reader.bool()
-            reader.int()
+            kind, done = reader.read_int(), reader.read_bool()
+            reader.read_int()
             if done:
                 raise JuteError("a multi has fewer results than operations")
             if kind == -1:
-                codes.append(reader.int())
+                codes.append(reader.read_int())
             elif kind in (1, Op.CREATE):
                 results.append(read_created(chroot)(reader))
                 if kind == Op.CREATE:
@@ -249,8 +250,8 @@ def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[Reader
 
 def read_event(reader: Reader, chroot: str) -> tuple[EventKind, str] | None:
     """None for an event about the session or about watches themselves: these say nothing of a node."""
-    kind = _EVENTS.get(reader.int())
-    reader.int()  # the state of the connection: an event arrives on a live one
+    kind = _EVENTS.get(reader.read_int())
+    reader.read_int()  # the state of the connection: an event arrives on a live one
     path = reader.string()
     if kind is None:
         return None

@@ -25,7 +25,7 @@ from ixion.metadata.errors import (
     TooLargeError,
 )
 from ixion.metadata.node import ANY_VERSION, Create, Node, Operation, Result, Stat
-from ixion.metadata.path import ROOT, check_path
+from ixion.metadata.path_rules import ROOT, check_path
 from ixion.metadata.session import Cancel, Event, Watcher
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Ensemble, parse_connect
@@ -310,7 +310,7 @@ class ZooKeeperSession:
 
         def answer(result: Any, error: BaseException | None) -> None:
             if future.done():
-                return  # whoever waited was cancelled
+                return  # the caller was cancelled
             if error is None:
                 future.set_result(result)
             else:
