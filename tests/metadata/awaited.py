@@ -1,4 +1,4 @@
-"""A session for tests without an event loop: whoever awaits a call of it gets the result at once.
+"""A session for tests without an event loop: an awaited call returns at once.
 
 session = Awaited(store.open_session(1_000))
 assert run(elect(session, 1, 0)).epoch == 1
