@@ -1,0 +1,93 @@
+"""From options to ranges of offsets: which partitions there are, and where to begin and end in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from ixion.clients.cluster import Cluster
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Edge, Options
+
+Offsets = dict[TopicPartition, int]
+
+
+def connect(options: Options) -> Cluster:
+    return Cluster(options.bootstrap, client_id=options.client_id, timeout_s=options.timeout_s)
+
+
+def find_partitions(cluster: Cluster, options: Options) -> list[TopicPartition]:
+    """KafkaError for a topic that is not there. A pattern may match none."""
+    wanted = options.subscription
+    cluster.forget()
+    if wanted.partitions:
+        return list(wanted.partitions)
+    topics: Collection[str] = wanted.topics
+    if wanted.pattern:
+        known = cluster.metadata(None, cluster.deadline()).topics
+        topics = [name for name, topic in known.items() if re.fullmatch(wanted.pattern, name) and not topic.internal]
+    return [TopicPartition(name, each.number) for name in topics for each in cluster.topic(name).partitions]
+
+
+def resolve(cluster: Cluster, places: list[TopicPartition], edge: Edge, options: Options, *, is_start: bool) -> Offsets:
+    """The offsets that an edge means today."""
+    if edge.offsets is not None:
+        check_complete(edge.offsets, places, "startingOffsets" if is_start else "endingOffsets")
+        found = dict(edge.offsets)
+        for word, time_ms in ((EARLIEST_OFFSET, EARLIEST), (LATEST_OFFSET, LATEST)):
+            at_end = [place for place, offset in found.items() if offset == word]
+            found.update(ends(cluster, at_end, time_ms, options))
+        return found
+    if edge.times is None:
+        if edge.time_ms in (EARLIEST, LATEST):
+            return ends(cluster, places, edge.time_ms, options)
+        times = dict.fromkeys(places, edge.time_ms)
+    else:
+        times = edge.times
+        name = "startingOffsetsByTimestamp" if is_start else "endingOffsetsByTimestamp"
+        check_complete(times, places, name)
+    return at_times(cluster, times, options, is_start=is_start)
+
+
+def at_times(cluster: Cluster, times: Offsets, options: Options, *, is_start: bool) -> Offsets:
+    found: Offsets = {}
+    for time_ms in sorted(set(times.values())):
+        places = [place for place, each in times.items() if each == time_ms]
+        found.update(list_offsets(cluster, places, time_ms, read_committed=options.read_committed))
+    late = [place for place, offset in found.items() if offset < 0]
+    if late and is_start and not options.missing_time_is_latest:
+        text = (
+            f"{late[0]} has no record of {times[late[0]]} or later; startingOffsetsByTimestampStrategy=latest allows it"
+        )
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+    found.update(ends(cluster, late, LATEST, options))
+    return found
+
+
+def ends(cluster: Cluster, places: list[TopicPartition], time_ms: int, options: Options) -> Offsets:
+    return list_offsets(cluster, places, time_ms, read_committed=options.read_committed) if places else {}
+
+
+def check_complete(given: Offsets, places: list[TopicPartition], name: str) -> None:
+    missing, foreign = set(places) - given.keys(), given.keys() - set(places)
+    if missing or foreign:
+        wrong = f"leaves out {min(missing)}" if missing else f"names {min(foreign)}, which is not read"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} {wrong}; it must name each partition that is read")
+
+
+def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """As Spark stores it in a checkpoint: topic -> partition -> offset."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found
+
+
+def from_json(stored: dict[str, dict[str, int]]) -> Offsets:
+    return {
+        TopicPartition(topic, int(number)): offset
+        for topic, numbers in stored.items()
+        for number, offset in numbers.items()
+    }

@@ -1,0 +1,157 @@
+"""What Spark calls: a batch reader and a stream reader, which share planning and reading.
+
+Planning runs once in a process beside the driver, reading in a worker per task, so readers are pickled and hold options
+only. A stream's offsets are those of the connector, topic -> partition -> next offset.
+
+Spark 4.0 does not tell a Python source where a query stands when it asks for the latest offset, nor by which trigger it
+runs, and ends an `availableNow` query after the first answer. So a batch cannot be limited, and `maxOffsetsPerTrigger`
+is refused: with it, `availableNow` would end before all is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ixion.clients.consumer.ranges import read_ranges
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.offsets import EARLIEST, LATEST
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.spark import places
+from ixion.spark.options import Edge, Options, read_options
+from ixion.spark.split import split
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SCHEMA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
+HEADERS = "headers array<struct<key: string, value: binary>>"
+# A fetch brings about a megabyte of a partition by default; a task reads one partition, and wants more at a time.
+FETCH_BYTES = 8 * 1024 * 1024
+
+
+class OffsetRange(InputPartition):
+    """What one task reads: from `start` to before `end`."""
+
+    def __init__(self, topic: str, partition: int, start: int, end: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.start = start
+        self.end = end
+
+
+class IxionDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "ixion"
+
+    def schema(self) -> str:
+        return f"{SCHEMA}, {HEADERS}" if read_options(self.options).headers else SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 (Spark's signature)
+        return BatchReader(read_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        return StreamReader(read_options(self.options))
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: Options) -> None:
+        check_batch(options)
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with places.connect(options) as cluster:
+            found = places.find_partitions(cluster, options)
+            starts = places.resolve(cluster, found, options.start or Edge(EARLIEST), options, is_start=True)
+            ends = places.resolve(cluster, found, options.end or Edge(LATEST), options, is_start=False)
+        return tasks(options, {place: (starts[place], ends[place]) for place in found})
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return read(self._options, partition)
+
+
+class StreamReader(DataSourceStreamReader):
+    def __init__(self, options: Options) -> None:
+        if options.end is not None:
+            raise ValueError("a stream has no end; leave out endingOffsets and its like")
+        self._options = options
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        options = self._options
+        with places.connect(options) as cluster:
+            found = places.find_partitions(cluster, options)
+            start = options.start or Edge(LATEST)
+            return places.to_json(places.resolve(cluster, found, start, options, is_start=True))
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+        options = self._options
+        with places.connect(options) as cluster:
+            found = places.find_partitions(cluster, options)
+            return places.to_json(places.ends(cluster, found, LATEST, options))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        options = self._options
+        starts, ends = places.from_json(start), places.from_json(end)
+        new = [place for place in ends if place not in starts]
+        with places.connect(options) as cluster:
+            starts.update(places.ends(cluster, new, EARLIEST, options))  # all of a new partition is new
+        for place, first in starts.items():
+            if options.fail_on_data_loss and ends.get(place, first) < first:
+                raise data_loss(f"{place} ends at offset {ends[place]}, and was read up to {first}")
+        return tasks(options, {place: (starts[place], ends[place]) for place in ends})
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return read(self._options, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The checkpoint is Spark's; there is nothing to keep here."""
+
+
+def check_batch(options: Options) -> None:
+    start, end = options.start, options.end
+    if start is not None and start.offsets is None and start.times is None and start.time_ms == LATEST:
+        raise ValueError("startingOffsets=latest leaves a batch query nothing to read")
+    if end is not None and end.offsets is None and end.times is None and end.time_ms == EARLIEST:
+        raise ValueError("endingOffsets=earliest leaves a batch query nothing to read")
+
+
+def tasks(options: Options, ranges: dict[TopicPartition, tuple[int, int]]) -> list[InputPartition]:
+    pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
+    return [OffsetRange(place.topic, place.partition, start, end) for place, (start, end) in pieces]
+
+
+def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow as pa
+
+    from ixion.clients.consumer.arrow import to_arrow
+
+    assert isinstance(task, OffsetRange)
+    place = TopicPartition(task.topic, task.partition)
+
+    def missed(count: int) -> None:
+        if options.fail_on_data_loss:
+            raise data_loss(f"{count} records of {place} were deleted before they could be read")
+
+    microseconds = pa.timestamp("us", tz="UTC")
+    with places.connect(options) as cluster:
+        found = read_ranges(
+            cluster,
+            {place: (task.start, task.end)},
+            read_committed=options.read_committed,
+            partition_bytes=FETCH_BYTES,
+            patience_s=options.timeout_s,
+            on_missed=missed,
+        )
+        for _, columns in found:
+            batch = to_arrow(place, columns, headers=options.headers)
+            at = batch.schema.get_field_index("timestamp")
+            yield batch.set_column(at, "timestamp", batch.column(at).cast(microseconds))
+
+
+def data_loss(what: str) -> KafkaError:
+    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{what}; failOnDataLoss=false goes on without them")
