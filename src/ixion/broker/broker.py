@@ -9,6 +9,7 @@ await broker.stop()
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import shutil
@@ -22,11 +23,15 @@ from ixion.broker.pages import bind_pages
 from ixion.broker.parts import Options, Parts
 from ixion.broker.process import stall_watch_of
 from ixion.broker.startup import run_steps
-from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
+from ixion.config.cluster_settings import (
+    ZOOKEEPER_CONNECT,
+    ZOOKEEPER_CONNECTION_TIMEOUT_MS,
+    ZOOKEEPER_SESSION_TIMEOUT_MS,
+)
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.sources import Loaded
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
-from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.errors import MetadataError, StoreUnusableError
 from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.network import BoundListener
 from ixion.timer.loop_timer import LoopTimer
@@ -70,7 +75,7 @@ class Broker:
                 parts.web = bound
                 parts.undo.append(("pages", bound.close))
         try:
-            self._open_metadata()
+            await self._open_metadata()
             await run_steps(parts)
         except BaseException as error:
             await self._take_down(DRAIN_MS)
@@ -80,7 +85,7 @@ class Broker:
         if no_pages:
             logger.warning("%s", no_pages)
 
-    def _open_metadata(self) -> None:
+    async def _open_metadata(self) -> None:
         parts = self.parts
         for path in parts.paths:
             if not os.path.isdir(path):
@@ -88,6 +93,30 @@ class Broker:
                 self._make_directory(path)
         parts.timer = LoopTimer("broker", loop=parts.loop, stalls=parts.stalls)
         parts.undo.append(("timer", parts.timer.shutdown))
+        connect = self._loaded.config[ZOOKEEPER_CONNECT]
+        if connect:
+            await self._open_zookeeper(connect)
+        else:
+            self._open_embedded()
+        parts.session.on_expired(self._expired)
+
+    async def _open_zookeeper(self, connect: str) -> None:
+        from ixion.metadata.zookeeper.ensemble import InvalidConnectStringError
+        from ixion.metadata.zookeeper.session import open_session
+
+        parts = self.parts
+        config = self._loaded.config
+        timeout_ms = config[ZOOKEEPER_SESSION_TIMEOUT_MS]
+        patience_ms = config[ZOOKEEPER_CONNECTION_TIMEOUT_MS]
+        try:
+            session = await open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
+        except (InvalidConnectStringError, MetadataError, StoreUnusableError) as error:
+            raise StartupError(str(error)) from error
+        parts.session = session
+        parts.undo.append(("ZooKeeper session", session.close))
+
+    def _open_embedded(self) -> None:
+        parts = self.parts
         file = IN_MEMORY if parts.options.metadata_in_memory else parts.metadata_file()
         if file != IN_MEMORY and not os.path.exists(file):
             self._made.append(file)
@@ -98,7 +127,10 @@ class Broker:
         parts.engine = EmbeddedEngine(store)
         parts.undo.append(("metadata", parts.engine.close))
         parts.session = parts.engine.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
-        parts.session.on_expired(self.failed.set)
+
+    def _expired(self) -> None:
+        logger.critical("the session with the metadata expired, so this broker is registered no more; it stops")
+        self.failed.set()
 
     def _make_directory(self, path: str) -> None:
         try:
@@ -121,7 +153,9 @@ class Broker:
     async def abandon(self) -> None:
         """End as a process that is killed: nothing more is answered or written. For tests of what comes after."""
         parts = self.parts
-        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, "metadata": parts.engine.abandon}
+        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon}
+        if parts.engine is not None:
+            instead["metadata"] = parts.engine.abandon
         parts.undo[:] = [(name, instead.get(name, action)) for name, action in parts.undo]
         await self._take_down(0)
 
@@ -135,7 +169,9 @@ class Broker:
                 elif name in BLOCKING:
                     await asyncio.to_thread(action)
                 else:
-                    action()
+                    done = action()
+                    if inspect.isawaitable(done):
+                        await done
             except Exception:
                 logger.exception("stopping the %s failed; going on", name)
 

@@ -20,7 +20,8 @@ from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.image import ClusterImage
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.metadata.on_loop import EmbeddedEngine
+from ixion.metadata.session import MetadataSession
 from ixion.network import SocketServer
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
@@ -52,8 +53,8 @@ class Parts:
     timer: LoopTimer
     stalls: StallWatch
     clock_ms: Callable[[], int]
-    engine: EmbeddedEngine
-    session: LoopSession
+    engine: EmbeddedEngine | None = None  # None: the metadata is on ZooKeeper
+    session: MetadataSession
     fresh: bool  # the tree was made by this start
     cluster_id: str
     found: dict[str, MetaProperties | None]  # by log directory

@@ -13,6 +13,7 @@ from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
 from ixion.broker.preflight import check_authorizer
 from ixion.controller.controller import Controller
+from ixion.controller.election import OtherControllerError
 from ixion.controller.local_broker import LocalBroker
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.replica.internal_topic import TRANSACTION_STATE
@@ -100,7 +101,13 @@ async def request_handlers(parts: Parts) -> None:
 async def partitions_online(parts: Parts) -> None:
     """24. The controller is elected, and partitions go online. (Kafka: the handler pool; here no threads.)"""
     unclean = any(not directory.was_clean for directory in parts.logs.directories)
-    await parts.controller.start(unclean and not parts.fresh)
+    try:
+        await parts.controller.start(unclean and not parts.fresh)
+    except OtherControllerError as error:
+        raise StartupError(
+            f"broker {error.controller_id} is the controller of this cluster;"
+            " this version of ixion can only be the one broker of its cluster"
+        ) from error
     parts.replicas.moves.resume(parts.replicas.partitions)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
+from typing import Final
 
 from ixion.apis.features import INITIAL, SUPPORTED, UNNAMED
 from ixion.broker.adopt import settings_to_adopt
@@ -26,12 +27,15 @@ from ixion.metadata.cluster_node import decode_features, encode_features
 from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NodeExistsError, NoNodeError
 from ixion.metadata.image import BrokerImage, ClusterImage
+from ixion.metadata.waiting import gone_in_time
 from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
 from ixion.replica.log_settings import log_config
 from ixion.replica.manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
+
+EXPIRY_MS: Final = 4_000  # ZooKeeper looks for expired sessions once a tick, which is 2 or 3 s long
 
 
 async def log_manager(parts: Parts) -> None:
@@ -177,10 +181,17 @@ async def registration(parts: Parts) -> None:
         features=SUPPORTED,
     )
     path = paths.broker(parts.node_id)
-    try:
-        await parts.session.create(path, encode_registration(node), ephemeral=True)
-    except NodeExistsError:
-        raise StartupError(f"a broker with id {parts.node_id} is running already") from None
+    while True:
+        try:
+            await parts.session.create(path, encode_registration(node), ephemeral=True)
+            break
+        except NodeExistsError:
+            # A broker that was killed stays registered until its session expires.
+            patience_ms = config[cluster.ZOOKEEPER_SESSION_TIMEOUT_MS] + EXPIRY_MS if parts.engine is None else 0
+            if patience_ms:
+                logger.warning("broker %d is registered; waiting for that session to end", parts.node_id)
+            if not await gone_in_time(parts.session, path, patience_ms):
+                raise StartupError(f"a broker with id {parts.node_id} is running already") from None
     stat = await parts.session.exists(path)
     parts.broker_epoch = -1 if stat is None else stat.created_zxid
     parts.image.brokers[parts.node_id] = BrokerImage(

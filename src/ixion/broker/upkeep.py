@@ -88,11 +88,8 @@ def bring_back(parts: Parts) -> None:
 
 
 def keep_session(parts: Parts) -> None:
-    """The session of the metadata lives as long as this broker does."""
-    timeout = parts.config.current[ZOOKEEPER_SESSION_TIMEOUT_MS]
-
-    def beat() -> None:
-        parts.session.heartbeat()
-        parts.engine.store.expire_sessions()
-
-    parts.scheduler.every("metadata-session", timeout // 3, beat)
+    """The session of the embedded metadata lives as long as this broker does. A ZooKeeper session keeps itself."""
+    engine = parts.engine
+    if engine is not None:
+        timeout = parts.config.current[ZOOKEEPER_SESSION_TIMEOUT_MS]
+        parts.scheduler.every("metadata-session", timeout // 3, engine.beat)

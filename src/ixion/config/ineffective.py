@@ -16,7 +16,8 @@ from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import OWN, TOPIC_SETTINGS
 
 _ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers"
-_ZOOKEEPER: Final = "the metadata is kept in the data directory"
+_ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
+_ACCESS: Final = "nodes are written without access lists"
 _TOKENS: Final = "there are no delegation tokens"
 _QUOTAS: Final = "nothing is throttled"
 _SYSTEM: Final = "the system chooses the size"
@@ -53,10 +54,8 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "controller.quota.window.num": _QUOTAS,
     "controller.quota.window.size.seconds": _QUOTAS,
-    "zookeeper.connect": _ZOOKEEPER,
-    "zookeeper.connection.timeout.ms": _ZOOKEEPER,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
-    "zookeeper.set.acl": _ZOOKEEPER,
+    "zookeeper.set.acl": _ACCESS,
     "delegation.token.master.key": _TOKENS,
     "delegation.token.max.lifetime.ms": _TOKENS,
     "delegation.token.expiry.time.ms": _TOKENS,

@@ -26,6 +26,14 @@ class Elected:
     epoch: int
 
 
+class OtherControllerError(Exception):
+    """Another broker is the controller."""
+
+    def __init__(self, controller_id: int) -> None:
+        super().__init__(f"broker {controller_id} is the controller")
+        self.controller_id = controller_id
+
+
 async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
     """Try to become the controller; says who is."""
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ixion.controller.election import Elected, elect
+from ixion.controller.election import Elected, OtherControllerError, elect
 from ixion.controller.leader_rules import elect_leader, without_leader
 from ixion.controller.local_broker import LocalBroker
 from ixion.controller.queue import ChangeQueue
@@ -41,6 +41,8 @@ async def take_over(
     a new leader epoch.
     """
     elected = await elect(session, local.node_id, now_ms)
+    if elected.controller_id != local.node_id:
+        raise OtherControllerError(elected.controller_id)
     await ensure(session, [paths.DELETE_TOPICS])
     doomed = await session.children(paths.DELETE_TOPICS)
     await queue.in_thread(lambda: local.delete_logs(frozenset(doomed)))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.embedded_session import EmbeddedSession
-from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.errors import SessionExpiredError, StoreUnusableError
 from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
 from ixion.metadata.session import Cancel, Event, Watcher
 
@@ -32,9 +33,19 @@ class EmbeddedEngine:
         self._thread = None if store.file == IN_MEMORY else ThreadPoolExecutor(1, "metadata")
         self._under_way = 0  # changes given to the thread that have not come back
         self._reads = 0
+        self._sessions: list[EmbeddedSession] = []
 
     def open_session(self, timeout_ms: int) -> LoopSession:
-        return LoopSession(self, self.store.open_session(timeout_ms))
+        session = self.store.open_session(timeout_ms)
+        self._sessions.append(session)
+        return LoopSession(self, session)
+
+    def beat(self) -> None:
+        """Say that the holders of all sessions live: they do, as long as this is called. On any thread."""
+        for session in self._sessions:
+            with suppress(SessionExpiredError):  # closed
+                session.heartbeat()
+        self.store.expire_sessions()
 
     async def read(self, work: Callable[[], T]) -> T:
         if self._under_way:
@@ -123,9 +134,6 @@ class LoopSession:
 
     def on_expired(self, callback: Callable[[], None]) -> None:
         self._inner.on_expired(lambda: self._call_on_loop(callback))
-
-    def heartbeat(self) -> None:
-        self._inner.heartbeat()
 
     async def close(self) -> None:
         await self._engine.change(self._inner.close)

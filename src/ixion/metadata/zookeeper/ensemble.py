@@ -53,7 +53,10 @@ def _server(text: str, address: str) -> Server:
     host, colon, port = address.rpartition(":")
     if not colon or address.endswith("]"):
         host, port = address, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if ":" in host and not bracketed:
+        raise InvalidConnectStringError(text, f"{address!r} is no address; an IPv6 host is written in brackets")
     if not host:
         raise InvalidConnectStringError(text, f"{address!r} has no host")
     if not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
