@@ -27,6 +27,7 @@ from ixion.controller.planning import check_topic_config
 from ixion.metadata import paths
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.resource_type import ResourceType
+from ixion.timer.turns import Pauses
 
 
 class Operation(IntEnum):
@@ -36,6 +37,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+MOST_EDITS: Final = 1_000  # settings of one resource; they are checked in one turn of the loop
 OPERATIONS: Final = frozenset(int(each) for each in Operation)
 
 
@@ -47,6 +49,7 @@ class Edit:
 
 
 Outcome = tuple[ErrorCode, str | None]
+Resource = tuple[int, str, Sequence[Edit]]  # type, name, edits
 
 
 class ConfigEditor:
@@ -56,13 +59,16 @@ class ConfigEditor:
         self._config = services.config
         self._controller = services.controller
 
-    async def edit(
-        self, resources: Sequence[tuple[int, str, Sequence[Edit]]], *, replace: bool, validate_only: bool
-    ) -> list[Outcome]:
-        """An outcome for each (type, name, edits). `replace`: what is set is all that stays set."""
-        times = Counter((kind, name) for kind, name, _ in resources)
+    async def edit(self, resources: Sequence[Resource], *, replace: bool, validate_only: bool) -> list[Outcome]:
+        """An outcome for each resource. `replace`: what is set is all that stays set."""
+        times: Counter[tuple[int, str]] = Counter()
         outcomes: list[Outcome] = []
+        pauses = Pauses()
+        for kind, name, _ in resources:
+            times[kind, name] += 1
+            await pauses.pause()
         for kind, name, edits in resources:
+            await pauses.pause()
             try:
                 if times[kind, name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
@@ -117,8 +123,10 @@ class ConfigEditor:
                 raise unsupported(kind)
 
 
-def check_edits(edits: Iterable[Edit]) -> None:
+def check_edits(edits: Sequence[Edit]) -> None:
     """What can be said without knowing what is edited."""
+    if len(edits) > MOST_EDITS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no resource has {len(edits)} settings")
     times = Counter(edit.name for edit in edits)
     twice = [name for name, count in times.items() if count > 1]
     if twice:

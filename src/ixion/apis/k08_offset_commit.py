@@ -67,6 +67,7 @@ def make(services: Services) -> Handle:
                     )
                 else:
                     of_topic.append(code if code is not ErrorCode.NONE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                yield
             codes.append(of_topic)
             yield
 
@@ -94,12 +95,11 @@ def answer(
     saying = iter(told)
     topics: list[OffsetCommitResponseTopic] = []
     for topic, of_topic in zip(request.topics, codes, strict=True):
-        partitions = [
-            OffsetCommitResponsePartition(
-                partition_index=each.partition_index, error_code=next(saying) if code is None else code
-            )
-            for each, code in zip(topic.partitions, of_topic, strict=True)
-        ]
+        partitions: list[OffsetCommitResponsePartition] = []
+        for each, code in zip(topic.partitions, of_topic, strict=True):
+            told_code = next(saying) if code is None else code
+            partitions.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=told_code))
+            yield
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)))
         yield
     return OffsetCommitResponse(topics=tuple(topics))

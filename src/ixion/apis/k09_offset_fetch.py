@@ -29,7 +29,7 @@ from ixion.protocol.messages.k09_offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, map_steps
 
 SEVERAL_GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
@@ -43,12 +43,14 @@ def make(services: Services) -> Handle:
     def one(request: OffsetFetchRequest, version: int) -> Steps[OffsetFetchResponse]:
         """The form of versions 1 to 7."""
         wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
-        found = offsets.fetch(Reader(request.group_id), _flat(wanted), require_stable=request.require_stable)
+        partitions = yield from _flat(wanted)
+        reader = Reader(request.group_id)
+        found = yield from offsets.fetch(reader, partitions, require_stable=request.require_stable)
         code = ErrorCode.NONE
         if isinstance(found, ErrorCode):
             code = found
             # Version 1 has no place for a code of the group: every partition carries it.
-            found = [] if version >= GROUP_CODE_FROM else [(each, None, code) for each in _flat(wanted) or ()]
+            found = [] if version >= GROUP_CODE_FROM else [(each, None, code) for each in partitions or ()]
         topics: dict[str, list[OffsetFetchResponsePartition]] = {}
         for (name, partition), committed, its_code in found:
             offset, leader_epoch, metadata = _told(committed)
@@ -62,12 +64,11 @@ def make(services: Services) -> Handle:
                 )
             )
             yield
-        return OffsetFetchResponse(
-            error_code=code,
-            topics=tuple(
-                OffsetFetchResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
-            ),
-        )
+        answered: list[OffsetFetchResponseTopic] = []
+        for name, lines in topics.items():
+            answered.append(OffsetFetchResponseTopic(name=name, partitions=tuple(lines)))
+            yield
+        return OffsetFetchResponse(error_code=code, topics=tuple(answered))
 
     def of_group(group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         ids: dict[str, bytes] = {}
@@ -82,23 +83,24 @@ def make(services: Services) -> Handle:
                 ids[name] = topic.topic_id
                 wanted.append((name, topic.partition_indexes))
             else:
-                lines = [_partition(each, None, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partition_indexes]
+                lines = yield from map_steps(_unknown, topic.partition_indexes)
                 unknown.append(_topic("", topic.topic_id, lines))
             yield
         reader = Reader(group.group_id, group.member_id, group.member_epoch)
-        found = offsets.fetch(reader, _flat(wanted), require_stable=require_stable)
+        partitions = yield from _flat(wanted)
+        found = yield from offsets.fetch(reader, partitions, require_stable=require_stable)
         if isinstance(found, ErrorCode):
             return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=found)
         topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
         for (name, partition), committed, code in found:
             topics.setdefault(name, []).append(_partition(partition, committed, code))
             yield
-        told = [
-            _topic(name, ids.get(name) or _id_of(image, name), partitions)
-            for name, partitions in topics.items()
-            if not by_id or name in image.topics  # of a topic that is gone no id can be told
-        ]
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(told + unknown))
+        known: list[OffsetFetchResponseTopics] = []
+        for name, lines in topics.items():
+            if not by_id or name in image.topics:  # of a topic that is gone there is no id
+                known.append(_topic(name, ids.get(name) or _id_of(image, name), lines))
+            yield
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(known + unknown))
 
     def handle(call: Call) -> Steps[OffsetFetchResponse]:
         request, version = cast(OffsetFetchRequest, call.body), call.version
@@ -113,10 +115,16 @@ def make(services: Services) -> Handle:
     return sliced(handle)
 
 
-def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> list[TopicPartition] | None:
+def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> Steps[list[TopicPartition] | None]:
     if topics is None:
         return None
-    return [(name, partition) for name, partitions in topics for partition in partitions]
+    flat: list[TopicPartition] = []
+    for name, partitions in topics:
+        for partition in partitions:
+            flat.append((name, partition))
+            yield
+        yield
+    return flat
 
 
 def _told(committed: Committed | None) -> tuple[int, int, str]:
@@ -132,6 +140,10 @@ def _partition(number: int, committed: Committed | None, code: ErrorCode) -> Off
         metadata=metadata,
         error_code=code,
     )
+
+
+def _unknown(number: int) -> OffsetFetchResponsePartitions:
+    return _partition(number, None, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def _topic(name: str, topic_id: bytes, partitions: list[OffsetFetchResponsePartitions]) -> OffsetFetchResponseTopics:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k24_add_partitions_to_txn import (
@@ -21,11 +22,14 @@ from ixion.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
+
+BATCHED_SINCE: Final = 4
 
 Codes = Mapping[TopicPartition, ErrorCode]
 
@@ -34,41 +38,47 @@ def make(services: Services) -> Handle:
     transactions = services.transactions
     image = services.image
 
-    def handle(call: Call) -> Later:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(AddPartitionsToTxnRequest, call.body)
-        if call.version < 4:
+        if call.version < BATCHED_SINCE:
             one = AddPartitionsToTxnTransaction(
                 transactional_id=request.v3_and_below_transactional_id,
                 producer_id=request.v3_and_below_producer_id,
                 producer_epoch=request.v3_and_below_producer_epoch,
                 topics=request.v3_and_below_topics,
             )
-            decide(one, call.version, lambda codes: call.respond(_answer_client(call.version, codes)))
+            yield from decide(
+                one, call.version, lambda codes: respond_in_turns(call, answer_client(call.version, codes))
+            )
             return LATER
         wanted = len(request.transactions)
-        results: list[AddPartitionsToTxnResult] = []
+        decided: list[tuple[str, Codes]] = []
 
         def collect(transactional_id: str, codes: Codes) -> None:
-            results.append(AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=_by_topic(codes)))
-            if len(results) == wanted:
-                call.respond(AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_transaction=tuple(results)))
+            decided.append((transactional_id, codes))
+            if len(decided) == wanted:
+                respond_in_turns(call, answer_broker(decided))
 
         if not wanted:
-            call.respond(AddPartitionsToTxnResponse(throttle_time_ms=0))
+            return AddPartitionsToTxnResponse(throttle_time_ms=0)
         for each in request.transactions:
-            decide(each, call.version, partial(collect, each.transactional_id))
+            yield from decide(each, call.version, partial(collect, each.transactional_id))
+            yield
         return LATER
 
-    def decide(one: AddPartitionsToTxnTransaction, version: int, done: Callable[[Codes], None]) -> None:
-        partitions = _partitions(one.topics)
-        unknown = {each for each in partitions if image.partition(*each) is None}
-        if unknown:
-            done(
-                {
-                    each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-                    for each in partitions
-                }
-            )
+    def decide(one: AddPartitionsToTxnTransaction, version: int, done: Callable[[Codes], None]) -> Steps[None]:
+        partitions: dict[TopicPartition, ErrorCode] = {}
+        is_unknown = False
+        for topic in one.topics:
+            for number in topic.partitions:
+                known = image.partition(topic.name, number) is not None
+                is_unknown = is_unknown or not known
+                code = ErrorCode.OPERATION_NOT_ATTEMPTED if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                partitions[topic.name, number] = code
+                yield
+            yield
+        if is_unknown:
+            done(partitions)
         elif one.verify_only:
             done(transactions.verify_partitions(one.transactional_id, one.producer_id, one.producer_epoch, partitions))
         else:
@@ -77,32 +87,40 @@ def make(services: Services) -> Handle:
                 one.producer_id,
                 one.producer_epoch,
                 partitions,
-                EPOCH_PER_TRANSACTION if version >= 4 else 0,
+                EPOCH_PER_TRANSACTION if version >= BATCHED_SINCE else 0,
                 lambda code: done(dict.fromkeys(partitions, code)),
             )
 
-    return handle
+    return sliced(handle)
 
 
-def _answer_client(version: int, codes: Codes) -> AddPartitionsToTxnResponse:
+def answer_client(version: int, codes: Codes) -> Steps[AddPartitionsToTxnResponse]:
     if version < 2:
         codes = {
             partition: ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
             for partition, code in codes.items()
         }
-    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=_by_topic(codes))
+    topics = yield from by_topic(codes)
+    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=topics)
 
 
-def _partitions(topics: tuple[AddPartitionsToTxnTopic, ...]) -> list[TopicPartition]:
-    return list(dict.fromkeys((topic.name, number) for topic in topics for number in topic.partitions))
+def answer_broker(decided: list[tuple[str, Codes]]) -> Steps[AddPartitionsToTxnResponse]:
+    results: list[AddPartitionsToTxnResult] = []
+    for transactional_id, codes in decided:
+        topics = yield from by_topic(codes)
+        results.append(AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=topics))
+        yield
+    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_transaction=tuple(results))
 
 
-def _by_topic(codes: Codes) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+def by_topic(codes: Codes) -> Steps[tuple[AddPartitionsToTxnTopicResult, ...]]:
     topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for (name, number), code in codes.items():
         result = AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
         topics.setdefault(name, []).append(result)
-    return tuple(
-        AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(results))
-        for name, results in topics.items()
-    )
+        yield
+    found: list[AddPartitionsToTxnTopicResult] = []
+    for name, results in topics.items():
+        found.append(AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(results)))
+        yield
+    return tuple(found)

@@ -8,11 +8,11 @@ with INVALID_PRODUCER_EPOCH, unless nothing is open (then it is a repetition).
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.txn.markers import Marker
 from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
 from ixion.model.errors import ErrorCode
@@ -28,47 +28,74 @@ from ixion.protocol.notation import Struct
 from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
+AT_ONCE: Final = 500  # partitions that get a marker in one turn
+
 
 def make(services: Services) -> Handle:
     markers = services.transactions.markers
 
     def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(WriteTxnMarkersRequest, call.body)
-        results: list[WritableTxnMarkerResult] = []
+        written: list[tuple[int, dict[TopicPartition, ErrorCode]]] = []  # by marker: producer id, codes
+        left = 1  # markers that are being written, and one while there may be more
 
-        def written(producer_id: int, codes: dict[TopicPartition, ErrorCode]) -> None:
-            results.append(_result(producer_id, codes))
-            if len(results) == len(request.markers):
-                call.respond(WriteTxnMarkersResponse(markers=tuple(results)))
+        def done(codes: dict[TopicPartition, ErrorCode], some: dict[TopicPartition, ErrorCode]) -> None:
+            nonlocal left
+            codes.update(some)
+            left -= 1
+            if left == 0:
+                respond_in_turns(call, answer(written))
 
-        if not request.markers:
-            call.respond(WriteTxnMarkersResponse(markers=()))
         for each in request.markers:
-            markers.write(_marker(each), partial(written, each.producer_id))
+            codes: dict[TopicPartition, ErrorCode] = {}
+            written.append((each.producer_id, codes))
+            for some in (yield from chunks(each)):
+                left += 1
+                markers.write(marker_of(each, some), partial(done, codes))
+                yield
             yield
+        done({}, {})
         return LATER
 
     return sliced(handle)
 
 
-def _marker(each: WritableTxnMarker) -> Marker:
+def chunks(marker: WritableTxnMarker) -> Steps[list[list[TopicPartition]]]:
+    """The partitions of a marker, in portions that are written in one turn."""
+    found: list[list[TopicPartition]] = []
+    for topic in marker.topics:
+        for number in topic.partition_indexes:
+            if not found or len(found[-1]) == AT_ONCE:
+                found.append([])
+            found[-1].append((topic.name, number))
+            yield
+        yield
+    return found
+
+
+def marker_of(each: WritableTxnMarker, partitions: list[TopicPartition]) -> Marker:
     return Marker(
         producer_id=each.producer_id,
         epoch=each.producer_epoch,
         commit=each.transaction_result,
         coordinator_epoch=each.coordinator_epoch,
-        partitions=frozenset((topic.name, number) for topic in each.topics for number in topic.partition_indexes),
+        partitions=frozenset(partitions),
         raised=each.transaction_version >= EPOCH_PER_TRANSACTION,
     )
 
 
-def _result(producer_id: int, codes: dict[TopicPartition, ErrorCode]) -> WritableTxnMarkerResult:
-    topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
-    for (name, number), code in codes.items():
-        topics.setdefault(name, []).append(WritableTxnMarkerPartitionResult(partition_index=number, error_code=code))
-    return WritableTxnMarkerResult(
-        producer_id=producer_id,
-        topics=tuple(
-            WritableTxnMarkerTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
-        ),
-    )
+def answer(written: list[tuple[int, dict[TopicPartition, ErrorCode]]]) -> Steps[WriteTxnMarkersResponse]:
+    results: list[WritableTxnMarkerResult] = []
+    for producer_id, codes in written:
+        topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+        for (name, number), code in codes.items():
+            result = WritableTxnMarkerPartitionResult(partition_index=number, error_code=code)
+            topics.setdefault(name, []).append(result)
+            yield
+        found: list[WritableTxnMarkerTopicResult] = []
+        for name, partitions in topics.items():
+            found.append(WritableTxnMarkerTopicResult(name=name, partitions=tuple(partitions)))
+            yield
+        results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=tuple(found)))
+        yield
+    return WriteTxnMarkersResponse(markers=tuple(results))

@@ -12,6 +12,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k28_txn_offset_commit import (
@@ -20,7 +21,9 @@ from ixion.protocol.messages.k28_txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from ixion.protocol.notation import Struct
 from ixion.replica.internal_topic import GROUP_OFFSETS
+from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 
@@ -30,19 +33,22 @@ def make(services: Services) -> Handle:
     image = services.image
     offsets = services.internal_topics[GROUP_OFFSETS]
 
-    def handle(call: Call) -> Later:
+    def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(TxnOffsetCommitRequest, call.body)
-        every = [(topic.name, each) for topic in request.topics for each in topic.partitions]
-        wanted = [
-            Wanted(
-                (name, each.partition_index),
-                each.committed_offset,
-                each.committed_leader_epoch,
-                each.committed_metadata,
-            )
-            for name, each in every
-            if image.partition(name, each.partition_index) is not None
-        ]
+        wanted: list[Wanted] = []
+        for topic in request.topics:
+            for each in topic.partitions:
+                if image.partition(topic.name, each.partition_index) is not None:
+                    wanted.append(
+                        Wanted(
+                            (topic.name, each.partition_index),
+                            each.committed_offset,
+                            each.committed_leader_epoch,
+                            each.committed_metadata,
+                        )
+                    )
+                yield
+            yield
 
         def verified(code: ErrorCode) -> None:
             if code:
@@ -59,8 +65,8 @@ def make(services: Services) -> Handle:
             groups.commit_transactional(committer, wanted, committed)
 
         def committed(codes: list[ErrorCode]) -> None:
-            told = dict(zip([each.partition for each in wanted], codes, strict=True))
-            call.respond(_answer(call.version, request, told))
+            known = dict(zip([each.partition for each in wanted], codes, strict=True))
+            respond_in_turns(call, answer(call.version, request, known))
 
         if not wanted:
             committed([])
@@ -77,30 +83,22 @@ def make(services: Services) -> Handle:
             )
         return LATER
 
-    return handle
+    return sliced(handle)
 
 
-def _answer(
-    version: int, request: TxnOffsetCommitRequest, told: dict[tuple[str, int], ErrorCode]
-) -> TxnOffsetCommitResponse:
-    def code_of(name: str, number: int) -> ErrorCode:
-        code = told.get((name, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if version < 2 and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return code
-
-    return TxnOffsetCommitResponse(
-        throttle_time_ms=0,
-        topics=tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=code_of(topic.name, each.partition_index)
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+def answer(
+    version: int, request: TxnOffsetCommitRequest, known: dict[tuple[str, int], ErrorCode]
+) -> Steps[TxnOffsetCommitResponse]:
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        partitions: list[TxnOffsetCommitResponsePartition] = []
+        for each in topic.partitions:
+            number = each.partition_index
+            code = known.get((topic.name, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if version < 2 and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            partitions.append(TxnOffsetCommitResponsePartition(partition_index=number, error_code=code))
+            yield
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
+        yield
+    return TxnOffsetCommitResponse(throttle_time_ms=0, topics=tuple(topics))

@@ -21,7 +21,7 @@ from ixion.protocol.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from ixion.replica.manager import ReplicaManager
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, map_steps
 
 
 def make(services: Services) -> Handle:
@@ -36,21 +36,20 @@ def make(services: Services) -> Handle:
                 for number in topic.partitions:
                     codes[number] = move(replicas, topic.name, number, place.path)
                     yield
-        return AlterReplicaLogDirsResponse(
-            throttle_time_ms=0,
-            results=tuple(
-                AlterReplicaLogDirTopicResult(
-                    topic_name=name,
-                    partitions=tuple(
-                        AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
-                        for number, code in codes.items()
-                    ),
-                )
-                for name, codes in topics.items()
-            ),
-        )
+                yield
+        results: list[AlterReplicaLogDirTopicResult] = []
+        for name, codes in topics.items():
+            partitions = yield from map_steps(partition_result, codes.items())
+            results.append(AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions)))
+            yield
+        return AlterReplicaLogDirsResponse(throttle_time_ms=0, results=tuple(results))
 
     return sliced(handle)
+
+
+def partition_result(moved: tuple[int, ErrorCode]) -> AlterReplicaLogDirPartitionResult:
+    number, code = moved
+    return AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
 
 
 def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorCode:

@@ -33,11 +33,13 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Steps[DescribeLogDirsResponse]:
         request = cast(DescribeLogDirsRequest, call.body)
-        wanted = (
-            None
-            if request.topics is None
-            else {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-        )
+        wanted: set[tuple[str, int]] | None = None if request.topics is None else set()
+        for topic in request.topics or ():
+            assert wanted is not None
+            for number in topic.partitions:
+                wanted.add((topic.topic, number))
+                yield
+            yield
         results = []
         for directory in logs.directories:
             result = yield from describe(logs, directory, wanted)

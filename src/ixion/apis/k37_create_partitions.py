@@ -24,6 +24,7 @@ from ixion.protocol.messages.k37_create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from ixion.timer.turns import Pauses
 
 
 def make(services: Services) -> Handle:
@@ -33,11 +34,17 @@ def make(services: Services) -> Handle:
 
     async def handle(call: Call) -> CreatePartitionsResponse:
         request = cast(CreatePartitionsRequest, call.body)
-        times = Counter(topic.name for topic in request.topics)
-        wanted = {topic.name: topic for topic in request.topics}
+        times: Counter[str] = Counter()
+        wanted: dict[str, CreatePartitionsTopic] = {}
+        pauses = Pauses()
+        for topic in request.topics:
+            times[topic.name] += 1
+            wanted[topic.name] = topic
+            await pauses.pause()
         results = []
         excess = too_many(wanted.values())
         for topic in wanted.values():
+            await pauses.pause()
             code, message = ErrorCode.NONE, None
             try:
                 if excess is not None:

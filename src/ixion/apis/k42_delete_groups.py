@@ -7,7 +7,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k42_delete_groups import (
     DeletableGroupResult,
@@ -32,12 +32,7 @@ def make(services: Services) -> Handle:
         def deleted(name: str, code: ErrorCode) -> None:
             codes[name] = code
             if len(codes) == len(names):
-                call.respond(
-                    DeleteGroupsResponse(
-                        throttle_time_ms=0,
-                        results=tuple(DeletableGroupResult(group_id=name, error_code=codes[name]) for name in names),
-                    )
-                )
+                respond_in_turns(call, answer(codes, names))
 
         for name in names:
             admin.delete(name, partial(deleted, name))
@@ -45,3 +40,11 @@ def make(services: Services) -> Handle:
         return LATER
 
     return sliced(handle)
+
+
+def answer(codes: dict[str, ErrorCode], names: list[str]) -> Steps[DeleteGroupsResponse]:
+    results: list[DeletableGroupResult] = []
+    for name in names:
+        results.append(DeletableGroupResult(group_id=name, error_code=codes[name]))
+        yield
+    return DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))

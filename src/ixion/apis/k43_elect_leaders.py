@@ -13,7 +13,9 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.patience import in_time
 from ixion.apis.services import Services
+from ixion.apis.sliced import respond_in_turns
 from ixion.apis.unhurried import unhurried
+from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k43_elect_leaders import (
     ElectLeadersRequest,
@@ -22,6 +24,7 @@ from ixion.protocol.messages.k43_elect_leaders import (
     ReplicaElectionResult,
 )
 from ixion.replica.delayed_elect_leader import DelayedElectLeader, Key
+from ixion.timer.turns import Pauses, Steps, in_turns
 from ixion.wire.answer import LATER
 
 PREFERRED: Final = 0
@@ -41,29 +44,24 @@ def make(services: Services) -> Handle:
     async def handle(call: Call) -> Outcome:
         request = cast(ElectLeadersRequest, call.body)
         everywhere = request.topic_partitions is None
-        keys = [
-            (topic.topic, number)
-            for topic in request.topic_partitions or ()
-            for number in dict.fromkeys(topic.partitions)
-        ]
-        if everywhere:
-            keys = [(topic.name, each.number) for topic in image.topics.values() for each in topic.partitions]
+        keys = await in_turns(keys_of(request, image))
         if request.election_type not in (PREFERRED, UNCLEAN):
-            return refusal(keys, ErrorCode.INVALID_REQUEST, call.version)
+            return await in_turns(refusal(keys, ErrorCode.INVALID_REQUEST, call.version))
         try:
             elections = controller.leaders.elect(keys, request.election_type == UNCLEAN)
             codes = await in_time(timer, request.timeout_ms, elections)
         except KafkaError as error:
-            return refusal(keys, error.code, call.version)
+            return await in_turns(refusal(keys, error.code, call.version))
         expected = {}
+        pauses = Pauses()
         for key, code in codes.items():
             partition = image.partition(*key)
             if code == ErrorCode.NONE and partition is not None:
                 expected[key] = partition.preferred if request.election_type == PREFERRED else partition.leader
+            await pauses.pause()
 
         def respond(late: frozenset[Key]) -> None:
-            told = {key: ErrorCode.REQUEST_TIMED_OUT if key in late else code for key, code in codes.items()}
-            call.respond(answer(told, everywhere))
+            respond_in_turns(call, answer(codes, everywhere, late))
 
         operation = DelayedElectLeader(request.timeout_ms, expected, leader_of, respond)
         if expected:
@@ -75,24 +73,42 @@ def make(services: Services) -> Handle:
     return unhurried(handle)
 
 
-def answer(codes: Mapping[Key, ErrorCode], everywhere: bool, whole: ErrorCode = ErrorCode.NONE) -> ElectLeadersResponse:
+def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[Key]]:
+    if request.topic_partitions is None:
+        return [(topic.name, each.number) for topic in image.topics.values() for each in topic.partitions]
+    keys: dict[Key, None] = {}
+    for topic in request.topic_partitions:
+        for number in topic.partitions:
+            keys[topic.topic, number] = None
+            yield
+        yield
+    return list(keys)
+
+
+def answer(
+    codes: Mapping[Key, ErrorCode],
+    everywhere: bool,
+    late: frozenset[Key] = frozenset(),
+    whole: ErrorCode = ErrorCode.NONE,
+) -> Steps[ElectLeadersResponse]:
     topics: dict[str, list[PartitionResult]] = {}
-    for (topic, number), code in codes.items():
+    for key, outcome in codes.items():
+        yield
+        topic, number = key
+        code = ErrorCode.REQUEST_TIMED_OUT if key in late else outcome
         if everywhere and code == ErrorCode.ELECTION_NOT_NEEDED:
             continue
         message = None if code == ErrorCode.NONE else code.explanation
         topics.setdefault(topic, []).append(
             PartitionResult(partition_id=number, error_code=code, error_message=message)
         )
-    return ElectLeadersResponse(
-        throttle_time_ms=0,
-        error_code=whole,
-        replica_election_results=tuple(
-            ReplicaElectionResult(topic=name, partition_result=tuple(results)) for name, results in topics.items()
-        ),
-    )
+    results: list[ReplicaElectionResult] = []
+    for topic, of_topic in topics.items():
+        results.append(ReplicaElectionResult(topic=topic, partition_result=tuple(of_topic)))
+        yield
+    return ElectLeadersResponse(throttle_time_ms=0, error_code=whole, replica_election_results=tuple(results))
 
 
-def refusal(keys: list[Key], code: ErrorCode, version: int) -> ElectLeadersResponse:
+def refusal(keys: list[Key], code: ErrorCode, version: int) -> Steps[ElectLeadersResponse]:
     """Version 0 has no place for an error of the whole; the partitions have one in every version."""
-    return answer(dict.fromkeys(keys, code), False, code if version >= 1 else ErrorCode.NONE)
+    return answer(dict.fromkeys(keys, code), False, whole=code if version >= 1 else ErrorCode.NONE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.config_edit import ConfigEditor, Edit
+from ixion.apis.config_edit import ConfigEditor, Edit, Outcome, Resource
 from ixion.apis.services import Services
 from ixion.apis.unhurried import unhurried
 from ixion.protocol.messages.k44_incremental_alter_configs import (
@@ -17,6 +17,7 @@ from ixion.protocol.messages.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ixion.timer.turns import Steps, in_turns, map_steps
 
 
 def make(services: Services) -> Handle:
@@ -24,23 +25,26 @@ def make(services: Services) -> Handle:
 
     async def handle(call: Call) -> IncrementalAlterConfigsResponse:
         request = cast(IncrementalAlterConfigsRequest, call.body)
-        resources = [
-            (
-                each.resource_type,
-                each.resource_name,
-                [Edit(name=to.name, value=to.value, operation=to.config_operation) for to in each.configs],
-            )
-            for each in request.resources
-        ]
+        resources = await in_turns(resources_of(request))
         outcomes = await editor.edit(resources, replace=False, validate_only=request.validate_only)
-        return IncrementalAlterConfigsResponse(
-            throttle_time_ms=0,
-            responses=tuple(
-                AlterConfigsResourceResponse(
-                    error_code=code, error_message=message, resource_type=kind, resource_name=name
-                )
-                for (kind, name, _), (code, message) in zip(resources, outcomes, strict=True)
-            ),
-        )
+        answers = await in_turns(map_steps(result_of, zip(resources, outcomes, strict=True)))
+        return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=tuple(answers))
 
     return unhurried(handle)
+
+
+def resources_of(request: IncrementalAlterConfigsRequest) -> Steps[list[Resource]]:
+    found: list[Resource] = []
+    for each in request.resources:
+        edits: list[Edit] = []
+        for to in each.configs:
+            edits.append(Edit(name=to.name, value=to.value, operation=to.config_operation))
+            yield
+        found.append((each.resource_type, each.resource_name, edits))
+        yield
+    return found
+
+
+def result_of(edited: tuple[Resource, Outcome]) -> AlterConfigsResourceResponse:
+    (kind, name, _), (code, message) = edited
+    return AlterConfigsResourceResponse(error_code=code, error_message=message, resource_type=kind, resource_name=name)

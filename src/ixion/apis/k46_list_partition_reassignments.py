@@ -24,13 +24,15 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Steps[ListPartitionReassignmentsResponse]:
         request = cast(ListPartitionReassignmentsRequest, call.body)
-        wanted = (
-            None
-            if request.topics is None
-            else {(topic.name, number) for topic in request.topics for number in topic.partition_indexes}
-        )
+        wanted: set[tuple[str, int]] | None = None if request.topics is None else set()
+        for topic in request.topics or ():
+            assert wanted is not None
+            for number in topic.partition_indexes:
+                wanted.add((topic.name, number))
+                yield
+            yield
         moving = []
-        for topic in list(image.topics.values()):
+        for described in list(image.topics.values()):
             yield
             partitions = tuple(
                 OngoingPartitionReassignment(
@@ -39,11 +41,11 @@ def make(services: Services) -> Handle:
                     adding_replicas=each.adding,
                     removing_replicas=each.removing,
                 )
-                for each in topic.partitions
-                if (each.adding or each.removing) and (wanted is None or (topic.name, each.number) in wanted)
+                for each in described.partitions
+                if (each.adding or each.removing) and (wanted is None or (described.name, each.number) in wanted)
             )
             if partitions:
-                moving.append(OngoingTopicReassignment(name=topic.name, partitions=partitions))
+                moving.append(OngoingTopicReassignment(name=described.name, partitions=partitions))
         return ListPartitionReassignmentsResponse(
             throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(moving)
         )

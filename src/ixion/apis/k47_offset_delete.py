@@ -35,8 +35,10 @@ def make(services: Services) -> Handle:
         request = cast(OffsetDeleteRequest, call.body)
         there: list[tuple[str, int]] = []
         for topic in request.topics:
-            asked = [(topic.name, each.partition_index) for each in topic.partitions]
-            there += [partition for partition in asked if exists(*partition)]
+            for each in topic.partitions:
+                if exists(topic.name, each.partition_index):
+                    there.append((topic.name, each.partition_index))
+                yield
             yield
 
         def deleted(code: ErrorCode, codes: list[ErrorCode]) -> None:
@@ -51,17 +53,15 @@ def make(services: Services) -> Handle:
     return sliced(handle)
 
 
-def answer(request: OffsetDeleteRequest, told: dict[tuple[str, int], ErrorCode]) -> Steps[OffsetDeleteResponse]:
-    """`told` has the partitions that exist."""
+def answer(request: OffsetDeleteRequest, codes: dict[tuple[str, int], ErrorCode]) -> Steps[OffsetDeleteResponse]:
+    """`codes` has the partitions that exist."""
     topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:
-        partitions = [
-            OffsetDeleteResponsePartition(
-                partition_index=each.partition_index,
-                error_code=told.get((topic.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            )
-            for each in topic.partitions
-        ]
+        partitions: list[OffsetDeleteResponsePartition] = []
+        for each in topic.partitions:
+            code = codes.get((topic.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            partitions.append(OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code))
+            yield
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
         yield
     return OffsetDeleteResponse(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=tuple(topics))

@@ -9,27 +9,26 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    EntryData,
     ResponseEntryData,
 )
+from ixion.timer.turns import Steps, map_steps
 
 NO_QUOTAS: Final = "ixion has no client quotas; nothing was changed"
 
 
 def make(_services: Services) -> Handle:
-    def handle(call: Call) -> AlterClientQuotasResponse:
-        request = cast(AlterClientQuotasRequest, call.body)
-        return AlterClientQuotasResponse(
-            throttle_time_ms=0,
-            entries=tuple(
-                ResponseEntryData(
-                    error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_QUOTAS, entity=entry.entity
-                )
-                for entry in request.entries
-            ),
-        )
+    def refuse(entry: EntryData) -> ResponseEntryData:
+        return ResponseEntryData(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_QUOTAS, entity=entry.entity)
 
-    return handle
+    def handle(call: Call) -> Steps[AlterClientQuotasResponse]:
+        request = cast(AlterClientQuotasRequest, call.body)
+        entries = yield from map_steps(refuse, request.entries)
+        return AlterClientQuotasResponse(throttle_time_ms=0, entries=tuple(entries))
+
+    return sliced(handle)

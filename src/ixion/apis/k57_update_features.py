@@ -26,6 +26,8 @@ from ixion.protocol.messages.k57_update_features import (
 UPGRADE: Final = 1
 DOWNGRADES: Final = (2, 3)
 
+MOST_UPDATES: Final = 1_000  # of one request; they are checked in one turn of the loop
+
 
 def make(services: Services) -> Handle:
     controller = services.controller
@@ -59,6 +61,8 @@ def make(services: Services) -> Handle:
 
 
 def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:
+    if len(updates) > MOST_UPDATES:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no {len(updates)} features")
     twice = [name for name, count in Counter(each.feature for each in updates).items() if count > 1]
     if twice:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"features that are in the request twice: {', '.join(twice)}")

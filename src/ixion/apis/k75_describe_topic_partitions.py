@@ -29,9 +29,10 @@ from ixion.protocol.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 from ixion.replica.internal_topic import INTERNAL
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, map_steps, sort_steps
 
 
 def make(services: Services) -> Handle:
@@ -42,15 +43,18 @@ def make(services: Services) -> Handle:
         request = cast(DescribeTopicPartitionsRequest, call.body)
         limit = config.current[MAX_REQUEST_PARTITION_SIZE_LIMIT]
         room = max(min(limit, request.response_partition_limit), 1)
-        named = {topic.name for topic in request.topics}
+        named: set[str] = set()
+        for wish in request.topics:
+            named.add(wish.name)
+            yield
         cursor = request.cursor
         first = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
         if first[1] < 0 or (named and cursor is not None and first[0] not in named):
-            refused = tuple(failed(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics)
-            return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=refused)
+            refused = yield from map_steps(refuse, request.topics)
+            return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(refused))
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         following = None
-        for name in sorted(each for each in named or image.topics if each >= first[0]):
+        for name in (yield from sort_steps([each for each in named or image.topics if each >= first[0]])):
             yield
             if room == 0:
                 following = Cursor(topic_name=name, partition_index=0)
@@ -97,6 +101,10 @@ def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> D
         last_known_elr=(),
         offline_replicas=partition.offline,
     )
+
+
+def refuse(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
+    return failed(topic.name, ErrorCode.INVALID_REQUEST)
 
 
 def missing(name: str) -> DescribeTopicPartitionsResponseTopic:

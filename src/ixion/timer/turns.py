@@ -23,6 +23,7 @@ from time import perf_counter_ns
 from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
+R = TypeVar("R")
 Steps = Generator[None, None, T]
 
 TURN_NS: Final = 5_000_000  # a tenth of what counts as a stall, so that ten such works side by side are none
@@ -40,6 +41,32 @@ class Turn:
 
     def is_over(self) -> bool:
         return perf_counter_ns() >= self._until
+
+
+class Pauses:
+    """For loops of a coroutine, which may or may not wait for something in each round."""
+
+    __slots__ = ("_turn",)
+
+    def __init__(self) -> None:
+        self._turn = Turn()
+
+    async def pause(self) -> None:
+        """Lets the loop have its turn if this one is over."""
+        if self._turn.is_over():
+            from asyncio import sleep
+
+            await sleep(0)
+            self._turn = Turn()
+
+
+def map_steps(function: Callable[[T], R], items: Iterable[T]) -> Steps[list[R]]:
+    """`function` of each item, one in a step."""
+    made: list[R] = []
+    for item in items:
+        made.append(function(item))
+        yield
+    return made
 
 
 def run_turn(steps: Steps[T]) -> tuple[T] | None:

@@ -133,6 +133,6 @@ def test_any_offset_is_kept_as_it_is() -> None:
     wanted = [Wanted(("t", place), offset, -1, None) for place, offset in enumerate((0, -1, -(2**63), 2**63 - 1))]
     world.groups.commits.commit(Committer(GROUP), wanted, codes.append)
     assert codes == [[ErrorCode.NONE] * 4]
-    found = world.restart().groups.offsets.fetch(Reader(GROUP), None, require_stable=False)
+    found = whole(world.restart().groups.offsets.fetch(Reader(GROUP), None, require_stable=False))
     assert isinstance(found, list)
     assert [committed.offset for _, committed, _ in found if committed] == [0, -1, -(2**63), 2**63 - 1]

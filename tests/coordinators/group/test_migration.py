@@ -111,7 +111,7 @@ def test_offsets_stay_through_both() -> None:
     codes: list[list[ErrorCode]] = []
 
     def committed() -> int:
-        found = world.groups.offsets.fetch(Reader(GROUP), [("t", 0)], require_stable=False)
+        found = whole(world.groups.offsets.fetch(Reader(GROUP), [("t", 0)], require_stable=False))
         assert isinstance(found, list)
         assert found[0][1] is not None
         return found[0][1].offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
@@ -40,7 +40,7 @@ class StoredOffsets:
 
     def fetch(
         self, reader: Reader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
-    ) -> list[Found] | ErrorCode:
+    ) -> Steps[list[Found] | ErrorCode]:
         """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again."""
         shard = self._shards.find(reader.group_id)
         if isinstance(shard, ErrorCode):
@@ -51,17 +51,17 @@ class StoredOffsets:
             if code is not ErrorCode.NONE:
                 return code
         offsets = shard.offsets.get(reader.group_id)
-        if offsets is None:
-            return [(partition, None, ErrorCode.NONE) for partition in partitions or ()]
-        committed = offsets.committed
-        wanted = committed if partitions is None else partitions
-        unstable = _pending(offsets) if require_stable and offsets.pending else set()
-        return [
-            (partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-            if partition in unstable
-            else (partition, committed.get(partition), ErrorCode.NONE)
-            for partition in wanted
-        ]
+        committed: Mapping[TopicPartition, Committed] = {} if offsets is None else offsets.committed
+        pending = offsets is not None and require_stable and bool(offsets.pending)
+        unstable = _pending(offsets) if offsets is not None and pending else set()
+        found: list[Found] = []
+        for partition in list(committed) if partitions is None else partitions:
+            if partition in unstable:
+                found.append((partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            else:
+                found.append((partition, committed.get(partition), ErrorCode.NONE))
+            yield
+        return found
 
     def delete(
         self,
