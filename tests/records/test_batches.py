@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batches import complete_size, iter_batches, iter_complete_batches
+from ixion.records.batches import iter_batches, iter_complete_batches
 from ixion.records.layout import LOG_OVERHEAD, MAGIC
 from tests.records.forge import batch, record
 
@@ -20,14 +20,12 @@ def test_whole_batches(wrap: type[bytes] | type[bytearray] | type[memoryview]) -
         views = list(walk(wrap(BOTH)))
         assert [(view.base_offset, view.count, view.position) for view in views] == [(5, 1, 0), (6, 2, len(FIRST))]
         assert list(walk(wrap(b""))) == []
-    assert complete_size(wrap(BOTH)) == len(BOTH)
 
 
 def test_a_torn_tail_is_an_error_to_one_and_the_end_to_the_other() -> None:
     for end in range(len(FIRST) + 1, len(BOTH)):
         torn = BOTH[:end]
         assert [view.base_offset for view in iter_complete_batches(torn)] == [5]
-        assert complete_size(torn) == len(FIRST)
         strict = iter_batches(torn)
         assert next(strict).base_offset == 5
         with pytest.raises(KafkaError) as caught:
@@ -42,8 +40,6 @@ def test_a_length_that_can_never_be_true_is_an_error_to_both(length: int) -> Non
         with pytest.raises(KafkaError) as caught:
             list(walk(data))
         assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
-    with pytest.raises(KafkaError):
-        complete_size(data)
 
 
 @pytest.mark.parametrize("magic", [0, 1])

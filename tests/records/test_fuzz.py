@@ -13,7 +13,7 @@ import pytest
 
 from ixion.model.errors import KafkaError
 from ixion.records.batch import BatchView
-from ixion.records.batches import complete_size, iter_batches, iter_complete_batches
+from ixion.records.batches import iter_batches, iter_complete_batches
 from ixion.records.builder import BatchBuilder
 from ixion.records.columns import read_columns
 from ixion.records.compression import Codec, InflateLimits, compress, inflate
@@ -87,7 +87,6 @@ def look_at(data: bytearray) -> str:
     answers: list[Callable[[], object]] = [
         lambda: [view.size_in_bytes for view in iter_batches(data)],
         lambda: [view.size_in_bytes for view in iter_complete_batches(data)],
-        lambda: complete_size(data),
         lambda: control_type(BatchView(data)),
         lambda: coordinator_epoch(BatchView(data)),
         lambda: recode(BatchView(data), Codec.SNAPPY, limits=LIMITS),

@@ -39,14 +39,6 @@ def iter_complete_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchVi
         position += view.size_in_bytes
 
 
-def complete_size(buffer: Buffer, position: int = 0) -> int:
-    """How many bytes the complete batches from `position` take, without looking into them."""
-    start = position
-    while has_complete_batch(buffer, position):
-        position += BatchView(buffer, position).size_in_bytes
-    return position - start
-
-
 def has_complete_batch(buffer: Buffer, position: int) -> bool:
     """Whether a whole batch starts at `position`; KafkaError if what starts there can never become one."""
     head = bytes(buffer[position : position + HEADER_SIZE])

@@ -45,11 +45,6 @@ class Record:
             return None
         return self.data[self.value_start : self.value_start + self.value_size]
 
-    def value_view(self) -> memoryview | None:
-        if self.value_size < 0:
-            return None
-        return memoryview(self.data)[self.value_start : self.value_start + self.value_size]
-
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """Keys may repeat; the order is the sender's. A key that is not UTF-8 is shown with escaped bytes."""

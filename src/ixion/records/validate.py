@@ -63,9 +63,6 @@ class TopicRules:
     level: int | None = None
 
 
-DEFAULT_RULES: Final = TopicRules()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordError:
     """One refused record: its index in the batch, and why."""
