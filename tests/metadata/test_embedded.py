@@ -60,7 +60,7 @@ def test_files_that_are_not_ours(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     before = foreign.read_bytes()
-    with pytest.raises(StoreUnusableError, match="not one of ixion's"):
+    with pytest.raises(StoreUnusableError, match="not made by ixion"):
         EmbeddedStore(str(foreign))
     assert foreign.read_bytes() == before
     newer = tmp_path / "newer"

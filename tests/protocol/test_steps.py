@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET, HURRIED_BUDGET
+from ixion.protocol.codec.cursor import AT_ONCE_BUDGET, ELEMENT_BUDGET
 from ixion.protocol.codec.message import MessageCodec
 from ixion.protocol.codec.sink import Sink, joined
 from ixion.protocol.codec.wire_type import STEP
 from ixion.protocol.envelope import (
-    decode_hurried,
+    decode_at_once,
     decode_request,
     decode_steps,
     encode_request,
-    frame_hurried,
+    frame_at_once,
     frame_response,
     frame_steps,
 )
@@ -68,8 +68,8 @@ def test_the_same_values_and_the_same_bytes(api: ApiKey, data: st.DataObject) ->
         (read, elements), _ = ran(codec.decode_steps(encoded, 0, -1))
         assert read == codec.decode(encoded)
         assert 0 <= elements <= len(encoded)
-        if elements <= HURRIED_BUDGET:
-            assert codec.decode_hurried(encoded, 0, -1) == read
+        if elements <= AT_ONCE_BUDGET:
+            assert codec.decode_at_once(encoded, 0, -1) == read
 
 
 @settings(max_examples=50, deadline=None)
@@ -113,7 +113,7 @@ def test_a_step_is_a_few_elements_however_they_are_nested(topics: int, partition
     body = fetch(topics, partitions)
     frame = b"".join(encode_request(header(ApiKey.FETCH, 12), body))
     with pytest.raises(TooLongError):
-        decode_hurried(frame)
+        decode_at_once(frame)
     (_, read, elements), steps = ran(decode_steps(frame, 0, len(frame)))
     assert read == body
     assert elements == topics + topics * partitions
@@ -138,7 +138,7 @@ def test_a_step_is_a_few_elements_however_they_are_nested(topics: int, partition
             for topic in body.topics
         ),
     )
-    assert frame_hurried(header(ApiKey.FETCH, 12), answer) is None
+    assert frame_at_once(header(ApiKey.FETCH, 12), answer) is None
     parts, steps = ran(frame_steps(header(ApiKey.FETCH, 12), answer))
     assert joined(parts) == joined(frame_response(header(ApiKey.FETCH, 12), answer))
     assert steps >= elements // STEP - 1
@@ -147,7 +147,7 @@ def test_a_step_is_a_few_elements_however_they_are_nested(topics: int, partition
 def test_what_is_short_is_read_and_written_at_a_stretch() -> None:
     body = fetch(10, 99)
     frame = b"".join(encode_request(header(ApiKey.FETCH, 12), body))
-    assert decode_hurried(frame) == decode_request(frame)
+    assert decode_at_once(frame) == decode_request(frame)
 
 
 def test_long_names_are_many_elements() -> None:
@@ -155,7 +155,7 @@ def test_long_names_are_many_elements() -> None:
     body = MetadataRequest(topics=tuple(MetadataRequestTopic(name="x" * 30_000) for _ in range(40)))
     frame = b"".join(encode_request(header(ApiKey.METADATA, 9), body))
     with pytest.raises(TooLongError):
-        decode_hurried(frame)
+        decode_at_once(frame)
     assert decode_request(frame)[1] == body
 
 

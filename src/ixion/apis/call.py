@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ixion.protocol.codec.sink import Part
-from ixion.protocol.envelope import frame_hurried, frame_steps
+from ixion.protocol.envelope import frame_at_once, frame_steps
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
 from ixion.wire.answer import LATER, Later
@@ -66,7 +66,7 @@ class Call:
 
     def encode(self, body: Struct) -> list[Part] | Later:
         """The answer; LATER if it has very many elements: then it is written in turns and sent."""
-        parts = frame_hurried(self.header, body)
+        parts = frame_at_once(self.header, body)
         if parts is None:
             self.request.lane.run(frame_steps(self.header, body), self._encoded)
             return LATER

@@ -46,7 +46,7 @@ class Dispatch:
         if key == API_VERSIONS and frame.api_version > ApiKey.API_VERSIONS.newest:
             return self._step_down(request)
         try:
-            header, body = frame.decode_hurried()
+            header, body = frame.decode_at_once()
         except TooLongError:
             LongRequest(request, handle, self._rules[key]).start()
             return LATER

@@ -1,17 +1,17 @@
-"""Topics found on disk by a broker whose metadata is new: they become its own.
+"""Adopts topics that are found on disk when the metadata is new.
 
-So a directory that Apache Kafka wrote can be served, and one whose metadata was lost is not lost itself. Partitions
-that are missing in between are made, empty. A broker that crashed after this and before it had a controller comes here
-again, and finds its topics known.
+So a directory that Apache Kafka wrote can be served, and a directory that has lost its metadata keeps its topics.
+Missing partitions are created empty. A broker that crashed after this and before it had a controller comes here again,
+and finds its topics known.
 
 **Nothing is deleted.** The settings of a topic are not in its logs. With the broker's defaults a topic that was to be
-kept for ever would lose its records at the first retention check. So an adopted topic gets settings of its own, under
-which nothing goes, until somebody changes them: `KEEP_ALL`. They are in force from the moment the logs are loaded.
+kept for ever would lose its records at the first retention check. So an adopted topic gets settings under which nothing
+is deleted (`KEEP_ALL`), until the user changes them. They are in force from the moment the logs are loaded.
 
 The internal topics stay compacted, as every Kafka has them. That loses nothing: their records are states by key, the
 coordinators read only the last record of each, and compaction keeps it; retention by time or size does not apply to
-a topic that is only compacted. Not to compact them would let them, and each start, grow without bound. What the
-coordinators themselves expire is decided by settings of the broker (offsets.retention.minutes,
+a topic that is only compacted. Without compaction they, and the time of each start, would grow without bound. What the
+coordinators expire is decided by settings of the broker (offsets.retention.minutes,
 transactional.id.expiration.ms), which the warning at the start names.
 """
 

@@ -38,7 +38,7 @@ from ixion.timer.loop_timer import LoopTimer
 
 logger = logging.getLogger(__name__)
 
-# What waits for disks and threads when it is stopped; timers and purgatories belong to the loop.
+# Parts that wait for disks and threads when they stop; timers and purgatories belong to the loop.
 BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "controller", "metadata"})
 DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
 
@@ -49,7 +49,7 @@ class Broker:
         self.parts = parts = Parts()
         parts.options = options or Options()
         self._made: list[str] = []  # directories and files that this start has made
-        self.failed = asyncio.Event()  # every disk is gone, or the metadata: the broker should be stopped
+        self.failed = asyncio.Event()  # set when every disk or the metadata has failed: stop the broker
 
     @property
     def endpoints(self) -> tuple[BoundListener, ...]:
@@ -140,7 +140,7 @@ class Broker:
             raise StartupError(f"the log directory {path} cannot be made: {error.strerror}") from error
 
     async def stop(self, drain_ms: int = DRAIN_MS) -> None:
-        """Controlled: leaders step down, so that whoever waits is told to look elsewhere; then all is closed."""
+        """Stop cleanly: leaders step down, so that waiting requests get NOT_LEADER_OR_FOLLOWER; then close all."""
         begun = time.perf_counter()
         parts = self.parts
         for partition in list(parts.replicas.partitions.values()):
@@ -151,7 +151,7 @@ class Broker:
         logger.info("stopped in %.0f ms", (time.perf_counter() - begun) * 1e3)
 
     async def abandon(self) -> None:
-        """End as a process that is killed: nothing more is answered or written. For tests of what comes after."""
+        """End as a killed process does: nothing more is answered or written. For tests of the next start."""
         parts = self.parts
         instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon}
         if parts.engine is not None:

@@ -1,7 +1,8 @@
-"""Follows changes of settings: `/config/changes` tells which entity has changed, `/config` what it is now.
+"""Follows changes of settings: `/config/changes` names the entity that changed, `/config` holds its settings.
 
-Changes that this broker makes itself are applied when they are made, so that whoever asked sees them at once; the
-notice that follows finds nothing new. Notices are kept for a quarter of an hour for those who were away.
+Changes that this broker makes itself are applied when they are made, so that the client that asked sees them at once;
+the notification that follows finds nothing new. Notifications are kept for a quarter of an hour, for brokers that were
+disconnected.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ KEPT_MS: Final = 15 * 60 * 1000
 class ConfigChanges:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._seen = ""  # the name of the last notice that was followed; they sort in their order
+        self._seen = ""  # the last notification that was followed; their names sort in their order
 
     async def start(self) -> None:
         session = self._parts.session
@@ -49,14 +50,14 @@ class ConfigChanges:
         task.add_done_callback(parts.background.discard)
 
     async def _follow(self) -> None:
-        for entity in await self._news():
+        for entity in await self._read_new():
             kind, _, name = entity.partition("/")
             try:
                 await self.apply(kind, name)
             except Exception:
-                logger.exception("the change of %s could not be followed", entity)
+                logger.exception("the changed settings of %s could not be applied", entity)
 
-    async def _news(self) -> list[str]:
+    async def _read_new(self) -> list[str]:
         session = self._parts.session
         names = await session.children(paths.CONFIG_CHANGES)
         fresh = [name for name in names if name > self._seen]
@@ -98,13 +99,13 @@ class ConfigChanges:
             level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER
             if parts.config.overlay(level) != config:
                 for refused in parts.config.restore(level, config):
-                    logger.error("a changed setting is left out: %s", refused)
+                    logger.error("a changed setting is ignored: %s", refused)
                 await in_turns(parts.replicas.reconfigure_all())
         elif kind == "groups":
             self._take_group(entity, config)
 
     def _take_group(self, entity: str, config: dict[str, str]) -> None:
-        """What is set for a group, but for what cannot be taken: somebody else may have written it."""
+        """Take the settings of a group, without the invalid ones: another program may have written them."""
         parts = self._parts
         taken = dict(config)
         while taken:
@@ -112,7 +113,7 @@ class ConfigChanges:
                 check_group(parts.config.current, taken)
                 break
             except InvalidSettingError as error:
-                logger.error("a setting of group %s is left out: %s", paths.plain(entity), error)
+                logger.error("a setting of group %s is ignored: %s", paths.plain(entity), error)
                 if taken.pop(error.name, None) is None:
                     taken.clear()
         parts.image.group_configs.pop(paths.plain(entity), None)

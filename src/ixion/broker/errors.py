@@ -1,4 +1,4 @@
-"""Why a broker does not start. Each is one line for whoever started it; nothing on the disk has changed."""
+"""Why a broker does not start: one line for the user. Nothing on the disk has changed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ class StartupError(Exception):
 
 
 class InconsistentBrokerMetadataError(StartupError):
-    """The log directories are not all of one broker."""
+    """The log directories belong to different brokers."""
 
 
 class InconsistentClusterIdError(StartupError):
-    """The log directories are of another cluster."""
+    """The log directories belong to another cluster."""
 
 
 class InconsistentBrokerIdError(StartupError):
-    """The log directories are of another broker than the one that is configured."""
+    """The log directories belong to another broker than the configured one."""

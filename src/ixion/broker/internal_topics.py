@@ -1,7 +1,7 @@
 """The topics that coordinators keep their state in, made when they are first needed.
 
-Kafka wants three replicas of them, and fails on a cluster that has fewer brokers. Here they get as many as there are
-brokers, up to that number, so that a lone broker has groups and transactions.
+Kafka wants three replicas of them, and fails on a cluster with fewer brokers. Here they get one replica per broker, up
+to that number, so that a single broker has groups and transactions.
 """
 
 from __future__ import annotations

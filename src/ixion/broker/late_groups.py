@@ -1,8 +1,8 @@
 """The group coordinator, made when it is first needed.
 
-It is a third of all the code that a broker imports, and a broker that nobody has asked about a group does without: a
-start is 30 ms shorter, a process 3 MB smaller. It is needed as soon as a partition of `__consumer_offsets` is led here,
-at the start if there is one already, or when a client asks.
+It is a third of all the code that a broker imports. Without it a start is 30 ms shorter and the process 3 MB smaller.
+It is needed as soon as this broker leads a partition of `__consumer_offsets`, at the start if there is one already, or
+when a client asks about a group.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class LateGroups:
 
     @property
     def made(self) -> GroupCoordinator | None:
-        """None: nobody has needed it yet."""
+        """None: not needed yet."""
         return self._made
 
     def import_code(self) -> None:
-        """Imports what `get` needs. On a worker thread: on the loop it would hold everybody up for 30 to 100 ms."""
+        """Import what `get` needs. On a worker thread, because it takes 30 to 100 ms."""
         import_module("ixion.coordinators.group.coordinator")
 
     def get(self) -> GroupCoordinator:
@@ -63,7 +63,7 @@ class LateGroups:
                 self.get().on_resigned(partition)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
-        if self._made is not None:  # else there are no offsets to forget
+        if self._made is not None:  # else there are no offsets
             self._made.on_topics_deleted(names)
 
     def on_transaction_marker(self, partition: int, producer_id: int, committed: bool) -> None:

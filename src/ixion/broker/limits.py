@@ -1,4 +1,4 @@
-"""The network's limits from the broker's settings, at the start and whenever they change."""
+"""The network's limits from the broker's settings, at the start and after each change."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     {"time": "2026-03-01T11:00:00.123Z", "level": "info", "logger": "ixion.cli.serve", "message": "ready",
      "addresses": "127.0.0.1:9092"}                                               (in truth all on one line)
 
-Fields that a line was given by `extra={"address": …}` stand beside the message. Nothing is logged per request, so
-there is nothing here that has to be fast. The whole process is configured, so it is for programs to call.
+Fields given by `extra={"address": …}` stand beside the message. Nothing is logged per request, so nothing here has to
+be fast. This configures the whole process, so only programs call it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Final, TextIO
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 FORMATS: Final = ("text", "json")
-# What every record has; the rest is what the caller said beside the message.
+# What every record has; the rest are fields that the caller gave beside the message.
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure_logs(stream: TextIO, level: str = "warning", form: str = "text") -> None:
-    """From now on, everything from `level` on goes to `stream` in this form."""
+    """Write every line from `level` on to `stream` in this form."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()

@@ -1,7 +1,8 @@
-"""Gives memory back to the system after a crowd of slow readers has gone.
+"""Gives memory back to the system after many slow readers have gone.
 
-Their answers, some hundred MB at worst, are freed one by one; the C library keeps what is freed for later, and a broker
-would look large for ever after one bad minute. So when much was unsent and is no more, the library is asked to let go.
+Their responses, some hundred MB at worst, are freed one by one. The C library keeps freed memory for later, so the
+process would stay large after one bad minute. Once most of the unsent bytes are gone, the library is asked to release
+it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final
 
-MUCH: Final = 64 << 20  # bytes unsent at once after which it is worth the trouble
+MUCH: Final = 64 << 20  # bytes unsent at once after which it is worth while
 
 
 class MemoryReturn:
@@ -31,7 +32,7 @@ class MemoryReturn:
 
 
 def trim_heap() -> None:
-    """glibc's malloc_trim; other C libraries have no need of it, or no way."""
+    """glibc's malloc_trim; other C libraries need no such call, or have none."""
     if sys.platform == "linux":
         import ctypes
 

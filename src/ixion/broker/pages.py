@@ -1,5 +1,5 @@
-"""The broker's pages over HTTP: on which port, and what they are read off. The same rule holds as for listeners: only
-this machine sees them, unless somebody has said otherwise."""
+"""The broker's pages over HTTP: their port, and the parts that they read. As for listeners, only this machine may
+connect unless the user allows others."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 class PagesAt(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 9644
-    required: bool = False  # whether the broker is not to start without them
+    required: bool = False  # whether the start fails without them
 
 
 def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
-    """Or why there are none, if the port is taken and nobody insists: to be said once all else has gone well."""
+    """The server; or, if the port is taken and the pages are not required, a warning for the end of the start."""
     from ixion.web.server import WebServer
 
     if not is_loopback(at.host) and not allow_remote:
         raise StartupError(
-            f"metrics on {at.host}:{at.port} could be read from other machines: take 127.0.0.1,"
+            f"metrics on {at.host}:{at.port} could be read from other machines: use 127.0.0.1,"
             " or start with --allow-remote if that is what you want"
         )
     try:
@@ -43,7 +43,7 @@ def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
             raise StartupError(
                 f"{said}; choose another with --metrics-port, or none with --metrics-port off"
             ) from error
-        return f"{said}; there are none (--metrics-port chooses another address)"
+        return f"{said}; the broker runs without them (--metrics-port chooses another address)"
 
 
 async def show_pages(parts: Parts, web: WebServer) -> None:

@@ -37,10 +37,10 @@ class Options:
     """How this broker is run, beside its settings."""
 
     allow_remote: bool = False  # listen on other addresses than the loopback
-    metadata_in_memory: bool = False  # for tests: the tree is gone when the broker is
-    owns_process: bool = False  # the broker may tune what belongs to the whole process
+    metadata_in_memory: bool = False  # for tests: the tree ends with the broker
+    owns_process: bool = False  # the broker may tune settings of the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
-    files: Files = field(default_factory=Files)  # the way to the disk; tests put one in its place that fails
+    files: Files = field(default_factory=Files)  # access to the disk; tests give one that fails
 
 
 class Parts:

@@ -1,7 +1,7 @@
-"""What can be seen to go wrong before anything is changed: addresses, ports, directories.
+"""Checks before anything is changed: addresses, ports, directories.
 
-A broker that cannot have its port or its directory should say so at once, and leave no trace: no directory made, no
-marker removed, no log recovered for nothing.
+A broker that cannot use its port or its directory reports that at once, and leaves no trace: no directory made, no
+marker removed, no log recovered.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
         if not is_loopback(endpoint.host):
             if not allow_remote:
                 raise StartupError(
-                    f"listener {endpoint} can be reached from other machines, and anybody there could read and delete"
+                    f"listener {endpoint} can be reached from other machines, and clients there could read and delete"
                     " everything: listen on 127.0.0.1, or start with --allow-remote if that is what you want"
                 )
-            warnings.append(f"listener {endpoint} is open to everybody who can reach it: there is no authentication")
+            warnings.append(f"listener {endpoint} is open to every machine in reach: there is no authentication")
         check_port(endpoint)
     check_authorizer(config)
     for path in log_dirs(config):
@@ -46,7 +46,7 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
 
 
 def check_authorizer(config: BrokerConfig) -> None:
-    """Everybody may do everything, and whoever configured it otherwise must not be left in that belief."""
+    """StartupError if an authorizer is configured: every client may do everything, and the user must know."""
     name = config[AUTHORIZER_CLASS_NAME]
     if name:
         raise StartupError(f"authorizer.class.name is {name!r}, but authorisation is not supported yet; remove it")
@@ -63,7 +63,7 @@ def log_dirs(config: BrokerConfig) -> list[str]:
 def is_loopback(host: str) -> bool:
     if host in ("localhost", "127.0.0.1", "::1"):
         return True
-    import ipaddress  # 4 ms that the usual start can do without
+    import ipaddress  # 4 ms that most starts save
 
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -109,7 +109,7 @@ def check_directory(path: str) -> None:
         while not os.path.exists(above):
             above = os.path.dirname(above)
         if not os.access(above, os.W_OK | os.X_OK) or not os.path.isdir(above):
-            raise StartupError(f"{path} cannot be made: {above} is not a directory that can be written to") from None
+            raise StartupError(f"{path} cannot be created: {above} is not a writable directory") from None
         return
     except OSError as error:
         raise StartupError(f"{path} cannot be used: {error.strerror}") from error

@@ -14,8 +14,8 @@ _LOADED: Final = time.monotonic()
 
 
 def age_seconds() -> float:
-    """Since the process was started, the interpreter's own start included, to a hundredth; since this module was
-    imported where the system does not tell."""
+    """Since the process was started, including the start of the interpreter, to a hundredth; where the system does not
+    say, since this module was imported."""
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -26,7 +26,7 @@ def age_seconds() -> float:
 
 
 def raise_file_limit() -> None:
-    """Every partition and every connection is an open file; the soft limit is for programs that use select()."""
+    """Raise the soft limit on open files: every partition and every connection is one."""
     try:
         import resource
     except ImportError:
@@ -36,7 +36,7 @@ def raise_file_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
-            pass  # some systems say "unlimited" and do not mean it
+            pass  # some systems report "unlimited", but refuse to set it
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

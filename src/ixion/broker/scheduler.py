@@ -1,6 +1,6 @@
-"""Work that recurs, on worker threads or on the loop, timed by the wheel.
+"""Recurring tasks, on worker threads or on the loop, timed by the wheel.
 
-A task that still runs when its time has come again is left to finish; one that fails is logged and comes again.
+The interval runs from the end of one run to the start of the next. A task that fails is logged and runs again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Scheduler:
     def every(
         self, name: str, interval_ms: int | Callable[[], int], work: Callable[[], object], first_ms: int | None = None
     ) -> None:
-        """On a worker thread. An interval that can change is asked for each time."""
+        """Run on a worker thread. An interval that can change is a function, called each time."""
 
         def interval() -> int:
             return interval_ms if isinstance(interval_ms, int) else interval_ms()
@@ -55,6 +55,6 @@ class Scheduler:
         self._timer.call_later(interval_ms, run)
 
     def stop(self) -> None:
-        """What runs is waited for."""
+        """Waits for the tasks that are running."""
         self._stopped = True
         self.workers.shutdown(wait=True, cancel_futures=True)

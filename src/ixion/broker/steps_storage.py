@@ -164,11 +164,11 @@ async def replica_manager(parts: Parts) -> None:
 async def registration(parts: Parts) -> None:
     """14. This broker is registered, for as long as its session lives."""
     config = parts.config.current
-    told = {endpoint.listener: endpoint for endpoint in listeners(config).advertised}
+    advertised = {endpoint.listener: endpoint for endpoint in listeners(config).advertised}
     bound = {endpoint.listener: endpoint for endpoint in listeners(config).bound}
     endpoints = []
     for endpoint in parts.server.endpoints:
-        wanted = told.get(endpoint.name)
+        wanted = advertised.get(endpoint.name)
         if wanted is None:
             continue  # not advertised, such as the listener of the control plane
         port = wanted.port or endpoint.port

@@ -1,4 +1,4 @@
-"""What recurs in a broker: on the disks, in the tree, among the replicas."""
+"""The recurring tasks of a broker: on the disks, in the tree, among the replicas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ixion.broker.parts import Parts
     from ixion.log.cleaner import Cleaner
 
-LONG: Final = 10 * 365 * 24 * 3_600_000  # whatever is to be done less often than this is not done
+LONG: Final = 10 * 365 * 24 * 3_600_000  # milliseconds; a longer interval means never
 LOW_DISK_BYTES: Final = 128 << 20  # free space below which appends are refused
 MEMORY_CHECK_MS: Final = 500
 DISK_CHECK_MS: Final = 2_000
@@ -50,7 +50,7 @@ def schedule(parts: Parts) -> None:
         def clean() -> None:
             current = parts.config.current
             if not cleaners:
-                from ixion.log.cleaner import Cleaner  # 5 ms, which the start can do without
+                from ixion.log.cleaner import Cleaner  # 5 ms that the start saves
 
                 cleaners.append(Cleaner(logs))
             cleaners[0].reconfigure(
@@ -78,9 +78,9 @@ def schedule(parts: Parts) -> None:
 
 
 def bring_back(parts: Parts) -> None:
-    """What could not be done because a disk was full is done when it has room again."""
+    """Let the controller finish what had to wait for room on a disk."""
     if not hasattr(parts, "controller"):
-        return  # the start has not come so far
+        return  # the start has not reached that step
     if parts.controller.has_more_to_do and not any(task.get_name() == BRING_BACK for task in parts.background):
         task = parts.loop.create_task(parts.controller.bring_back(), name=BRING_BACK)
         parts.background.add(task)
@@ -88,7 +88,7 @@ def bring_back(parts: Parts) -> None:
 
 
 def keep_session(parts: Parts) -> None:
-    """The session of the embedded metadata lives as long as this broker does. A ZooKeeper session keeps itself."""
+    """Keep the session of the embedded engine alive while this broker runs. A ZooKeeper client does that by itself."""
     engine = parts.engine
     if engine is not None:
         timeout = parts.config.current[ZOOKEEPER_SESSION_TIMEOUT_MS]

@@ -1,4 +1,4 @@
-"""The settings of a broker at one moment: typed, complete, unchangeable."""
+"""The settings of a broker at one moment: typed, complete, immutable."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PER_LISTENER: Final = integer(
 
 
 class BrokerConfig:
-    """Reads what was given, by name and as text; everything else has its default. Unknown names are passed over.
+    """Reads the given settings, by name and as text; the others have their defaults. Unknown names are ignored.
 
         config = BrokerConfig({"log.retention.hours": "1"})
         config[LOG_RETENTION_MS]    # 3600000: not set itself, its fallback is
         config[NUM_PARTITIONS]      # 1: the default
 
-    A value that is not allowed stops the making: InvalidSettingError.
+    InvalidSettingError for a value that is not allowed.
     """
 
     __slots__ = ("_parsed", "_values", "max_connections_of")
@@ -56,7 +56,7 @@ class BrokerConfig:
 
 
 def listener_of(name: str) -> str:
-    """Whose limit `listener.name.NAME.max.connections` sets; empty if the name is another one."""
+    """The NAME in `listener.name.NAME.max.connections`; empty if the setting is another one."""
     if name.startswith(PREFIX) and name.endswith(SUFFIX):
         return name[len(PREFIX) : -len(SUFFIX)]
     return ""

@@ -32,7 +32,7 @@ AUTO_LEADER_REBALANCE_ENABLE: Final = flag(
     "auto.leader.rebalance.enable", True, doc="whether leadership goes back to preferred replicas by itself"
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = long(
-    "leader.imbalance.check.interval.seconds", 300, least=1, doc="how often leadership is looked at"
+    "leader.imbalance.check.interval.seconds", 300, least=1, doc="how often leadership is checked"
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = integer(
     "leader.imbalance.per.broker.percentage",
@@ -58,14 +58,14 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = optional_integer(
     "zookeeper.connection.timeout.ms", doc="time to connect to ZooKeeper; the session timeout unless set"
 )
 ZOOKEEPER_SESSION_TIMEOUT_MS: Final = integer(
-    "zookeeper.session.timeout.ms", 18_000, doc="silence after which ZooKeeper gives a broker up"
+    "zookeeper.session.timeout.ms", 18_000, doc="time without contact after which a broker's session expires"
 )
 ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS: Final = integer(
     "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper that wait for their answers"
 )
 ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether nodes are written with access lists")
 AUTHORIZER_CLASS_NAME: Final = string(
-    "authorizer.class.name", "", doc="who decides what a principal may do; empty allows everything"
+    "authorizer.class.name", "", doc="the class that decides what a principal may do; empty allows everything"
 )
 DELEGATION_TOKEN_MASTER_KEY: Final = secret(
     "delegation.token.master.key", doc="secret by which delegation tokens are signed, by its old name"

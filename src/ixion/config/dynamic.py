@@ -7,10 +7,10 @@ DescribeConfigs shows. With log.retention.hours=24 in the file and log.retention
 
     log.retention.ms   DYNAMIC_DEFAULT log.retention.ms=1000, STATIC log.retention.hours=24, DEFAULT …hours=168
 
-A change is checked as a whole (scopes, values, rules, and what listeners have to say) before any of it is taken. What
-was stored by somebody else, at start or through a change node, cannot be refused any more: there the parts that cannot
-be taken are left out and returned, so that one bad line does not keep a broker from starting. A name that no setting
-has is taken, as Kafka does, and does nothing; the log says so.
+A change is checked as a whole (scopes, values, rules, and the checks of listeners) before any of it is taken. Stored
+settings, read at the start or after a change notification, can no longer be refused: the invalid ones are ignored and
+returned, so that one bad setting does not keep a broker from starting. An unknown name is taken, as in Kafka, and has
+no effect; a warning is logged.
 
 Threads: `change` and `restore` belong to one thread at a time; `current` may be read by any.
 """
@@ -49,7 +49,7 @@ class Source(IntEnum):
 
 
 class Level(IntEnum):
-    """For whom a dynamic value is set."""
+    """Which brokers a dynamic value is for."""
 
     ALL_BROKERS = 3
     THIS_BROKER = 2
@@ -72,7 +72,7 @@ class Described:
     sensitive: bool
 
 
-# Told the config before and after. A check may raise InvalidSettingError, and nothing is changed.
+# Called with the config before and after. A check may raise InvalidSettingError, and nothing is changed.
 Check = Callable[[BrokerConfig, BrokerConfig], None]
 Changed = Callable[[BrokerConfig, BrokerConfig], None]
 
@@ -112,11 +112,11 @@ class DynamicConfig:
         return config
 
     def change(self, level: Level, wanted: Mapping[str, str]) -> None:
-        """Makes `wanted` all the dynamic settings of the level: what is not in it is set no more."""
+        """Replace the dynamic settings of the level by `wanted`: what is not in it is no longer set."""
         self._take(level, dict(wanted), self.validate(level, wanted))
 
     def restore(self, level: Level, stored: Mapping[str, str]) -> list[InvalidSettingError]:
-        """As `change`, but leaves out what cannot be taken, and says what."""
+        """As `change`, but ignore what is invalid, and return it."""
         refused: list[InvalidSettingError] = []
         taken = dict(stored)
         while True:
@@ -137,7 +137,7 @@ class DynamicConfig:
         return [name for name in given if name not in BROKER_SETTINGS]
 
     def describe(self, name: str) -> Described:
-        """`name` must be one of BROKER_SETTINGS or of `unknown`, whose values may be secrets for all we know."""
+        """`name` must be one of BROKER_SETTINGS or of `unknown`, whose values are hidden as they may be secrets."""
         setting = BROKER_SETTINGS.get(name)
         sensitive = setting is None or setting.sensitive
         found = self._synonyms(name)
@@ -196,7 +196,7 @@ class DynamicConfig:
             try:
                 changed(before, config)
             except Exception:
-                logger.exception("a listener failed to follow a change of settings; the others are told")
+                logger.exception("a part of the broker failed to follow a change of settings; the others follow it")
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
         settings = {other: BROKER_SETTINGS.get(other) for other in synonyms(name)}

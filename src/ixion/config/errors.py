@@ -21,7 +21,7 @@ class InvalidSettingError(Exception):
 
 
 class UnreadableFileError(InvalidSettingError):
-    """The file of settings cannot be opened, or is no properties file."""
+    """The file of settings cannot be opened, or is not a properties file."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__("--config", file, "a properties file")

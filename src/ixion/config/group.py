@@ -52,7 +52,7 @@ GROUP_SETTINGS: Final[dict[str, Setting[int]]] = {
 
 
 def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
-    """InvalidSettingError for what a group cannot have. Like a topic, a group has no unknown settings."""
+    """InvalidSettingError for settings that a group cannot have. Like a topic, a group has no unknown settings."""
     values = {name: broker[behind.default] for name, behind in BEHIND_GROUP.items()}
     for name, value in given.items():
         if name not in GROUP_SETTINGS:

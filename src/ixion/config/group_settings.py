@@ -63,7 +63,7 @@ GROUP_CONSUMER_ASSIGNORS: Final = words(
     "group.consumer.assignors",
     ("uniform", "range"),  # as Kafka 4 has it; class names in 3.9
     choices=("uniform", "range", _ASSIGNOR_CLASSES + "UniformAssignor", _ASSIGNOR_CLASSES + "RangeAssignor"),
-    doc="assignors that members of the consumer protocol may name; the first one is for those who name none",
+    doc="assignors that members of the consumer protocol may name; the first one is for members that name none",
 )
 GROUP_CONSUMER_MIGRATION_POLICY: Final = string(
     "group.consumer.migration.policy",

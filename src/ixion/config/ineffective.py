@@ -1,9 +1,8 @@
-"""Settings that are accepted, kept and described, and that change nothing yet: the one list of them.
+"""The one list of settings that are accepted, stored and described, but have no effect yet.
 
-They are accepted because a file made for Apache Kafka has them, and so do the tools that set throttles around a
-reassignment. But nobody should believe in a limit that is none: setting one of them to anything but its default is
-worth a warning, at the start and when it is changed. A test fails for a setting that no code reads and that is not
-listed here.
+They are accepted because files made for Apache Kafka have them, and tools set throttles around a reassignment. But a
+user must not rely on a limit without effect: setting one of them to anything but its default logs a warning, at the
+start and when it is changed. A test fails for a setting that no code reads and that is not listed here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Listeners: `NAME://host:port`, what protocol each speaks, and what clients are told.
+"""Listeners: `NAME://host:port`, the protocol of each, and the addresses that clients get.
 
     listeners=PLAINTEXT://127.0.0.1:9092,CONTROL://[::1]:9093
     listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT
     advertised.listeners=PLAINTEXT://broker1.example.org:9092
 
-Names are upper case, however they are written. An empty host is every interface. Port 0 takes a free one.
+Names are converted to upper case. An empty host is every interface. Port 0 takes a free one.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def listeners(config: BrokerConfig) -> Listeners:
     assert between is not None  # the protocol has a default
     if control == between:
         raise _refused(CONTROL_PLANE_LISTENER_NAME, control, "another listener than the one between brokers")
-    told = config[ADVERTISED_LISTENERS]
-    advertised = bound if told is None else _endpoints(ADVERTISED_LISTENERS, told, protocols)
+    given = config[ADVERTISED_LISTENERS]
+    advertised = bound if given is None else _endpoints(ADVERTISED_LISTENERS, given, protocols)
     for endpoint in advertised:
         if endpoint.listener not in names:
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"one of the listeners: {', '.join(names)}")

@@ -138,7 +138,7 @@ LOG_MESSAGE_TIMESTAMP_TYPE: Final = string(
     choices=("CreateTime", "LogAppendTime"),
     scope=Scope.CLUSTER_WIDE,
     topic="message.timestamp.type",
-    doc="whose time a record carries: its creator's, or that of the append",
+    doc="the timestamp of a record: CreateTime from the producer, or LogAppendTime from the broker",
 )
 LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = long(
     "log.message.timestamp.before.max.ms",

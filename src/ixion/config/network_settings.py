@@ -6,7 +6,7 @@ from typing import Final
 
 from ixion.config.setting import INT_MAX, Scope, integer, long, optional_string, string, words
 
-# the loopback only: whoever opens the port to others does so on purpose
+# the loopback only: opening the port to other machines is a decision of the user
 LISTENERS: Final = string(
     "listeners",
     "PLAINTEXT://127.0.0.1:9092",
@@ -16,7 +16,7 @@ LISTENERS: Final = string(
 ADVERTISED_LISTENERS: Final = optional_string(
     "advertised.listeners",
     scope=Scope.PER_BROKER,
-    doc="what clients are told to connect to; the listeners themselves unless set",
+    doc="addresses that clients connect to; the listeners themselves unless set",
 )
 LISTENER_SECURITY_PROTOCOL_MAP: Final = string(
     "listener.security.protocol.map",
@@ -30,7 +30,7 @@ CONTROL_PLANE_LISTENER_NAME: Final = optional_string(
 INTER_BROKER_LISTENER_NAME: Final = optional_string(
     "inter.broker.listener.name", doc="the listener by which brokers reach each other"
 )
-# Kafka lets every client write that calls itself __admin_client; a name that anybody can take is no right
+# Kafka lets every client write that calls itself __admin_client; any client can take that name
 INTERNAL_TOPIC_WRITE_LISTENERS: Final = words(
     "ixion.internal.topic.write.listeners",
     (),

@@ -41,12 +41,12 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = integer(
     "replica.fetch.response.max.bytes", 10_485_760, least=0, doc="bytes in all that a follower asks for"
 )
 REPLICA_FETCH_BACKOFF_MS: Final = integer(
-    "replica.fetch.backoff.ms", 1_000, least=0, doc="rest of a follower after an error"
+    "replica.fetch.backoff.ms", 1_000, least=0, doc="how long a follower waits after an error"
 )
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = long(
     "replica.high.watermark.checkpoint.interval.ms", 5_000, doc="how often high watermarks are written"
 )
 REPLICA_SELECTOR_CLASS: Final = optional_string(
-    "replica.selector.class", doc="who chooses the replica that a consumer reads from"
+    "replica.selector.class", doc="the class that chooses the replica a consumer reads from"
 )
 NUM_REPLICA_FETCHERS: Final = integer("num.replica.fetchers", 1, scope=Scope.CLUSTER_WIDE, doc="fetchers per leader")

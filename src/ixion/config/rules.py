@@ -1,7 +1,7 @@
-"""Rules between settings, which no setting can check alone; and the settings that are little languages of their own.
+"""Rules between settings, and the settings that need a parser of their own.
 
-The rules are those by which Apache Kafka refuses to start. They are checked whenever a whole config comes about, at the
-start and before a dynamic change is taken.
+The rules are those by which Apache Kafka refuses to start. They are checked at the start and before a dynamic change is
+taken.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def log_dirs(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def connection_overrides(config: BrokerConfig) -> dict[str, int]:
-    """How many connections an address may have, where that is not max.connections.per.ip."""
+    """How many connections a host may have, where that is not max.connections.per.ip."""
     text = config[network.MAX_CONNECTIONS_PER_IP_OVERRIDES]
     overrides: dict[str, int] = {}
     for pair in text.split(",") if text else ():

@@ -1,10 +1,10 @@
-"""Where settings come from: a file, the environment, the command line; what comes later wins.
+"""Where settings come from: a file, the environment, the command line; later ones win.
 
     defaults  <  server.properties  <  IXION_LOG_DIRS=/a,/b  <  --set log.dirs=/c
 
-A name that no setting has is a warning, with the nearest name that one has, because files are shared with programs that
-know more settings. So is a setting that has no effect here. A value that is not allowed is an error that names its
-source. A variable IXION_… counts as a setting only if it is one, or nearly: others have variables, too.
+An unknown name is a warning, with the closest valid name, because files are shared with programs that know more
+settings. A setting without effect here is a warning, too. A value that is not allowed is an error that names its
+source. A variable IXION_… is reported only if it resembles a setting: other programs have variables, too.
 """
 
 from __future__ import annotations

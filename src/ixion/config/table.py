@@ -39,8 +39,8 @@ _SYNONYMS: Final = {name: family for family in _FAMILIES for name in family}
 
 
 def meant(name: str, known: Iterable[str] = BROKER_SETTINGS, likeness: float = 0.75) -> str:
-    """For the end of a message about an unknown name: the nearest known one, if there is one near."""
-    from difflib import get_close_matches  # only those who mistype wait for it
+    """For the end of a message about an unknown name: the closest known name, if one is close."""
+    from difflib import get_close_matches  # slow to import, and rarely needed
 
     close = get_close_matches(name, known, n=1, cutoff=likeness)
     return f"; did you mean {close[0]!r}?" if close else ""

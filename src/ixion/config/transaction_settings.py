@@ -34,13 +34,13 @@ TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS: Final = integer(
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     10_000,
     least=1,
-    doc="how often transactions are looked for that took too long",
+    doc="how often transactions that took too long are aborted",
 )
 TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS: Final = integer(
     "transaction.remove.expired.transaction.cleanup.interval.ms",
     3_600_000,
     least=1,
-    doc="how often idle transactional ids are looked for",
+    doc="how often idle transactional ids are removed",
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE: Final = flag(
     "transaction.partition.verification.enable",

@@ -22,7 +22,7 @@ def assign(
     if replication > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication} is more than the {len(brokers)} brokers there are",
+            f"replication factor {replication} is larger than the number of brokers, {len(brokers)}",
         )
     count = len(brokers)
     if start < 0:
@@ -41,14 +41,14 @@ def assign(
 
 
 def check_assignment(given: dict[int, tuple[int, ...]], brokers: Sequence[int], first: int = 0) -> None:
-    """An assignment that the user made: without holes, all alike, no broker twice, only brokers that there are."""
+    """Check an assignment by the user: no gaps, equal numbers of replicas, no broker twice, live brokers only."""
 
     def refuse(problem: str) -> KafkaError:
         return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     numbers = sorted(given)
     if numbers != list(range(first, first + len(numbers))):
-        raise refuse(f"partitions must be numbered from {first} on without holes, not {numbers}")
+        raise refuse(f"partitions must be numbered from {first} on without gaps, not {numbers}")
     sizes = {len(replicas) for replicas in given.values()}
     if len(sizes) > 1:
         raise refuse("all partitions must have the same number of replicas")
@@ -59,9 +59,9 @@ def check_assignment(given: dict[int, tuple[int, ...]], brokers: Sequence[int], 
             raise refuse(f"partition {number} names a broker twice: {list(replicas)}")
         unknown = [broker for broker in replicas if broker not in brokers]
         if unknown:
-            raise refuse(f"partition {number} names brokers that are not there: {unknown}")
+            raise refuse(f"partition {number} names unknown brokers: {unknown}")
 
 
 def drawn(count: int) -> int:
-    """One of 0 … count - 1, by chance; `random` would be 3 ms of every start."""
+    """A random number from 0 to count - 1; importing `random` would take 3 ms of every start."""
     return int.from_bytes(os.urandom(4), "big") % count

@@ -44,7 +44,7 @@ class Controller:
         """Become the controller, finish what was begun, bring every partition of this broker online.
 
         `unclean`: the broker did not stop as it should have. Then the disk may hold less than clients saw, and every
-        partition gets a new leader epoch, by which clients can tell.
+        partition gets a new leader epoch, so that clients notice.
         """
         live = tuple(self._image.brokers)
         now_ms = self._clock_ms()

@@ -1,7 +1,7 @@
-"""Who is the controller: whoever creates `/controller` first, with the next epoch in the same transaction.
+"""The election of the controller: the broker that creates `/controller` first is it.
 
-The epoch is set under the version that was read, so of two brokers that both believe to be next only one gets
-through, and everything written by an older controller can be told by its older epoch.
+It writes the next controller epoch in the same transaction, under the version that it has read. So of two brokers that
+try at the same time only one succeeds, and what an older controller wrote carries an older epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OtherControllerError(Exception):
 
 
 async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
-    """Try to become the controller; says who is."""
+    """Try to become the controller; returns the controller there is then."""
     while True:
         try:
             node = await session.get(paths.CONTROLLER_EPOCH)
@@ -60,5 +60,5 @@ async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Electe
                 )
             )
         except (BadVersionError, NodeExistsError):
-            continue  # another one was faster; look who
+            continue  # another broker was faster: read which
         return Elected(controller_id=broker_id, epoch=epoch + 1)

@@ -1,8 +1,8 @@
 """Which replica leads a partition.
 
-The first live replica that is in sync, in the order of the assignment; so the preferred one whenever it can. If none of
-the in-sync replicas lives the partition has no leader, unless unclean elections are allowed: then any live replica
-leads, and what the others had beyond it is lost.
+The first live replica that is in sync, in the order of the assignment: the preferred one whenever it can. If no in-sync
+replica is alive, the partition has no leader, unless unclean elections are allowed: then any live replica leads, and
+records that only the others had are lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ixion.metadata.image import PartitionImage
 
 
 def elect_leader(partition: PartitionImage, live: Collection[int], unclean: bool = False) -> PartitionImage | None:
-    """The partition with its new leader, in the next epoch; None if nobody can lead it."""
+    """The partition with its new leader, in the next epoch; None if no replica can lead it."""
     for broker in partition.replicas:
         if broker in live and broker in partition.isr:
             isr = tuple(number for number in partition.isr if number in live)

@@ -1,4 +1,4 @@
-"""Changes the state of partitions: who leads them, in which epoch, and which replicas are in sync.
+"""Changes the state of partitions: their leaders, leader epochs and in-sync replicas.
 
 Every change is written to the tree before it is shown in the cluster image and before this broker acts on it.
 """

@@ -1,8 +1,8 @@
-"""What new topics and new partitions will be, before anything of them is written.
+"""Plans new topics and new partitions, before anything of them is written.
 
-A plan is made in turns of the loop, as a topic may have thousands of partitions. How many one request may make is
-looked at before the first of them is planned, and is no matter of one topic: a request of a few bytes can name many
-topics, each with as many partitions as a number can say.
+A plan is made in turns of the loop, as a topic may have thousands of partitions. The limit on partitions is for a whole
+request and is checked before the first topic is planned: a request of a few bytes can name many topics, each with a
+very large number of partitions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ixion.model.topic_name import check_topic_name
 from ixion.timer.turns import Steps
 
 FIRST_EPOCH: Final = 0
-MAX_PARTITIONS: Final = 100_000  # of one topic; a number beyond it is a mistake
+MAX_PARTITIONS: Final = 100_000  # of one topic; a larger number is a mistake
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """What somebody wants. -1: as the broker's settings say."""
+    """A topic to be created. -1: as the broker's settings say."""
 
     name: str
     partitions: int = -1
@@ -39,7 +39,7 @@ class NewTopic:
 
 
 class Names:
-    """The names that are taken. Those that differ in dots and underscores only are the same to metrics systems."""
+    """The names of existing topics. Names that differ only in dots and underscores collide, as in metrics systems."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         self._names = {plain(name): name for name in topics}

@@ -20,7 +20,7 @@ from ixion.metadata.topic_node import (
 
 
 def operations_to_create(topic: TopicImage, controller_epoch: int, configured: bool = False) -> list[Operation]:
-    """`configured`: the tree has settings under that name, of no topic. They give way."""
+    """`configured`: the tree has settings under that name, although there was no such topic. They are replaced."""
     name = topic.name
     path, config = paths.config("topics", name), encode_config(topic.config)
     operations: list[Operation] = [
@@ -44,7 +44,7 @@ def operations_to_add(name: str, partition: PartitionImage, controller_epoch: in
 
 
 async def operations_to_delete(session: MetadataSession, name: str) -> list[Operation]:
-    """Children first. What is there is looked up, because a crash may have left any part of it."""
+    """Children first. The tree is read, because a crash may have left any part of the topic."""
     operations: list[Operation] = []
 
     async def below(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The nodes of which a cluster has one: its id, its controller and that one's epoch, producer ids, features."""
+"""Nodes that a cluster has once: its id, the controller and its epoch, the producer id block, the features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in nodes: written without blanks, read with care, because others may have written it."""
+"""JSON in nodes: written without blanks, and checked when it is read, because other programs may have written it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(what: str, data: bytes, read: Callable[[dict[str, Any]], T]) -> T:
-    """`read` takes the members it needs; whatever it stumbles over becomes one error that shows the content."""
+    """`read` takes the members it needs. What it cannot read becomes one error that shows the content."""
     try:
         members = json.loads(data)
         if not isinstance(members, dict):

@@ -4,11 +4,12 @@
 log, synchronous=FULL). One transaction is one change of the tree, so a `multi` is there whole or not at all.
 
 **One owner.** The file is locked from opening to closing; another process, or a second opening in this one, is refused
-at once. Every session belongs to the owner, so whatever ephemeral nodes a file holds when it is opened are those of a
-process that ended without closing. They are deleted: a broker that was killed need not wait for its own ghost.
+at once. Every session belongs to the owner, so ephemeral nodes that a file holds when it is opened were left by a
+process that ended without closing. They are deleted: a broker that was killed need not wait for its old session to
+expire.
 
 **Expiry.** A session that made no call and no `heartbeat` for longer than its timeout expires at the next
-`expire_sessions`, which the owner calls from time to time. Nothing expires behind its back.
+`expire_sessions`, which the owner calls regularly. Nothing expires at other times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session of the embedded engine. All it does is ask its store, by the lines of `MetadataSession`."""
+"""A session of the embedded engine: `MetadataSession` by calls of its store."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EmbeddedSession:
             self.expiry_callbacks.append(callback)
 
     def heartbeat(self) -> None:
-        """Says that the holder lives, without asking for anything."""
+        """Keep the session from expiring."""
         self._store.heartbeat(self)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Making nodes that ought to be there, in one transaction."""
+"""Creates the nodes that are missing, in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ixion.metadata.session import MetadataSession
 
 
 async def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
-    """Afterwards the paths are there, and all above them; those that are missing are made, persistent and empty."""
+    """Create the nodes at these paths, and those above them, where they are missing: persistent and empty."""
     wanted: dict[str, None] = {}  # in order, parents first
     for path in paths:
         above = [path]
@@ -25,4 +25,4 @@ async def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
         try:
             await session.multi(missing)
         except NodeExistsError:
-            continue  # another broker is at the same; look again
+            continue  # another broker creates them, too; read again

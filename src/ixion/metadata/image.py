@@ -1,7 +1,7 @@
 """What this broker knows of the cluster, in memory: topics, partitions, brokers, the controller.
 
-The tree is the truth; this is the copy that requests are answered from, so that none of them waits for a disk. It is
-changed on the event loop only, after the tree was read or changed. `version` grows with each change.
+The tree is the truth; this copy answers requests, so that none of them waits for a disk. It is changed on the event
+loop only, after the tree was read or changed. `version` grows with each change.
 
 A PartitionImage is replaced, never changed, so a reference to one stays consistent.
 """

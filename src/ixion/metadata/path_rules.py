@@ -1,4 +1,4 @@
-"""Paths of nodes: `/brokers/ids/1`. The rules are ZooKeeper's, so that a tree fits into either engine."""
+"""What a path of a node may be: `/brokers/ids/1`. The rules are ZooKeeper's, so that a tree fits into either engine."""
 
 from __future__ import annotations
 

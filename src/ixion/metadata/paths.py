@@ -1,4 +1,4 @@
-"""Where Kafka 3.9 keeps what in the tree. What the nodes hold is in the `*_node.py` files beside this one."""
+"""The paths of Kafka 3.9's tree. What the nodes hold is in the `*_node.py` files beside this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 FEATURES: Final = "/feature"
-CONSUMERS: Final = "/consumers"  # of consumers long gone; kept because Kafka makes it
+CONSUMERS: Final = "/consumers"  # not used since Kafka 0.9; made because Kafka makes it
 DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 
 CONFIG_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
@@ -30,7 +30,7 @@ NEW_CONFIG_CHANGE: Final = f"{CONFIG_CHANGES}/config_change_"
 NEW_ISR_CHANGE: Final = f"{ISR_CHANGES}/isr_change_"
 NEW_LOG_DIR_EVENT: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 
-# Made at the start of every broker, with the nodes above them, where they are not there yet.
+# Made at the start of every broker, with the nodes above them, where they are missing.
 BASE: Final = (
     *(CONSUMERS, BROKERS, TOPICS, CONFIG_CHANGES, DELETE_TOPICS, BROKER_SEQUENCE, ISR_CHANGES, PRODUCER_IDS),
     *(LOG_DIR_EVENTS, *(f"{CONFIG}/{kind}" for kind in CONFIG_TYPES)),

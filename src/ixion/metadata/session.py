@@ -8,7 +8,7 @@ ZooKeeper (`zookeeper/`).
     await session.set("/controller_epoch", b"8", version=node.stat.version)     # BadVersionError if another was faster
 
 **Sessions.** A client of the tree has a session. It ends by `close`, or expires when its holder was silent for its
-timeout; its ephemeral nodes are deleted in that moment, and their watches fire.
+timeout; then its ephemeral nodes are deleted, and their watches fire.
 
 **Watches are persistent and carry no data.** A watch on a path reports the node created, set and deleted, and its
 children created and deleted (not their data), until it is cancelled or the session is over. An event means *read

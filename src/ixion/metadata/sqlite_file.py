@@ -15,7 +15,7 @@ _LAYOUT: Final = 1  # of our tables; another number is another version of them
 
 
 def open_file(file: str) -> sqlite3.Connection:
-    """Refuses, without having changed anything, a file that is in use, somebody else's, damaged or out of reach."""
+    """Open the file, or refuse without having changed anything: it is in use, not ours, damaged or unreadable."""
     try:
         if file == IN_MEMORY:
             connection = _connect(file)
@@ -42,7 +42,7 @@ def _connect(file: str) -> sqlite3.Connection:
 
 
 def _make_file(file: str) -> None:
-    """Beside its place first, so that it is there whole or not at all; and flushed twice instead of ten times."""
+    """Make the file under another name, then rename it: all or nothing, with two flushes instead of ten."""
     unfinished = f"{file}.{os.getpid()}.new"
     try:
         connection = _connect(unfinished)
@@ -82,7 +82,7 @@ def _claim(file: str, connection: sqlite3.Connection) -> None:
 
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept until closing; spares the shared-memory file as well
     if number("application_id") != _APPLICATION:
-        raise StoreUnusableError(file, "it is not one of ixion's")
+        raise StoreUnusableError(file, "it was not made by ixion")
     if number("user_version") != _LAYOUT:
         raise StoreUnusableError(file, f"its layout is {number('user_version')}, this ixion knows {_LAYOUT}")
     connection.execute("PRAGMA synchronous = FULL")  # a commit returns when it is on the disk

@@ -12,7 +12,7 @@ from ixion.model.ids import id_from_text, id_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
-    """Broker ids, the preferred leader first. While a reassignment runs, `all` holds those coming and going, too."""
+    """Broker ids, the preferred leader first. In a reassignment, `all` holds those added and removed, too."""
 
     all: tuple[int, ...]
     adding: tuple[int, ...] = ()

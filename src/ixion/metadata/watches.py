@@ -91,8 +91,8 @@ class Watches:
 
 
 def _notice(watch: Watch, event: Event) -> Callable[[], None]:
-    def tell() -> None:
+    def notify() -> None:
         if watch.active:
             watch.watcher(event)
 
-    return tell
+    return notify

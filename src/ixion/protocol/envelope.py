@@ -18,7 +18,7 @@ from librt.strings import read_i16_be, write_i32_be
 
 from ixion._native import i32, i64
 from ixion.protocol import resolve
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET, HURRIED_BUDGET
+from ixion.protocol.codec.cursor import AT_ONCE_BUDGET, ELEMENT_BUDGET
 from ixion.protocol.codec.message import MessageCodec
 from ixion.protocol.codec.sink import Buffer, Part, Sink
 from ixion.protocol.flaws import DecodeError, TooLongError
@@ -77,11 +77,11 @@ def decode_request(
     return cast(RequestHeader, header), cast(Struct, codecs.request.decode_prefix(data, body, end, budget)[0])
 
 
-def decode_hurried(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
+def decode_at_once(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
     """As `decode_request`, but TooLongError if the request is for `decode_steps`: it has very many elements."""
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
-    return cast(RequestHeader, header), cast(Struct, codecs.request.decode_hurried(data, body, end))
+    return cast(RequestHeader, header), cast(Struct, codecs.request.decode_at_once(data, body, end))
 
 
 def decode_steps(
@@ -143,7 +143,7 @@ def encode_response(header: RequestHeader, body: Struct) -> list[Part]:
 
 
 def encode_response_as(key: i64, version: i64, correlation_id: i32, body: Struct) -> list[Part]:
-    """As `encode_response`, in a version of one's own choice: ApiVersions answers one that is too new in version 0."""
+    """As `encode_response`, in a given version: ApiVersions answers a request that is too new in version 0."""
     sink = Sink()
     write_response(sink, key, version, correlation_id, body)
     return sink.finish()
@@ -154,9 +154,9 @@ def frame_response(header: RequestHeader, body: Struct) -> list[Part]:
     return frame_response_as(header.api_key, header.api_version, header.correlation_id, body)
 
 
-def frame_hurried(header: RequestHeader, body: Struct) -> list[Part] | None:
+def frame_at_once(header: RequestHeader, body: Struct) -> list[Part] | None:
     """As `frame_response`, but None if the answer is for `frame_steps`: it has very many elements."""
-    sink = Sink(True, HURRIED_BUDGET)
+    sink = Sink(True, AT_ONCE_BUDGET)
     try:
         write_response(sink, header.api_key, header.api_version, header.correlation_id, body)
     except TooLongError:

@@ -49,7 +49,7 @@ Bytes = Annotated[bytes, Kind("bytes", b"")]
 Records = Annotated[bytes | memoryview, Kind("records", b"")]
 SentRecords = Annotated[bytes | memoryview | Deferred, Kind("records", b"")]  # read as they are sent, if they are many
 
-# The same on the wire; the names say whose they are.
+# The same on the wire; the names say what they identify.
 TopicName = String
 GroupId = String
 TransactionalId = String
@@ -113,7 +113,7 @@ def field(
 
 
 def empty(annotation: Any) -> object:
-    """The value of a field that nobody set."""
+    """The value of a field that was not set."""
     if get_origin(annotation) is Annotated:
         return annotation.__metadata__[0].empty
     if get_origin(annotation) is tuple:

@@ -52,7 +52,7 @@ class DelayedOperation(TimerTask):
         """Check the condition; if it holds, `return self.force_complete()`. Never called by two threads at once."""
         raise NotImplementedError(f"{type(self).__qualname__} needs a try_complete() method")
 
-    def try_complete_for(self, key: Hashable) -> bool:  # noqa: ARG002 (for those who override it)
+    def try_complete_for(self, key: Hashable) -> bool:  # noqa: ARG002 (for subclasses)
         """As `try_complete`, after an event of this key. Override it where looking at all keys is expensive."""
         return self.try_complete()
 

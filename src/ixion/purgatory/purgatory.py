@@ -121,7 +121,7 @@ class DelayedOperationPurgatory:
     def check_and_complete(self, key: Hashable) -> int:
         """Try every operation that watches the key; returns how many this call completed."""
         shard = self._shard(key)
-        if key not in shard.by_key:  # the common case for a key that nobody watches: no lock
+        if key not in shard.by_key:  # the common case, a key that no operation watches: no lock
             return 0
         completed = 0
         over = False

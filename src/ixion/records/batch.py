@@ -54,7 +54,7 @@ from ixion.records.walker import Walker
 
 
 class TimestampType(IntEnum):
-    """Whose clock the timestamps are from: the producer's, or the broker's at the append."""
+    """Where the timestamps come from: the producer's clock, or the broker's at the append."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1

@@ -2,7 +2,7 @@
 
 The framing: 8 bytes ``82 "SNAPPY" 00``, two i32 of versions, then blocks, each an i32 with its compressed size and that
 many bytes of bare snappy. A bare block opens with its inflated size as a varint; no snappy element makes more than 64
-bytes from 3, so a claim beyond 22 times the input is a lie, told before anything is allocated for it.
+bytes from 3, so a claim beyond 22 times the input is false, and is refused before anything is allocated for it.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ D  a codec that exists, no unknown attribute bits        UNSUPPORTED_COMPRESSION
 E  base offset 0; count = last offset delta + 1 > 0      INVALID_RECORD
 F  no control batch; a sequence if there is a producer   INVALID_RECORD
 G  every record well-formed, nothing after the last      INVALID_RECORD
-H  offset deltas 0, 1, 2 …                               INVALID_RECORD, told per record
-I  a key where the topic is compacted                    INVALID_RECORD, told per record
-J  create times within the topic's limits                INVALID_TIMESTAMP, told per record
+H  offset deltas 0, 1, 2 …                               INVALID_RECORD, one error per record
+I  a key where the topic is compacted                    INVALID_RECORD, one error per record
+J  create times within the topic's limits                INVALID_TIMESTAMP, one error per record
 
 H to J are collected (up to 100), so that the producer learns which of its records were refused (KIP-467); the rest
 ends at once.

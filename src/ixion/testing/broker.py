@@ -4,7 +4,7 @@
         broker.create_topic("orders", partitions=3)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-    async with Broker() as broker: ...                    # the same for those on an event loop of their own
+    async with Broker() as broker: ...                    # the same on an event loop of your own
 
 Where the data is: in a temporary directory that is gone with the broker; with `memory=True` in a file system in memory,
 where there is one with room; with `data=…` in a directory that stays, so that a later broker finds it.
@@ -33,9 +33,9 @@ from ixion.model.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
-# What differs from a broker in production: a free port, rebalances that do not wait for stragglers, small internal
-# topics, and no retention by time, which would take records with the fixed times of tests, as old as these may be, when
-# it first looks, half a minute after the start. Any of it can be set otherwise.
+# What differs from a broker in production: a free port, rebalances that start at once, small internal topics, and no
+# retention by time, because half a minute after the start it would delete the records of tests that use fixed, old
+# timestamps. All of it can be set otherwise.
 DEFAULTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
@@ -94,7 +94,7 @@ class Broker:
         return f"{web.url}/metrics"
 
     def start(self) -> Self:
-        """Returns when the broker is ready. What keeps it from starting is raised, and nothing is left of it."""
+        """Returns when the broker is ready. Raises if it cannot start, and leaves nothing behind."""
         if self._thread is not None:
             raise RuntimeError("the broker is running already; stop() it first")
         ready: Future[None] = Future()
@@ -116,8 +116,8 @@ class Broker:
         self._leave(cleanly=True)
 
     def kill(self) -> None:
-        """End as a process that is killed: nothing more is answered or written, no log is closed. With `data` given,
-        the next start finds what a crash leaves."""
+        """End as a killed process does: nothing more is answered or written, no log is closed. With `data` given, the
+        next start finds what a crash leaves."""
         self._running()
         self._leave(cleanly=False)
 
@@ -229,7 +229,7 @@ class Broker:
 
 
 def _memory() -> str | None:
-    """A file system in memory with room for tests; None: there is none, the usual place has to do."""
+    """A file system in memory with room for tests; None if there is none."""
     try:
         status = os.statvfs(MEMORY)
     except OSError:

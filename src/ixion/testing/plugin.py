@@ -10,8 +10,8 @@
     def test_settings(ixion_broker): ...
 
 Settings for all of them: define a fixture `ixion_settings` in your conftest.py, with session scope, that returns them.
-Every run of pytest loads this module, also those that never heard of Kafka: it imports nothing of the broker before a
-fixture is used.
+Every run of pytest loads this module, also where Kafka is not used: it imports nothing of the broker before a fixture
+is used.
 """
 
 from __future__ import annotations

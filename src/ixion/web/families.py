@@ -1,7 +1,7 @@
-"""What is measured, family by family, read off the parts of the broker when somebody asks.
+"""The metrics, family by family, read from the parts of the broker when `/metrics` is requested.
 
-Nothing here is on the way of a request. A broker with very many partitions writes a long page; the loop gets its turn
-between portions of them.
+No Kafka request comes here. A broker with very many partitions writes a long page; the loop gets its turn between
+portions of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sources:
 
 async def metrics(sources: Sources) -> str:
     page = Exposition()
-    page.gauge("ixion_info", "What runs here.", [(sources.info, 1)])
+    page.gauge("ixion_info", "Version and ids of this broker.", [(sources.info, 1)])
     requests(page, sources)
     network(page, sources.network())
     waiting(page, sources)
@@ -88,7 +88,7 @@ def requests(page: Exposition, sources: Sources) -> None:
     by_api = [({"api": api_name(key)}, times) for key, times in sources.times.by_key().items()]
     page.histogram(
         "ixion_request_seconds",
-        "From a request read whole to its answer sent, waiting included.",
+        "Time from the last byte of a request to the last byte of its response, waiting included.",
         [bound / 1e9 for bound in sources.bounds_ns],
         [(labels, times.buckets, int(times.sum_ns) / 1e9) for labels, times in by_api],
     )
@@ -101,11 +101,11 @@ def requests(page: Exposition, sources: Sources) -> None:
 
 def network(page: Exposition, now: NetworkSnapshot) -> None:
     page.gauge("ixion_connections", "Open connections.", of("listener", now.connections))
-    page.gauge("ixion_connection_addresses", "Addresses that have one.", now.addresses)
+    page.gauge("ixion_connection_addresses", "Client addresses with an open connection.", now.addresses)
     page.counter("ixion_connections_accepted_total", "Connections accepted.", now.accepted)
     page.counter("ixion_connections_closed_total", "Connections closed, by reason.", of("reason", now.closed))
     page.counter("ixion_requests_total", "Requests read.", now.requests)
-    page.counter("ixion_responses_total", "Answers sent.", now.responses)
+    page.counter("ixion_responses_total", "Responses sent.", now.responses)
     bytes_moved = {"in": now.bytes_in, "out": now.bytes_out}
     page.counter("ixion_network_bytes_total", "Bytes over all listeners.", of("direction", bytes_moved))
     page.counter("ixion_busy_polls_total", "Busy-poll spins after an answer.", now.busy_polls)
@@ -123,15 +123,15 @@ def network(page: Exposition, now: NetworkSnapshot) -> None:
     )
     page.gauge(
         "ixion_busy_handlers",
-        "Handlers that wait for a thread.",
+        "Handlers whose work is done elsewhere, such as on a thread.",
         of("plane", {each.name: each.busy for each in channels}),
     )
-    page.gauge("ixion_response_queue_size", "Answers that wait to be sent.", now.queued_responses)
+    page.gauge("ixion_response_queue_size", "Responses that wait to be sent.", now.queued_responses)
     page.gauge("ixion_memory_pool_bytes", "Memory for requests; negative: no limit.", now.pool_size)
-    page.gauge("ixion_memory_pool_used_bytes", "Of it, in use.", now.pool_used)
+    page.gauge("ixion_memory_pool_used_bytes", "Memory for requests that is in use.", now.pool_used)
     page.gauge("ixion_memory_pool_waiting_connections", "Connections that wait for memory.", now.pool_waiting)
-    page.gauge("ixion_slow_readers", "Connections with an answer that has not left.", now.slow_readers)
-    page.gauge("ixion_unsent_bytes", "Bytes of such answers.", now.unsent_bytes)
+    page.gauge("ixion_slow_readers", "Connections with a response that is not sent yet.", now.slow_readers)
+    page.gauge("ixion_unsent_bytes", "Bytes of responses that are not sent yet.", now.unsent_bytes)
 
 
 def waiting(page: Exposition, sources: Sources) -> None:
@@ -153,9 +153,9 @@ def waiting(page: Exposition, sources: Sources) -> None:
     )
     timer = sources.timer.snapshot()
     page.gauge("ixion_timer_tasks", "Tasks that wait in the wheel.", timer.size)
-    page.gauge("ixion_timer_queued_buckets", "Buckets of the wheel that hold some.", timer.queued_buckets)
+    page.gauge("ixion_timer_queued_buckets", "Buckets of the wheel that hold tasks.", timer.queued_buckets)
     moves = {"added": timer.added, "expired": timer.expired, "cancelled": timer.cancelled}
-    page.counter("ixion_timer_tasks_total", "What became of tasks.", of("what", moves))
+    page.counter("ixion_timer_tasks_total", "Timer tasks added, expired and cancelled.", of("what", moves))
     page.counter("ixion_timer_falls_total", "Moves from a level of the wheel to a finer one.", timer.fell)
     page.counter("ixion_timer_failures_total", "Tasks that raised.", timer.failed)
 
@@ -163,12 +163,12 @@ def waiting(page: Exposition, sources: Sources) -> None:
 def stalls(page: Exposition, watch: StallWatch) -> None:
     page.counter(
         "ixion_loop_stalls_total",
-        "Turns of the event loop that took over 50 ms, by which clock.",
+        "Turns of the event loop that took over 50 ms, by wall clock and by processor time.",
         of("clock", {"wall": int(watch.stalls), "processor": int(watch.busy_stalls)}),
     )
     page.gauge(
         "ixion_loop_longest_stall_seconds",
-        "The longest of them since the start.",
+        "The longest turn of the event loop since the start, if over 50 ms.",
         [
             ({"clock": "wall"}, int(watch.longest_ns) / 1e9),
             ({"clock": "processor"}, int(watch.longest_busy_ns) / 1e9),
@@ -179,7 +179,7 @@ def stalls(page: Exposition, watch: StallWatch) -> None:
 def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> None:
     counters = here.counters
     page.counter("ixion_messages_in_total", "Records appended for producers.", counters.messages_in)
-    page.counter("ixion_bytes_in_total", "Their bytes, as stored.", counters.bytes_in)
+    page.counter("ixion_bytes_in_total", "Bytes appended for producers, as stored.", counters.bytes_in)
     page.counter("ixion_bytes_out_total", "Bytes of records fetched.", counters.bytes_out)
     page.counter("ixion_fetches_total", "Fetches answered.", counters.fetches)
     page.counter(
@@ -199,12 +199,12 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
     page.gauge("ixion_leaders", "Partitions that this broker leads.", len(led))
     page.gauge(
         "ixion_under_replicated_partitions",
-        "Of these, those with fewer replicas in sync than there are.",
+        "Partitions led by this broker with fewer in-sync replicas than replicas.",
         sum(len(partition.isr) < len(partition.replicas) for partition in led),
     )
     page.gauge(
         "ixion_under_min_isr_partitions",
-        "Of these, those with too few for acks=all.",
+        "Partitions led by this broker with too few in-sync replicas for acks=all.",
         sum(len(partition.isr) < partition.min_isr for partition in led),
     )
     page.gauge(
@@ -218,14 +218,16 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
 async def logs(page: Exposition, manager: LogManager) -> None:
     states = [directory.state for directory in manager.directories]
     page.gauge(
-        "ixion_log_directory_offline", "Failed.", [({"directory": state.path}, int(state.offline)) for state in states]
+        "ixion_log_directory_offline",
+        "1 for a log directory that has failed.",
+        [({"directory": state.path}, int(state.offline)) for state in states],
     )
     page.gauge(
         "ixion_log_directory_full",
-        "Takes reads only.",
+        "1 for a log directory whose disk is full: appends are refused.",
         [({"directory": state.path}, int(state.full)) for state in states],
     )
-    page.gauge("ixion_unreadable_partitions", "Folders that could not be understood.", len(manager.unreadable))
+    page.gauge("ixion_unreadable_partitions", "Partition folders that could not be loaded.", len(manager.unreadable))
     every: list[Log] = sorted(manager.logs.values(), key=lambda log: (log.topic, log.partition))
     labels: list[Labels] = [{"topic": log.topic, "partition": log.partition} for log in every]
     families: tuple[tuple[str, str, Callable[[Log], int]], ...] = (

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def pages(title: str, logs: LogManager, sources: Callable[[], Sources]) -> Pages:
-    """`sources` is called with the first look at the metrics."""
+    """`sources` is called with the first request for the metrics."""
 
     async def index() -> Response:
-        return plain(200, f"{title}\n\n/metrics   for Prometheus\n/healthz   ok, or what is wrong")
+        return plain(200, f"{title}\n\n/metrics   for Prometheus\n/healthz   ok, or the problems")
 
     async def metrics() -> Response:
         from ixion.web.exposition import KIND

@@ -20,7 +20,7 @@ def process(page: Exposition) -> None:
         page.gauge("process_open_fds", "Open file descriptors.", files)
     limit = file_limit()
     if limit is not None:
-        page.gauge("process_max_fds", "File descriptors that may be open.", limit)
+        page.gauge("process_max_fds", "Limit of open file descriptors.", limit)
     page.gauge("process_threads", "Threads.", threads())
     page.gauge("process_clock_seconds", "The broker's clock, seconds since 1970.", time.time())
     generations = list(enumerate(gc.get_stats()))
@@ -34,7 +34,7 @@ def process(page: Exposition) -> None:
         "Objects that it freed.",
         [({"generation": number}, stats["collected"]) for number, stats in generations],
     )
-    page.gauge("python_gc_frozen_objects", "Objects that it leaves alone.", gc.get_freeze_count())
+    page.gauge("python_gc_frozen_objects", "Objects that the garbage collector ignores.", gc.get_freeze_count())
 
 
 def resident_bytes() -> int | None:

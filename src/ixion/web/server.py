@@ -1,4 +1,4 @@
-"""The port on which pages are shown. Bound before the broker starts, so that a port in use is known in time."""
+"""The HTTP port. Bound before the broker starts, so that a port in use is found in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class WebServer:
     def __init__(self, host: str, port: int) -> None:
-        """OSError if the port cannot be had."""
+        """OSError if the port cannot be opened."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=64)
         self._server: asyncio.Server | None = None

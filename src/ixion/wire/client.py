@@ -1,7 +1,7 @@
 """A broker as its client sees it: requests out, answers matched to them.
 
 A broker answers in the order it was asked, so the answer that comes must carry the correlation id of the oldest
-request that still waits for one. Anything else means that the two sides have lost each other: the connection is over.
+request that still waits for one. Anything else means that the two sides are out of step: the connection is over.
 Time is an argument, in milliseconds of any clock that does not go back.
 """
 

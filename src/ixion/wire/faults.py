@@ -22,14 +22,14 @@ class Looks(Enum):
     EMPTY = "empty_frame"
     OVERSIZE = "oversize"
     GARBAGE = "garbage"  # a frame, but no request in it
-    ORDER = "order"  # an answer that nobody waits for
+    ORDER = "order"  # a response to no request that waits
 
 
 _HTTP: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ", b"HTTP")
 
 
 class WireError(Exception):
-    """The stream cannot be read on: close the connection. `looks` says why, the message with which bytes."""
+    """The stream cannot be read further: close the connection. `looks` says why, the message shows the bytes."""
 
     def __init__(self, looks: Looks, message: str) -> None:
         super().__init__(message)

@@ -90,7 +90,7 @@ class Framer:
         body = self._body
         if body is not None:
             self._body = None
-            return body.getvalue(), 0, size  # the buffer itself, not a copy: nobody else has it
+            return body.getvalue(), 0, size  # the buffer itself, not a copy: it has no other user
         data = self._chunk
         start = self._at
         self._at = start + size
@@ -123,7 +123,7 @@ class Framer:
         self._size = -1
 
     def drop(self) -> None:
-        """Nobody wants the rest: let go of all bytes."""
+        """Drop all bytes: the rest is not needed."""
         self._chunk = b""
         self._at = 0
         self._later = deque()
@@ -143,7 +143,7 @@ class Framer:
         return size
 
     def _gather(self, size: i64) -> None:
-        """The frame goes on beyond this chunk: collect what there is of it."""
+        """The frame goes on beyond this chunk: collect its parts."""
         self._body = BytesIO()
         self._missing = size - self._body.write(memoryview(self._chunk)[self._at :])
         later = self._later

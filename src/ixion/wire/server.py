@@ -25,7 +25,7 @@ from librt.strings import read_i16_be, read_i32_be
 
 from ixion._native import i64
 from ixion.protocol.codec.cursor import ELEMENT_BUDGET
-from ixion.protocol.envelope import decode_hurried, decode_request, decode_request_header, decode_steps
+from ixion.protocol.envelope import decode_at_once, decode_request, decode_request_header, decode_steps
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
@@ -69,9 +69,9 @@ class RequestFrame:
     def decode(self, budget: i64 = ELEMENT_BUDGET) -> tuple[RequestHeader, Struct]:
         return decode_request(self.data, self.start, self.end, budget)
 
-    def decode_hurried(self) -> tuple[RequestHeader, Struct]:
+    def decode_at_once(self) -> tuple[RequestHeader, Struct]:
         """TooLongError if it is a request for `decode_steps`."""
-        return decode_hurried(self.data, self.start, self.end)
+        return decode_at_once(self.data, self.start, self.end)
 
     def decode_steps(self) -> Generator[None, None, tuple[RequestHeader, Struct, int]]:
         return decode_steps(self.data, self.start, self.end)

@@ -22,7 +22,7 @@ from ixion._native import i64
 from ixion.protocol.flaws import DecodeError, TooLongError
 
 ELEMENT_BUDGET: Final = 250_000
-HURRIED_BUDGET: Final = 1_000  # elements of a message that are read or written at a stretch: 0.5 ms at most, compiled
+AT_ONCE_BUDGET: Final = 1_000  # elements of a message that are read or written at a stretch: 0.5 ms at most, compiled
 TAGGED_FIELD_LIMIT: Final = 64
 SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking at each
 
@@ -30,12 +30,12 @@ SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking
 class Cursor:
     """Moves over `data[pos:end]`. Owned by one decoding; not shared."""
 
-    def __init__(self, data: bytes, pos: i64, end: i64, budget: i64, hurried: bool = False) -> None:
+    def __init__(self, data: bytes, pos: i64, end: i64, budget: i64, at_once: bool = False) -> None:
         self.data: Final = data
         self.pos: i64 = pos
         self.end: i64 = end
         self.budget: i64 = budget
-        self.hurried = hurried
+        self.at_once = at_once
         self.stride: i64 = 0  # elements since the last step
         self.view: memoryview | None = None
 
@@ -57,7 +57,7 @@ class Cursor:
     def spend(self, count: i64) -> None:
         self.budget -= count
         if self.budget < 0:
-            if self.hurried:
+            if self.at_once:
                 raise TooLongError
             self.fail("more elements than a frame may hold")
 

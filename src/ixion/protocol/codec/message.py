@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from ixion._native import i64
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET, HURRIED_BUDGET, Cursor
+from ixion.protocol.codec.cursor import AT_ONCE_BUDGET, ELEMENT_BUDGET, Cursor
 from ixion.protocol.codec.sink import Part, Sink
 from ixion.protocol.codec.structure import Structure
 from ixion.protocol.flaws import DecodeError, EncodeError
@@ -36,9 +36,9 @@ class MessageCodec:
         cursor.pos = start
         return self.structure.read(cursor), cursor.pos
 
-    def decode_hurried(self, data: bytes, start: i64, end: i64) -> object:
+    def decode_at_once(self, data: bytes, start: i64, end: i64) -> object:
         """The value at `start`, if it is a short one; TooLongError if it is not."""
-        cursor = cursor_over(data, start, end, HURRIED_BUDGET, True)
+        cursor = cursor_over(data, start, end, AT_ONCE_BUDGET, True)
         try:
             self.structure.check(cursor)
         except DecodeError as error:
@@ -88,11 +88,11 @@ class MessageCodec:
         return sink.finish()
 
 
-def cursor_over(data: bytes, start: i64, end: i64, budget: i64, hurried: bool) -> Cursor:
+def cursor_over(data: bytes, start: i64, end: i64, budget: i64, at_once: bool) -> Cursor:
     """At the start of `data[start:end]`; `end` -1 is the end of `data`."""
     size: i64 = len(data)
     if end < 0:
         end = size
     if start < 0 or start > end or end > size:
         raise ValueError(f"no frame at {start} to {end} in {size} bytes")
-    return Cursor(data, start, end, budget, hurried)
+    return Cursor(data, start, end, budget, at_once)

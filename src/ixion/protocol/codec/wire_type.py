@@ -1,7 +1,7 @@
 """What every type of the protocol can do: check bytes, read them, write a value.
 
 A type that may hold an array is not `flat`, and can do all of this in steps as well: as generators that yield after
-every `STEP` elements. Whoever runs them lets others have their turn in between (`ixion.timer.turns`). They take twice
+every `STEP` elements. The caller gives the loop its turn in between (`ixion.timer.turns`). They take twice
 the time, so they are for messages that have very many elements.
 """
 
