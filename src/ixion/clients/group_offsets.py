@@ -50,7 +50,11 @@ def fetch_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
 
 
 def commit_request(
-    group: str, offsets: Mapping[TopicPartition, int], generation: int = -1, member_id: str = ""
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
 ) -> tuple[OffsetCommitRequest, int]:
     """The request, and the newest version that it can be sent in. Without a member it is for a group that has none."""
     topics = tuple(
@@ -68,7 +72,11 @@ def commit_request(
         for topic, numbers in by_topic(offsets).items()
     )
     request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=generation, member_id=member_id, topics=topics
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=topics,
     )
     return request, LAST_BY_NAME
 

@@ -52,12 +52,22 @@ REBALANCE_S: Final = 60.0  # how long the others wait for us in a rebalance
 JOIN_S: Final = 330.0  # and how long we wait for others, who may take five minutes (Kafka's max.poll.interval.ms)
 HEARTBEAT_S: Final = 3.0
 LEAVES_BY_LIST: Final = 3  # the version of LeaveGroup from which it names several members
-FORGOTTEN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)  # the member id is no longer valid
-OUTDATED: Final = (*FORGOTTEN, ErrorCode.ILLEGAL_GENERATION)  # the assignment is not
+OUTDATED: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)  # the assignment is no longer valid
 
 
 class Membership:
-    def __init__(self, cluster: Cluster, group: str, topics: Sequence[str], *, session_s: float = SESSION_S) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topics: Sequence[str],
+        *,
+        session_s: float = SESSION_S,
+        rebalance_s: float = REBALANCE_S,
+        instance_id: str | None = None,
+        strategies: Sequence[str] = tuple(ASSIGNORS),
+    ) -> None:
+        """`instance_id` makes it a static member (KIP-345), which does not leave when it is closed."""
         self.must_rejoin = True  # the assignment is no longer ours
         self.member_id = ""
         self.generation = -1
@@ -66,9 +76,17 @@ class Membership:
         self._group = group
         self._topics = tuple(topics)
         self._session_s = session_s
+        self._rebalance_s = rebalance_s
+        self._instance_id = instance_id
+        self._strategies = tuple(strategies)
         self._coordinator: Connection | None = None
         self._counts: dict[str, int] = {}  # partitions that the leader has assigned, by topic
         self._next_s = 0.0  # when the next heartbeat is due
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Other topics from now on; a rebalance makes it known."""
+        self._topics = tuple(topics)
+        self.must_rejoin = True
 
     def join(self) -> list[TopicPartition]:
         """Take part in a rebalance; what this member reads from now on."""
@@ -86,7 +104,12 @@ class Membership:
         if self.is_leader and self._has_grown():
             self.must_rejoin = True
             return
-        request = HeartbeatRequest(group_id=self._group, generation_id=self.generation, member_id=self.member_id)
+        request = HeartbeatRequest(
+            group_id=self._group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self._instance_id,
+        )
         try:
             answer = self._call(ApiKey.HEARTBEAT, request, HeartbeatResponse, Deadline(self._session_s / 3))
             self._hear(error_code(answer.error_code))
@@ -101,7 +124,7 @@ class Membership:
             return not offsets
 
         def ask(within: Deadline) -> bool:
-            request, newest = commit_request(self._group, offsets, self.generation, self.member_id)
+            request, newest = commit_request(self._group, offsets, self.generation, self.member_id, self._instance_id)
             version = self._connection(within).version(ApiKey.OFFSET_COMMIT, newest=newest)
             answer = self._call(ApiKey.OFFSET_COMMIT, request, OffsetCommitResponse, within, version)
             for code in {part.error_code for topic in answer.topics for part in topic.partitions}:
@@ -118,9 +141,13 @@ class Membership:
         return self._cluster.attempt(f"committing the offsets of group {self._group!r}", ask)
 
     def leave(self) -> None:
-        """Tell the coordinator, so that the others need not wait for the session to end. Best effort."""
-        if not self.member_id:
-            return
+        """Tell the coordinator, so that the others need not wait for the session to end. Best effort. A static member
+        says nothing: its partitions wait for it until the session ends."""
+        if self.member_id and self._instance_id is None:
+            self._say_goodbye()
+        self.member_id, self.generation, self.must_rejoin = "", -1, True
+
+    def _say_goodbye(self) -> None:
         try:
             within = Deadline(5.0)
             version = self._connection(within).version(ApiKey.LEAVE_GROUP)
@@ -133,17 +160,17 @@ class Membership:
             self._call(ApiKey.LEAVE_GROUP, request, LeaveGroupResponse, within, version)
         except KafkaError:
             pass  # the session times out
-        self.member_id, self.generation, self.must_rejoin = "", -1, True
 
     def _join_once(self, within: Deadline) -> list[TopicPartition]:
         subscription = storage.encode(ConsumerProtocolSubscription(topics=self._topics), 0)
         request = JoinGroupRequest(
             group_id=self._group,
             session_timeout_ms=int(self._session_s * 1000),
-            rebalance_timeout_ms=int(REBALANCE_S * 1000),
+            rebalance_timeout_ms=int(self._rebalance_s * 1000),
             member_id=self.member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
-            protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=subscription) for name in ASSIGNORS),
+            protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=subscription) for name in self._strategies),
         )
         answer = self._call(ApiKey.JOIN_GROUP, request, JoinGroupResponse, within)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED and answer.member_id:
@@ -151,7 +178,7 @@ class Membership:
             answer = self._call(ApiKey.JOIN_GROUP, request.replace(member_id=self.member_id), JoinGroupResponse, within)
         code = error_code(answer.error_code)
         self._moved(code)
-        if code in FORGOTTEN:
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id = ""
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self._group!r} has forgotten this member")
         check(answer.error_code, None, f"group {self._group!r}")
@@ -165,6 +192,7 @@ class Membership:
             group_id=self._group,
             generation_id=self.generation,
             member_id=self.member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
             protocol_name=joined.protocol_name,
             assignments=shares,
@@ -173,7 +201,7 @@ class Membership:
         code = error_code(answer.error_code)
         self._moved(code)
         if code in (*OUTDATED, ErrorCode.REBALANCE_IN_PROGRESS):
-            self.member_id = "" if code in FORGOTTEN else self.member_id
+            self.member_id = "" if code == ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self._group!r} is being balanced anew")
         check(answer.error_code, None, f"group {self._group!r}")
         return list(read_assignment(bytes(answer.assignment)))
@@ -213,7 +241,7 @@ class Membership:
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             self.must_rejoin = True
         elif code in OUTDATED:
-            self.member_id = "" if code in FORGOTTEN else self.member_id
+            self.member_id = "" if code == ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
             self.generation, self.must_rejoin = -1, True
         elif code != ErrorCode.NONE:
             raise KafkaError(code, f"group {self._group!r}: {code.explanation}")

@@ -7,9 +7,9 @@
 
 The next fetch is sent before the records of the last one are handed over, so that the broker works while the caller
 does. There are no fetch sessions and no group: who reads what from where is the caller's decision. When retention has
-overtaken the reader it goes on from the first record there is and counts what it `missed`. When brokers cannot be
-reached or do not lead any more it asks again, for as long as the caller polls; `trouble` says what it is. Not
-thread-safe.
+overtaken the reader it goes on from the first record there is and counts what it `missed`, unless it is `strict`. When
+brokers cannot be reached or do not lead any more it asks again, for as long as the caller polls; `trouble` says what it
+is. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -73,11 +73,14 @@ class Reader:
         max_bytes: int = FETCH_BYTES,
         partition_bytes: int = PARTITION_BYTES,
         request_timeout_s: float = 30.0,
+        strict: bool = False,
     ) -> None:
-        """`offsets` says where to begin; `max_wait_ms` and `min_bytes` how long a broker may wait for how much."""
+        """`offsets` says where to begin; `max_wait_ms` and `min_bytes` how long a broker may wait for how much. A
+        strict reader drops a partition whose offset does not exist, and adds it to `out_of_range`."""
         if not offsets:
             raise ValueError("there are no partitions to read")
         self.missed = 0  # records that retention took before they were read
+        self.out_of_range: set[TopicPartition] = set()  # dropped, because the offset does not exist
         self.trouble: KafkaError | None = None  # why nothing comes at the moment
         self.trouble_since_s = 0.0  # on the monotonic clock
         self._cluster = cluster
@@ -95,6 +98,7 @@ class Reader:
         self._not_before_s = 0.0
         self._pauses = Pauses()
         self._turn = 0
+        self._strict = strict
 
     def __enter__(self) -> Reader:
         return self
@@ -236,6 +240,10 @@ class Reader:
 
     def _read(self, partition: TopicPartition, data: PartitionData) -> None:
         offset = self._offsets[partition]
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self._strict:
+            self.out_of_range.add(partition)
+            self.drop(partition)
+            return
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._ask_range(Astray(partition, offset, None))
             return

@@ -1,0 +1,55 @@
+"""A record as a consumer hands it out: the record of the batch, and where it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from ixion._native import i64
+from ixion.records.record import Record
+
+
+@final
+class ConsumerRecord:
+    """Key, value and headers are cut out of their batch when they are asked for; keep them, not the record."""
+
+    def __init__(self, topic: str, partition: i64, record: Record) -> None:
+        self.topic = topic
+        self.partition: i64 = partition
+        self.record = record
+
+    @property
+    def offset(self) -> i64:
+        return self.record.offset
+
+    @property
+    def timestamp(self) -> i64:
+        """Milliseconds since 1970; -1 for none."""
+        return self.record.timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        return self.record.key
+
+    @property
+    def value(self) -> bytes | None:
+        return self.record.value
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self.record.headers
+
+    def __repr__(self) -> str:
+        return f"ConsumerRecord({self.topic}-{self.partition} {self.record!r})"
+
+
+def take(records: Iterator[Record], most: i64, topic: str, partition: i64, found: list[ConsumerRecord]) -> bool:
+    """Append up to `most` of the records to `found`; whether there may be more."""
+    if most <= 0:
+        return True
+    for record in records:
+        found.append(ConsumerRecord(topic, partition, record))
+        most -= 1
+        if most == 0:
+            return True
+    return False
