@@ -48,6 +48,7 @@ SETS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka:connect-mirror:4.3.0",
         _LOG4J2,
     ),
+    "streams-4.3.0": ("org.apache.kafka:kafka-streams:4.3.0", _NOP),
     "streams-4.3.0-test": (
         "org.apache.kafka:kafka-streams:4.3.0",
         "org.apache.kafka:kafka-streams:4.3.0:test",

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from devtools.apps.app import App, execute, go_app, node_app, python_app
-from devtools.apps.jvm_apps import connect, mirror_maker
+from devtools.apps.jvm_apps import connect, mirror_maker, word_count
+from devtools.apps.kafka_tools import kafka_tools
+from devtools.apps.registry import registry
 from devtools.programs import tool
 
 
@@ -33,4 +35,7 @@ APPS: Final = (
     go_app("kafka-go", "compressed writer, a group that resumes", "github.com/segmentio/kafka-go@v0.4.51"),
     App("connect", "file source and file sink", connect),
     App("mirrormaker", "a topic copied to a second broker", mirror_maker),
+    App("streams", "a word count with a state store, exactly once, restored in a second life", word_count),
+    App("kafka-tools", "every tool of Kafka's bin/ that talks to a broker", kafka_tools),
+    App("apicurio", "a registry that keeps its schemas in a topic", registry),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,17 +12,19 @@ from confluent_kafka import Consumer, Producer
 
 from devtools import jars
 from devtools.apps.app import TIMEOUT_S
-from devtools.jvm import QUICK, java_command
+from devtools.jvm import QUICK, compile_java, java_command, run_java
 from ixion.testing import Broker
 
 
 @contextmanager
-def service(main: str, *arguments: str, classpath: str, folder: Path) -> Iterator[Callable[[], None]]:
+def service(
+    main: str, *arguments: str, classpath: str, folder: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Callable[[], None]]:
     """Runs until the block ends; the value it gives fails if the service has ended before."""
     output = folder / f"{main.rpartition('.')[2]}.out"
     with output.open("wb") as out:
         command = java_command(main, *arguments, classpath=classpath, options=[*QUICK, "-Xmx512m"])
-        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=out)
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
 
     def check() -> None:
         if process.poll() is not None:
@@ -86,6 +88,13 @@ def connect(bootstrap: str, folder: Path) -> None:
     classpath = jars.classpath("connect-4.3.0")
     with service("org.apache.kafka.connect.cli.ConnectStandalone", *files, classpath=classpath, folder=folder) as check:
         until(lambda: copied.exists() and copied.read_text().splitlines() == lines, check)
+
+
+def word_count(bootstrap: str, folder: Path) -> None:
+    """Kafka Streams counts words into a state store, exactly once; a second life restores the store."""
+    jar = jars.classpath("streams-4.3.0")
+    classes = compile_java(Path(__file__).parent / "java" / "WordCount.java", jar)
+    print(run_java("WordCount", bootstrap, str(folder), classpath=f"{classes}:{jar}", timeout_s=TIMEOUT_S).strip())
 
 
 def mirror_maker(bootstrap: str, folder: Path) -> None:

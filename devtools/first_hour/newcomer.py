@@ -174,6 +174,7 @@ class Newcomer:
     def _test(self, page: str) -> None:
         folder = self._folder / "tests"
         folder.mkdir()
+        (self._folder / "pytest.ini").write_text("[pytest]\n")  # the checkout's, above, is not the newcomer's
         for name, text in self._files.items():
             (folder / name).write_text(text)
         printed = self._execute(self._python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *self._plugin, "tests")

@@ -118,7 +118,8 @@ def test_a_pipe_that_brings_nothing(ixion: Ixion) -> None:
 
 
 def in_shell(broker: Broker, line: str, **variables: str) -> tuple[int, str, str]:
-    environment = {**os.environ, "IXION_BOOTSTRAP": broker.bootstrap, **variables}
+    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment = {**surroundings, "IXION_BOOTSTRAP": broker.bootstrap, **variables}
     command = ["/bin/sh", "-c", line.replace("ixion", IXION)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -138,6 +139,10 @@ NO_ROOM = "ixion: the output cannot be written: No space left on device\n"
         ("ixion consume orders -e >&-", (0, "", "")),
         ("ixion produce orders <&-", (0, "", "")),
         ("ixion topic frobnicate >&- 2>&-", (2, "", "")),
+        (
+            "ixion topic delete-records orders 0 2>&1 | tail -n 1",
+            (0, "ixion: nothing was deleted; --execute does it\n", ""),
+        ),
         ("ixion help formats | head -n 1", (0, "How records are written and read\n", "")),
         ("seq 200000 | ixion produce pipe --no-create 2>&1 | head -n 1", (0, "ixion: there is no topic 'pipe'\n", "")),
     ],

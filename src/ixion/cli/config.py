@@ -92,7 +92,7 @@ CONFIG: Final = Group(
         "get",
         "Show the settings that somebody chose, or the named ones, with where each comes from.",
         get,
-        arguments=(KIND, NAME, Argument("keys", "KEY...", "Only these.", required=False, many=True)),
+        arguments=(KIND, NAME, Argument("keys", "KEY...", "Show only these settings.", required=False, many=True)),
         options=(Option("everything", "--all", "Show settings at their defaults, too."), AS_JSON, *CLUSTER),
         examples=("ixion config get topic orders", "ixion config get broker default --all"),
         aliases=("list", "ls", "describe"),

@@ -109,7 +109,9 @@ CONSUME: Final = Command(
             complete="earliest|latest|stored",
             hidden="--from",
         ),
-        Option("until", "--until", "Where to end, in the same words; that record is left out.", metavar="WHERE"),
+        Option(
+            "until", "--until", "Where to end, in the same words; the record there is not printed.", metavar="WHERE"
+        ),
         Option(
             "most",
             "--max -n",
@@ -118,7 +120,7 @@ CONSUME: Final = Command(
             kind=whole(1, LARGEST_OFFSET),
             hidden="--count --num",
         ),
-        Option("exit_at_end", "--exit-at-end -e", "Stop at what is the end now."),
+        Option("exit_at_end", "--exit-at-end -e", "Stop at the end, as it is when the command starts."),
         Option("follow", "--follow", "Wait for more at the end; this is the default."),
         Option(
             "partition",

@@ -29,7 +29,7 @@ class Watch:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._missed = 0
-        self._said_of_s = -1.0  # the beginning of the trouble that was told
+        self._said_of_s = -1.0  # when the trouble began that was last reported
 
     def look(self) -> None:
         reader = self._reader

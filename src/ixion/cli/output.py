@@ -75,5 +75,6 @@ def counted(count: int, what: str) -> str:
 
 
 def note(text: str) -> None:
-    """Something worth knowing that is neither the result nor an error."""
+    """Something worth knowing that is neither the result nor an error. It comes after what was printed before it."""
+    sys.stdout.flush()
     print(f"ixion: {text}", file=sys.stderr)

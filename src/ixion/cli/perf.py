@@ -79,13 +79,22 @@ PERF: Final = Group(
         produce,
         arguments=(TOPIC,),
         options=(
-            Option("records", "--records -n", "How many.", metavar="N", kind=whole(1, LARGEST_OFFSET), default=100_000),
+            Option(
+                "records",
+                "--records -n",
+                "Records to send.",
+                metavar="N",
+                kind=whole(1, LARGEST_OFFSET),
+                default=100_000,
+            ),
             Option("size", "--size -s", "Bytes of each value.", metavar="BYTES", kind=whole(0, 1 << 30), default=100),
             Option("rate", "--rate", "Records per second (default: as fast as possible).", metavar="N", kind=number),
             ACKS_OPTION,
             COMPRESSION_OPTION,
             Option("batch", "--batch", "Bytes of one batch.", metavar="BYTES", kind=whole(1), default=16_384),
-            Option("linger", "--linger", "How long a batch may fill.", metavar="MS", kind=number, default=5.0),
+            Option(
+                "linger", "--linger", "How long a batch waits for more records.", metavar="MS", kind=number, default=5.0
+            ),
             AS_JSON,
             *CLUSTER,
         ),

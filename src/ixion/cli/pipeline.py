@@ -129,7 +129,7 @@ PIPELINE: Final = Group(
         options=(
             Option("follow", "--follow", "Keep going instead of stopping at the end."),
             Option("every", "--every", 'Keep going, with this time between two batches: "30s".', metavar="TIME"),
-            Option("again", "--again", "Add to tables that an older checkpoint has filled."),
+            Option("again", "--again", "Add to tables that already have rows of another checkpoint."),
             AS_JSON,
             Option(
                 "metrics_port",
@@ -146,7 +146,7 @@ PIPELINE: Final = Group(
         "Send example orders to the pipeline's topic: some late, some twice, some broken.",
         sample,
         arguments=(FILE,),
-        options=(Option("count", "--count", "How many events.", metavar="N", kind=whole(1), default=1000), *SPARK),
+        options=(Option("count", "--count", "Events to send.", metavar="N", kind=whole(1), default=1000), *SPARK),
     ),
     Command(
         "status",
@@ -161,7 +161,7 @@ PIPELINE: Final = Group(
         history,
         arguments=(FILE,),
         options=(
-            Option("last", "--last", "How many batches.", metavar="N", kind=whole(1), default=20),
+            Option("last", "--last", "Batches to show.", metavar="N", kind=whole(1), default=20),
             CONF,
             AS_JSON,
         ),

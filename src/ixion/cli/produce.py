@@ -153,7 +153,7 @@ ACKS_OPTION: Final = Option(
 COMPRESSION_OPTION: Final = Option(
     "compression",
     "--compression -z",
-    "Of the batches.",
+    "Codec of the batches.",
     metavar="none|gzip|snappy|lz4|zstd",
     default="none",
     complete="none|gzip|snappy|lz4|zstd",
@@ -170,10 +170,17 @@ PRODUCE: Final = Command(
         ),
     ),
     options=(
-        Option("key_separator", "--key-separator -k", r"Lines are KEY TEXT VALUE; \t is a tab.", metavar="TEXT"),
-        Option("headers_separator", "--headers-separator", "Lines begin with a=1,b=2 and TEXT.", metavar="TEXT"),
-        Option("header", "--header -H", "Put on every record; may be repeated.", metavar="NAME=VALUE", many=True),
-        Option("null_marker", "--null-marker", "TEXT in place of a key or value means null.", metavar="TEXT"),
+        Option(
+            "key_separator",
+            "--key-separator -k",
+            r"Split each line at TEXT into key and value; \t is a tab.",
+            metavar="TEXT",
+        ),
+        Option(
+            "headers_separator", "--headers-separator", "Split headers (a=1,b=2) off each line at TEXT.", metavar="TEXT"
+        ),
+        Option("header", "--header -H", "A header for every record; may be repeated.", metavar="NAME=VALUE", many=True),
+        Option("null_marker", "--null-marker", "Read TEXT as a null key or value.", metavar="TEXT"),
         Option("as_json", "--json", "Lines are JSON, as 'consume --format json' writes them."),
         Option("partition", "--partition -p", "Send all records to this partition.", metavar="N", kind=whole(0)),
         ACKS_OPTION,

@@ -115,7 +115,7 @@ READ: Final = Command(
         Option(
             "until",
             "--until",
-            "Where to end, in the same words; that record is left out.",
+            "Where to end, in the same words; the record there is not printed.",
             metavar="WHERE",
             default="latest",
             complete="latest",

@@ -1,7 +1,7 @@
-"""`ixion serve`: a broker in this process, until it is told to stop.
+"""`ixion serve`: a broker in this process, until a signal stops it.
 
-One line on standard output says that it is ready; the log goes to standard
-error. What keeps it from starting is one line there, exit code 1, and nothing on the disk has changed.
+One line on standard output says that it is ready; the log goes to standard error. What keeps it from starting is one
+line there, exit code 1, and nothing on the disk has changed.
 
 SIGTERM and SIGINT stop it as a broker should be stopped: leaders step down, requests in flight are answered, logs are
 closed clean. A second one ends it at once; the next start then recovers the logs. The same happens if stopping
@@ -31,7 +31,7 @@ from ixion.config.sources import Loaded, load
 if TYPE_CHECKING:
     from ixion.broker.broker import Broker
 
-STOP_SECONDS: Final = 25  # whoever runs containers usually waits 30 before killing
+STOP_SECONDS: Final = 25  # container runtimes usually wait 30 before they kill
 SHORTHANDS: Final = (("port", "listeners", "PLAINTEXT://127.0.0.1:{}"), ("data", "log.dirs", "{}"))
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ async def serve(loaded: Loaded, chosen: Chosen) -> int:
 
 
 async def start_unless(stop: asyncio.Event, start: Coroutine[object, object, None]) -> bool:
-    """Whether it was started; False if it was told to stop while it was starting, and has been taken down again."""
+    """Whether it was started; False if a signal stopped it meanwhile, and it has been taken down again."""
     starting = asyncio.create_task(start)
     told = asyncio.create_task(stop.wait())
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)

@@ -99,7 +99,7 @@ SERVE: Final = Command(
         Option(
             "log_level",
             "--log-level",
-            "How much to log.",
+            "Lowest level to log.",
             metavar="LEVEL",
             kind=one_of(LOG_LEVELS),
             default="warning",
@@ -108,7 +108,7 @@ SERVE: Final = Command(
         Option(
             "log_format",
             "--log-format",
-            "How to log.",
+            "Format of the log.",
             metavar="text|json",
             kind=one_of(LOG_FORMATS),
             default="text",

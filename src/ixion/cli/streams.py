@@ -37,8 +37,9 @@ def drop_output() -> None:
 
 
 def complain(line: str) -> None:
-    """One line on standard error, unless that cannot be written either."""
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:
-        pass
+    """One line on standard error, after what was printed before it; nothing if neither can be written."""
+    for write in (sys.stdout.flush, lambda: print(line, file=sys.stderr, flush=True)):
+        try:
+            write()
+        except OSError:
+            pass

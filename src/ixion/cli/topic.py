@@ -151,7 +151,7 @@ PARTITION: Final = Option(
 )
 CONFIGS: Final = Option("config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True)
 PARTITIONS: Final = Option(
-    "partitions", "--partitions -p", "How many (default: num.partitions).", metavar="N", kind=whole(1)
+    "partitions", "--partitions -p", "Partitions of the topic (default: num.partitions).", metavar="N", kind=whole(1)
 )
 
 TOPIC: Final = Group(
@@ -183,7 +183,9 @@ TOPIC: Final = Group(
         "List topics, with partitions and replicas.",
         list_,
         arguments=(
-            Argument("pattern", "PATTERN", "Only these, such as 'orders-*'.", required=False, complete="topic"),
+            Argument(
+                "pattern", "PATTERN", "Only topics that match it, such as 'orders-*'.", required=False, complete="topic"
+            ),
         ),
         options=(Option("internal", "--internal", "Show internal topics, too."), AS_JSON, *CLUSTER),
         aliases=("ls",),
@@ -201,7 +203,7 @@ TOPIC: Final = Group(
         offsets,
         arguments=(NAME,),
         options=(
-            Option("at", "--at", "A place: see 'ixion help offsets'.", metavar="WHERE"),
+            Option("at", "--at", "Show the offset of this place, too: see 'ixion help offsets'.", metavar="WHERE"),
             PARTITION,
             AS_JSON,
             *CLUSTER,
@@ -214,7 +216,13 @@ TOPIC: Final = Group(
         alter,
         arguments=(NAME,),
         options=(
-            Option("partitions", "--partitions -p", "How many in all; more than now.", metavar="N", kind=whole(1)),
+            Option(
+                "partitions",
+                "--partitions -p",
+                "The new number of partitions; it can only grow.",
+                metavar="N",
+                kind=whole(1),
+            ),
             CONFIGS,
             Option("unset", "--unset", "Return a setting to its default.", metavar="NAME", many=True),
             *CLUSTER,

@@ -101,7 +101,11 @@ TRANSACTION: Final = Group(
         "list",
         "List transactional ids with their state.",
         list_,
-        options=(Option("state", "--state", "Only those, such as Ongoing.", metavar="STATE"), AS_JSON, *CLUSTER),
+        options=(
+            Option("state", "--state", "Only transactions in this state, such as Ongoing.", metavar="STATE"),
+            AS_JSON,
+            *CLUSTER,
+        ),
         aliases=("ls",),
     ),
     Command(
@@ -119,7 +123,7 @@ TRANSACTION: Final = Group(
             Option(
                 "topic",
                 "--topic -t",
-                "Look only there; may be repeated (default: every topic).",
+                "Look only at this topic; may be repeated (default: every topic).",
                 metavar="TOPIC",
                 many=True,
                 complete="topic",

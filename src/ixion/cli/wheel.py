@@ -133,6 +133,6 @@ WHEEL: Final = Command(
             default=0.25,
         ),
         Option("seconds", "--seconds", "Stop after so long (default: at Ctrl-C).", metavar="N", kind=number),
-        Option("fps", "--fps", "Pictures per second.", metavar="N", kind=whole(), default=10),
+        Option("fps", "--fps", "Frames per second.", metavar="N", kind=whole(), default=10),
     ),
 )
