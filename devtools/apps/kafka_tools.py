@@ -31,6 +31,7 @@ SCENARIO: Final = (
     (GROUPS, "--reset-offsets --group tools --topic tools --to-earliest --execute", "tools"),
     (GROUPS, "--delete --group tools", "were successful"),
     (f"{TOOLS}GetOffsetShell", "--topic tools", "tools:0:"),
+    (f"{TOOLS}DeleteRecordsCommand", "--offset-json-file records.json", "Records delete operation completed"),
     (CONFIGS, "--entity-type topics --entity-name tools --describe", "retention.ms=100000"),
     (CONFIGS, "--entity-type topics --entity-name tools --alter --add-config cleanup.policy=compact", "Completed"),
     (CONFIGS, "--entity-type brokers --entity-default --describe", "Default configs"),
@@ -41,7 +42,6 @@ SCENARIO: Final = (
     (f"{TOOLS}FeatureCommand", "describe", "metadata.version|group.version"),
     (f"{TOOLS}ClusterTool", "cluster-id", "Cluster ID:"),
     (f"{TOOLS}BrokerApiVersionsCommand", "", "Produce(0)"),
-    (f"{TOOLS}DeleteRecordsCommand", "--offset-json-file records.json", "Records delete operation completed"),
     (f"{TOOLS}LeaderElectionCommand", "--election-type preferred --all-topic-partitions", None),
     (f"{TOOLS}reassign.ReassignPartitionsCommand", "--list", "No partition reassignments found"),
     (

@@ -13,6 +13,7 @@ import pytest
 
 from ixion.cli.app import execute
 from ixion.testing import Broker
+from tests.broker.served import serve_and_wait
 from tests.cli.harness import Ixion
 
 IXION = f'"{sys.executable}" -m ixion'
@@ -179,11 +180,8 @@ def test_a_damaged_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixtu
         ),
     ],
 )
-def test_serve_says_what_keeps_it_from_starting(
-    words: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = subprocess.run([sys.executable, "-m", "ixion", "serve", *words.split()], capture_output=True, text=True)
+def test_serve_says_what_keeps_it_from_starting(words: str, line: str, tmp_path: Path) -> None:
+    done = serve_and_wait(*words.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("ixion serve: ")
     assert line in done.stderr
