@@ -15,7 +15,7 @@ from typing import Any, Final
 from ixion.cli.command import Command, Exit, Group, Option, UsageError, nearest
 from ixion.cli.options import BOOTSTRAP, TIMEOUT
 from ixion.cli.parse import HELP, parse, read_options
-from ixion.cli.streams import complain, drop_output
+from ixion.cli.streams import complain, drop
 from ixion.model.errors import KafkaError
 
 SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work with one."
@@ -73,7 +73,7 @@ def execute(words: list[str]) -> int:
             code = ended.code
         sys.stdout.flush()
     except BrokenPipeError:
-        drop_output()
+        drop(sys.stdout)
     except KeyboardInterrupt:
         return 130
     except KafkaError as error:
@@ -85,7 +85,7 @@ def execute(words: list[str]) -> int:
         return 2
     except OSError as error:
         if error.filename is None:  # reading and connecting say what failed; this is printing
-            drop_output()
+            drop(sys.stdout)
             complain(f"ixion: the output cannot be written: {error.strerror}")
         else:
             complain(f"ixion: {error.filename}: {error.strerror}")

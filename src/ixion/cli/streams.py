@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import TextIO
 
 
 def prepare_streams() -> None:
@@ -31,15 +32,18 @@ def in_utf8(stream: object, number: int) -> io.TextIOWrapper:
     return stream
 
 
-def drop_output() -> None:
+def drop(stream: TextIO) -> None:
     """Nobody reads any more. What is still in the buffer must not fail again when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(line: str) -> None:
-    """One line on standard error, after what was printed before it; nothing if neither can be written."""
-    for write in (sys.stdout.flush, lambda: print(line, file=sys.stderr, flush=True)):
-        try:
-            write()
-        except OSError:
-            pass
+    """One line on standard error, after what was printed before it; nothing if it cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop(sys.stdout)
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
