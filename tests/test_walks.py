@@ -20,7 +20,6 @@ from confluent_kafka import Consumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 
 from ixion.cli.main import build_kind
-from ixion.clients.cluster import Cluster
 from ixion.clients.producer import Producer
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
 from ixion.testing import Broker
@@ -141,7 +140,7 @@ def new_topic(trail: Trail) -> None:
 def record(trail: Trail) -> None:
     with Broker() as broker:
         broker.create_topic("t")
-        with Cluster(broker.bootstrap) as cluster, Producer(cluster) as producer:
+        with Producer(broker.bootstrap) as producer:
             trail.start_over()
             producer.send("t", b"v")
             producer.flush()

@@ -18,7 +18,7 @@ PLACES = [TopicPartition("orders", number) for number in range(2)]
 def test_records_are_deleted_up_to_an_offset_or_all_of_them() -> None:
     with Broker() as broker, Cluster(broker.bootstrap) as cluster:
         broker.create_topic("orders", 2)
-        with Producer(cluster) as producer:
+        with Producer(broker.bootstrap) as producer:
             for number in range(20):
                 producer.send("orders", b"%d" % number, partition=number % 2)
         assert delete_records(cluster, {PLACES[0]: 4, PLACES[1]: -1}) == {PLACES[0]: 4, PLACES[1]: 10}

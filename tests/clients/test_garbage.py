@@ -13,12 +13,13 @@ from collections.abc import Callable
 import pytest
 
 from ixion.clients.cluster import Cluster
+from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.groups import describe_group, list_groups
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.offsets import EARLIEST, list_offsets
-from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
+from ixion.clients.settings import ProducerOptions
 from ixion.clients.topics import list_topics
 from ixion.model.errors import KafkaError
 from ixion.protocol.codec.sink import Deferred
@@ -79,12 +80,19 @@ def test_every_record_ends_in_one_callback_whatever_is_answered(seed: int, acks:
     choose = random.Random(seed)
     told: Counter[int] = Counter()
     accepted: list[int] = []
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=0.5) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[1, 2, 1])
         for node in (1, 2):
             for api in SPOKEN:
                 fakes.at(node, api, *(choose.choice([*manglers(choose), fakes.nodes[node]._answer]) for _ in range(6)))
-        producer = Producer(cluster, acks=acks, batch_bytes=SMALL, request_timeout_s=0.2, delivery_timeout_s=0.5)
+        settings: ProducerOptions = {
+            "acks": acks,
+            "batch_size": SMALL,
+            "request_timeout_ms": 200,
+            "delivery_timeout_ms": 500,
+            "max_block_ms": 50,
+        }
+        producer = Producer(fakes.bootstrap, **settings)
 
         def count(number: int) -> Callable[[Delivery], None]:
             return lambda delivery: told.update([number])
@@ -103,11 +111,11 @@ def test_every_record_ends_in_one_callback_whatever_is_answered(seed: int, acks:
 
 
 def test_an_answer_that_cannot_be_read_gives_its_batch_back() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, Fault.GARBAGE)
         heard: list[Delivery] = []
-        with Producer(cluster) as producer:
+        with Producer(fakes.bootstrap) as producer:
             producer.send("orders", b"first", on_delivery=heard.append)
             producer.flush()
             producer.send("orders", b"second", on_delivery=heard.append)
@@ -116,10 +124,10 @@ def test_an_answer_that_cannot_be_read_gives_its_batch_back() -> None:
 
 
 def test_requests_behind_an_unreadable_answer_are_sent_again() -> None:
-    with FakeCluster(nodes=1) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=1) as fakes:
         fakes.add_topic("orders", leaders=[1])
         heard: list[Delivery] = []
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             producer.send("orders", b"known", on_delivery=heard.append)
             producer.flush()
             fakes.at(1, ApiKey.PRODUCE, Fault.GARBAGE, Fault.GARBAGE)
@@ -167,10 +175,10 @@ def metadata(**changes: object) -> Callable[[Struct], Struct]:
 )
 def test_metadata_that_cannot_be_true(absurd: dict[str, object]) -> None:
     heard: list[Delivery] = []
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=0.3) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.METADATA, *[metadata(**absurd)] * 200)
-        producer = Producer(cluster, acks=1, delivery_timeout_s=0.2)
+        producer = Producer(fakes.bootstrap, acks=1, delivery_timeout_ms=200, max_block_ms=300)
         accepted = 0
         try:
             producer.send("orders", b"x", on_delivery=heard.append)
@@ -202,10 +210,10 @@ def test_a_leader_that_cannot_take_a_produce(spoken: tuple[ApiVersion, ...]) -> 
     def versions(_: Struct) -> Struct:
         return ApiVersionsResponse(error_code=0, api_keys=spoken)
 
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2])
         fakes.at(2, ApiKey.API_VERSIONS, versions)
-        producer = Producer(cluster)
+        producer = Producer(fakes.bootstrap)
         producer.send("orders", b"x", on_delivery=heard.append)
         with pytest.raises(KafkaError, match="Produce"):
             producer.close()
@@ -225,21 +233,21 @@ def test_a_producer_id_that_is_none() -> None:
     def nobody(_: Struct) -> Struct:
         return InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=-1, producer_epoch=-1)
 
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.INIT_PRODUCER_ID, nobody)
         heard: list[Delivery] = []
-        with Producer(cluster) as producer:
+        with Producer(fakes.bootstrap) as producer:
             producer.send("orders", b"x", on_delivery=heard.append)
         assert [delivery.offset for delivery in heard] == [0]
 
 
 def test_an_answer_without_the_partition_that_was_asked_for() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, lambda _: ProduceResponse(responses=()))
         heard: list[Delivery] = []
-        producer = Producer(cluster)
+        producer = Producer(fakes.bootstrap)
         producer.send("orders", b"x", on_delivery=heard.append)
         with pytest.raises(KafkaError):
             producer.close()

@@ -8,13 +8,11 @@ from threading import Event
 
 import pytest
 
-from ixion.clients.cluster import Cluster
+from ixion.clients.core.producer.batch import Delivery
+from ixion.clients.core.producer.partitioner import keyed_partition
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import Delivery
-from ixion.clients.partitioner import keyed_partition
 from ixion.clients.producer import Producer
-from ixion.clients.sender import REQUESTS_UNDER_WAY
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k00_produce import (
     PartitionProduceResponse,
@@ -69,9 +67,9 @@ def send_all(producer: Producer, values: list[bytes | None], partition: int | No
 
 
 def test_records_arrive_and_their_offsets_are_told() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             heard = send_all(producer, numbered(50))
         assert stored(fakes) == numbered(50)
         assert [delivery.offset for delivery in heard] == list(range(50))
@@ -84,9 +82,9 @@ def test_records_arrive_and_their_offsets_are_told() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", [3, 12, 13])
 def test_every_codec_and_topics_by_name_and_by_id(codec: Codec, version: int) -> None:
-    with FakeCluster(newest={ApiKey.PRODUCE: version}) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(newest={ApiKey.PRODUCE: version}) as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, codec=codec) as producer:
+        with Producer(fakes.bootstrap, compression=codec.name.lower()) as producer:
             producer.send("orders", b"x" * 1000, key=b"k", headers=[("h", None)], timestamp_ms=7)
         (batch,) = fakes.logs[TopicPartition("orders", 0)].batches
         (record,) = BatchView(batch)
@@ -96,9 +94,9 @@ def test_every_codec_and_topics_by_name_and_by_id(codec: Codec, version: int) ->
 
 @pytest.mark.parametrize("acks", [1, 0])
 def test_fewer_acknowledgements_mean_no_sequences(acks: int) -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, acks=acks, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, acks=acks, batch_size=SMALL) as producer:
             heard = send_all(producer, numbered(20))
             producer.flush()
             # The answer to a question behind them: all of them have been taken in.
@@ -109,15 +107,15 @@ def test_fewer_acknowledgements_mean_no_sequences(acks: int) -> None:
 
 
 def test_keys_decide_the_partition_and_the_rest_is_spread() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1, 1, 1])
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             for number in range(30):
                 producer.send("orders", b"keyed", key=b"key-%d" % number)
         for number in range(3):
             expected = sum(keyed_partition(b"key-%d" % key, 3) == number for key in range(30))
             assert len(stored(fakes, number)) == expected
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             send_all(producer, numbered(100), partition=None)
         loads = [stored(fakes, number).count(b"keyed") < len(stored(fakes, number)) for number in range(3)]
         assert all(loads)
@@ -136,13 +134,13 @@ FAULTS: list[Reaction] = [
 @pytest.mark.parametrize("seed", [*range(8), 179, 211])
 def test_nothing_is_lost_doubled_or_overtaken(seed: int) -> None:
     choose = random.Random(seed)
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[1, 2, 1])
         for node in (1, 2):
             for _ in range(4):
                 calm = choose.randrange(4)
                 fakes.at(node, ApiKey.PRODUCE, *[calmly(fakes, node)] * calm, choose.choice(FAULTS))
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             heard = [send_all(producer, numbered(40, 1000 * number), number) for number in range(3)]
         for number in range(3):
             assert stored(fakes, number) == numbered(40, 1000 * number)
@@ -165,35 +163,35 @@ def calmly(fakes: FakeCluster, node: int) -> Callable[[Struct], Struct]:
 
 
 def test_without_sequences_a_retry_keeps_the_order_too() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         held = Event()
         fakes.at(1, ApiKey.PRODUCE, when(held, refuse(ErrorCode.NOT_ENOUGH_REPLICAS)))
-        with Producer(cluster, acks=1, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, acks=1, batch_size=SMALL) as producer:
             send_all(producer, numbered(30))
             held.set()
         assert stored(fakes) == numbered(30)
 
 
 def test_several_requests_are_under_way_once_the_broker_knows_the_producer() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             send_all(producer, numbered(1))
             producer.flush()
             held = Event()
             fakes.at(1, ApiKey.PRODUCE, when(held, calmly(fakes, 1)))
             send_all(producer, numbered(50, 1))
-            (box,) = producer._boxes
-            assert len(box.flying) == REQUESTS_UNDER_WAY
+            (box,) = producer._machine.active
+            assert len(box.flying) == 5
             held.set()
         assert stored(fakes) == numbered(51)
 
 
 def test_a_leader_that_moves_is_followed() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, batch_bytes=SMALL) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL) as producer:
             send_all(producer, numbered(20))
             producer.flush()
             fakes.leaders["orders"] = [2]
@@ -204,12 +202,12 @@ def test_a_leader_that_moves_is_followed() -> None:
 
 @pytest.mark.parametrize("calm", [0, 1, 3])
 def test_a_batch_that_is_refused_for_good_leaves_no_gap(calm: int) -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        fakes.at(1, ApiKey.PRODUCE, *[calmly(fakes, 1)] * calm, refuse(ErrorCode.MESSAGE_TOO_LARGE))
-        producer = Producer(cluster, batch_bytes=SMALL)
+        fakes.at(1, ApiKey.PRODUCE, *[calmly(fakes, 1)] * calm, refuse(ErrorCode.INVALID_RECORD))
+        producer = Producer(fakes.bootstrap, batch_size=SMALL)
         heard = send_all(producer, numbered(40))
-        with pytest.raises(KafkaError, match="orders-0: the batch is larger than the topic accepts"):
+        with pytest.raises(KafkaError, match=f"orders-0: {ErrorCode.INVALID_RECORD.explanation}"):
             producer.flush()
         failed = [number for number, delivery in enumerate(heard) if delivery.error is not None]
         assert failed
@@ -219,25 +217,37 @@ def test_a_batch_that_is_refused_for_good_leaves_no_gap(calm: int) -> None:
         assert stored(fakes)[-1] == b"after"
 
 
-def test_a_gap_that_is_not_ours_ends_the_producer() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_numbers_that_the_broker_does_not_share_start_again_in_a_new_epoch(code: ErrorCode) -> None:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        fakes.at(1, ApiKey.PRODUCE, refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
-        producer = Producer(cluster, batch_bytes=SMALL, linger_ms=10_000)
+        fakes.at(1, ApiKey.PRODUCE, refuse(code))
+        producer = Producer(fakes.bootstrap, batch_size=SMALL, linger_ms=10_000)
         heard = send_all(producer, numbered(2))
-        with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+        with pytest.raises(KafkaError, match=code.name):
             producer.flush()
-        with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
-            producer.send("orders", b"more")
-        assert len(heard) == 2
-        assert stored(fakes) == []
+        producer.send("orders", b"more")
+        producer.close()
+        assert [delivery.offset for delivery in heard] == [-1, -1]
+        assert stored(fakes) == [b"more"]
+        (batch,) = map(BatchView, fakes.logs[TopicPartition("orders", 0)].batches)
+        assert (batch.producer_epoch, batch.base_sequence) == (1, 0)
+        assert fakes.count(ApiKey.INIT_PRODUCER_ID) == 1
 
 
 def test_what_cannot_be_delivered_in_time_fails() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 100)
-        producer = Producer(cluster, delivery_timeout_s=0.1)
+        producer = Producer(fakes.bootstrap, delivery_timeout_ms=100)
         heard = send_all(producer, numbered(2))
         with pytest.raises(KafkaError, match=r"orders-0: not delivered within 0\.1 s"):
             producer.flush()
@@ -245,18 +255,18 @@ def test_what_cannot_be_delivered_in_time_fails() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_left_and_asked_again() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, Fault.SILENCE)
-        with Producer(cluster, request_timeout_s=0.1) as producer:
+        with Producer(fakes.bootstrap, request_timeout_ms=100) as producer:
             send_all(producer, numbered(3))
         assert stored(fakes) == numbered(3)
 
 
 def test_what_lingers_goes_out_by_polling() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        producer = Producer(cluster, linger_ms=1)
+        producer = Producer(fakes.bootstrap, linger_ms=1)
         heard = send_all(producer, numbered(1))
         while not heard:
             producer.poll(0.01)
@@ -265,9 +275,9 @@ def test_what_lingers_goes_out_by_polling() -> None:
 
 
 def test_a_full_buffer_is_waited_for() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        with Producer(cluster, batch_bytes=SMALL, buffer_bytes=500) as producer:
+        with Producer(fakes.bootstrap, batch_size=SMALL, buffer_memory=500) as producer:
             for value in numbered(200):
                 producer.send("orders", value, partition=0)
                 assert producer.buffered_bytes <= 500
@@ -275,10 +285,12 @@ def test_a_full_buffer_is_waited_for() -> None:
 
 
 def test_a_topic_or_partition_that_is_not_there() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        producer = Producer(cluster, create_topics=False)
+        producer = Producer(fakes.bootstrap, allow_auto_create_topics=False)
+        producer.partitions_for("orders")
         with pytest.raises(UnknownTopicError, match="did you mean 'orders'"):
             producer.send("order", b"x")
         with pytest.raises(KafkaError, match="topic 'orders' has partitions 0 to 0, not 3"):
             producer.send("orders", b"x", partition=3)
+        producer.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ixion.clients.cluster import Cluster
+from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
 from ixion.testing import Broker
@@ -32,7 +32,7 @@ def test_producer_and_reader_outlive_a_broker(end: str, tmp_path: Path) -> None:
     with broker, Cluster(broker.bootstrap) as cluster:
         broker.create_topic("orders", 3)
         with Reader(cluster, dict.fromkeys(PLACES, 0), max_wait_ms=50) as reader:
-            with Producer(cluster, batch_bytes=300) as producer:
+            with Producer(broker.bootstrap, batch_size=300) as producer:
                 for number in range(1500):
                     if number in (400, 900):
                         getattr(broker, end)()

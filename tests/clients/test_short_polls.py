@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.clients import lanes, lookup
 from ixion.clients.address import Address
 from ixion.clients.cluster import Cluster
+from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.dial import Dial, Place
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
 from ixion.model.errors import ErrorCode, KafkaError
@@ -27,14 +26,16 @@ ORDERS = TopicPartition("orders", 0)
 pytestmark = pytest.mark.timeout(60)
 
 
-def patient(cluster: Cluster, acks: int = -1, batch_bytes: int = 16_384) -> Producer:
+def patient(fakes: FakeCluster, acks: int = -1, batch_size: int = 16_384) -> Producer:
     return Producer(
-        cluster,
+        fakes.bootstrap,
         acks=acks,
-        batch_bytes=batch_bytes,
+        batch_size=batch_size,
         linger_ms=0,
-        request_timeout_s=HOUR_S,
-        delivery_timeout_s=HOUR_S,
+        max_request_size=10_000_000,
+        buffer_memory=100_000_000,
+        request_timeout_ms=HOUR_S * 1000,
+        delivery_timeout_ms=HOUR_S * 1000,
     )
 
 
@@ -54,10 +55,10 @@ def poll_until_asked(fakes: FakeCluster, client: Producer | Reader, api: ApiKey)
 @pytest.mark.parametrize("api", [ApiKey.API_VERSIONS, ApiKey.PRODUCE])
 def test_a_leader_that_never_answers(api: ApiKey) -> None:
     heard: list[Delivery] = []
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2])
         fakes.at(2, api, Fault.SILENCE)
-        producer = patient(cluster)
+        producer = patient(fakes)
         producer.send("orders", b"x", on_delivery=heard.append)
         poll_until_asked(fakes, producer, api)
         hang_up(producer)
@@ -66,13 +67,13 @@ def test_a_leader_that_never_answers(api: ApiKey) -> None:
 
 def test_metadata_that_never_comes() -> None:
     """The leader has moved, and no broker says where to."""
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        producer = patient(cluster)
+        producer = patient(fakes)
         producer.send("orders", b"x")
         producer.flush()
         asked = fakes.count(ApiKey.METADATA)
-        fakes.at(1, ApiKey.PRODUCE, refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        fakes.at(1, ApiKey.PRODUCE, *[refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)] * 1000)
         fakes.at(1, ApiKey.METADATA, Fault.SILENCE)
         producer.send("orders", b"y")
         while fakes.count(ApiKey.METADATA) == asked:
@@ -85,10 +86,10 @@ def test_metadata_that_never_comes() -> None:
 @pytest.mark.parametrize("acks", [1, 0])
 def test_a_broker_that_reads_no_more(acks: int) -> None:
     heard: list[Delivery] = []
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, Fault.DEAF)
-        producer = patient(cluster, acks=acks, batch_bytes=4_000_000)
+        producer = patient(fakes, acks=acks, batch_size=4_000_000)
         for _ in range(10):
             producer.send("orders", bytes(3_000_000), on_delivery=heard.append)
         poll_until_asked(fakes, producer, ApiKey.PRODUCE)
@@ -111,11 +112,11 @@ def test_a_reader_of_a_broker_that_never_answers(api: ApiKey) -> None:
 
 
 def test_a_stalled_leader_is_given_up_after_the_request_timeout() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2])
         fakes.at(2, ApiKey.API_VERSIONS, Fault.SILENCE)
         heard: list[Delivery] = []
-        with Producer(cluster, request_timeout_s=0.1) as producer:
+        with Producer(fakes.bootstrap, request_timeout_ms=100) as producer:
             producer.send("orders", b"x", on_delivery=heard.append)
         assert [delivery.offset for delivery in heard] == [0]
 
@@ -129,21 +130,23 @@ def test_many_partitions_do_not_each_try_a_broker_that_is_gone(gone: str, monkey
         dials.append(address)
         real(self, address, places)
 
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2] * 200)
-        producer = Producer(cluster, linger_ms=60_000, delivery_timeout_s=HOUR_S)
+        producer = Producer(
+            fakes.bootstrap,
+            linger_ms=HOUR_S * 1000,
+            delivery_timeout_ms=HOUR_S * 1000,
+            reconnect_backoff_ms=HOUR_S * 1000,
+            reconnect_backoff_max_ms=HOUR_S * 1000,
+        )
         for number in range(200):
             producer.send("orders", b"x", partition=number)
         fakes.nodes[2].stop()
         if gone == "all":
             fakes.nodes[1].stop()
-            cluster.forget()
-        for box in producer._boxes:
-            box.seal()
         monkeypatch.setattr(Dial, "__init__", dial)
-        monkeypatch.setattr(lanes, "FIRST_PAUSE_S", HOUR_S)
-        monkeypatch.setattr(lookup, "FIRST_PAUSE_S", HOUR_S)
-        producer.poll(0)
-        assert 1 <= len(dials) <= 2
+        with pytest.raises(KafkaError, match="records for 200 partitions are not settled"):
+            producer.flush(timeout_s=0.2)
+        assert 1 <= len(dials) <= 3
         with pytest.raises(KafkaError):
             producer.close(timeout_s=0)

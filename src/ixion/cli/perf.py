@@ -7,7 +7,7 @@ from typing import Final
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
 from ixion.cli.options import AS_JSON, CLUSTER, connect
 from ixion.cli.output import show_json
-from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, choose_acks, choose_codec
+from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, producer_settings
 
 
 def produce(
@@ -30,19 +30,13 @@ def produce(
         raise UsageError(f"--linger must be at least 0 ms, not {linger:g}")
     if rate is not None and not rate > 0:
         raise UsageError(f"--rate must be more than 0 records per second, not {rate:g}")
-    needed, codec = choose_acks(acks), choose_codec(compression)
+    settings = producer_settings(acks, compression, timeout)
+    settings["batch_size"] = batch
+    settings["linger_ms"] = linger
     with connect(bootstrap, timeout) as cluster:
-        producer = Producer(
-            cluster,
-            acks=needed,
-            codec=codec,
-            batch_bytes=batch,
-            linger_ms=linger,
-            delivery_timeout_s=timeout,
-        )
         cluster.topic(topic, create=True)
-        with producer:
-            load = produce_load(producer, topic, records, size, rate)
+    with Producer(bootstrap, **settings) as producer:
+        load = produce_load(producer, topic, records, size, rate)
     if as_json:
         options = {"topic": topic, "size": size, "acks": acks, "compression": compression, "batch": batch}
         show_json([{**options, "linger_ms": linger, **load.as_json()}])

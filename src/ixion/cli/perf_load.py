@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from ixion.cli.perf_stats import Load
 from ixion.cli.progress import ProgressLine
+from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import Delivery
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
 
@@ -52,7 +52,7 @@ def produce_load(producer: Producer, topic: str, records: int, size: int, rate: 
             now_s = time.perf_counter()
             if rate is not None:
                 while (wait_s := start_s + number / rate - now_s) > 0:
-                    pass_time(producer, wait_s)
+                    producer.poll(min(wait_s, 0.001))
                     now_s = time.perf_counter()
             producer.send(topic, values[number % len(values)], on_delivery=Sent(load, size, now_s))
             if number % 64 == 0:
@@ -67,14 +67,6 @@ def produce_load(producer: Producer, topic: str, records: int, size: int, rate: 
 def random_values(count: int, size: int) -> list[bytes]:
     choose = random.Random(17)
     return [choose.randbytes(size).translate(LETTERS) for _ in range(count)]
-
-
-def pass_time(producer: Producer, wait_s: float) -> None:
-    """Take in answers while there is nothing to send yet."""
-    before_s = time.perf_counter()
-    producer.poll(min(wait_s, 0.001))
-    if time.perf_counter() - before_s < 0.0001:  # nothing was under way to wait for
-        time.sleep(min(wait_s, 0.0005))
 
 
 def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> Load:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ixion.cli.record_json import Outgoing
     from ixion.clients.cluster import Cluster
     from ixion.clients.producer import Producer
-    from ixion.records.compression import Codec
+    from ixion.clients.settings import ProducerOptions
 
-ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+LARGEST_RECORD: Final = 256 * 1024 * 1024
 
 
 def produce(
@@ -44,16 +44,15 @@ def produce(
         raise UsageError("--json lines say all by themselves; leave out separators and --null-marker")
     parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
     always = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
-    needed, codec = choose_acks(acks), choose_codec(compression)
+    settings = producer_settings(acks, compression, timeout)
     with connect(bootstrap, timeout) as cluster:
         find_topic(cluster, topic, create)
-        producer = Producer(cluster, acks=needed, codec=codec, delivery_timeout_s=timeout)
-        with producer:
-            try:
-                count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)
-            except KeyboardInterrupt:
-                producer.flush()
-                raise
+    with Producer(bootstrap, **settings) as producer:
+        try:
+            count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)
+        except KeyboardInterrupt:
+            producer.flush()
+            raise
     if sys.stderr.isatty():
         note(f"{count:,} record{'' if count == 1 else 's'} to {topic}")
 
@@ -64,19 +63,21 @@ def separator(text: str | None) -> str | None:
     return None if text is None else unescape(text)
 
 
-def choose_acks(text: str) -> int:
-    if text not in ACKS:
-        raise UsageError(f"--acks is all, 1 or 0, not {text!r}")
-    return ACKS[text]
-
-
-def choose_codec(text: str) -> Codec:
-    from ixion.records.compression import CODECS
-
-    for codec in CODECS:
-        if codec.name.lower() == text:
-            return codec
-    raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {text!r}")
+def producer_settings(acks: str, compression: str, timeout_s: float) -> ProducerOptions:
+    if acks not in ("all", "-1", "1", "0"):
+        raise UsageError(f"--acks is all, 1 or 0, not {acks!r}")
+    if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
+        raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {compression!r}")
+    return {
+        "client_id": "ixion-cli",
+        "acks": acks,
+        "compression": compression,
+        "max_block_ms": timeout_s * 1000,
+        "delivery_timeout_ms": timeout_s * 1000,
+        # Whether a record is too large is the broker's question.
+        "max_request_size": LARGEST_RECORD,
+        "buffer_memory": LARGEST_RECORD,
+    }
 
 
 def find_topic(cluster: Cluster, topic: str, create: bool) -> None:

@@ -1,10 +1,10 @@
 """Clients of a broker: what the command line, the tests, other programs and the brokers themselves ask one with.
 
-    from ixion.clients import Consumer
+    from ixion.clients import Consumer, Producer
 
-Within, start with `cluster.Cluster` (where everything lives), `producer.Producer` and `reader.Reader`; `topics`,
-`configs`, `offsets` and `groups` administer. One object belongs to one thread; only a consumer in a group starts one,
-for its heartbeats. Nothing is imported by the package itself, so a caller pays for what it uses.
+`core` decides for connections, metadata and the producer, without I/O. `cluster.Cluster` and `reader.Reader` are an
+older blocking client on the same connections; `topics`, `configs`, `offsets` and `groups` administer by it. Nothing is
+imported by the package itself, so a caller pays for what it uses.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from ixion.clients.consumer.consumer import Consumer
     from ixion.clients.consumer.group import RebalanceListener
     from ixion.clients.metadata import TopicPartition
+    from ixion.clients.producer import Producer
 
-__all__ = ["Consumer", "RebalanceListener", "TopicPartition"]
+__all__ = ["Consumer", "Producer", "RebalanceListener", "TopicPartition"]
 
-_HOMES: Final = {"Consumer": "consumer.consumer", "RebalanceListener": "consumer.group", "TopicPartition": "metadata"}
+_HOMES: Final = {
+    "Consumer": "consumer.consumer",
+    "Producer": "producer",
+    "RebalanceListener": "consumer.group",
+    "TopicPartition": "metadata",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,87 +1,79 @@
 """Sends records: batched per partition, several requests under way, written once and in order.
 
-    with Producer(cluster) as producer:
-        producer.send("orders", b"value", key=b"order-17")
+    with Producer("127.0.0.1:9092", acks="all", linger_ms=5, compression="zstd") as producer:
+        future = producer.send("orders", b"value", key=b"order-17", on_delivery=print)
 
-There is no thread behind it. `send` adds to the open batch of the partition and, when one is full or has lingered,
-sends it and takes in what has been answered; `poll` does the same for a caller that has nothing to send at the moment,
-`flush` until all is settled. A thread would gain nothing: under the interpreter's lock each hop to it costs more than
-the work.
+`send` adds the record to the open batch of its partition and returns; it waits, up to `max_block_ms`, for the metadata
+of a new topic and for room in `buffer_memory`. Batches go out when they are full or have lingered, whether or not the
+caller does anything. `future.result()` waits for one record and `flush` for all; neither lets a batch linger.
 
 Every record that `send` accepts gets exactly one call of its `on_delivery`, with its offset or an error, whatever the
-brokers answer and however the producer ends; callbacks run within `send`, `poll`, `flush` and `close`. A failure is
-also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with` block on an exception
-sends nothing more: records that are not acknowledged fail.
+brokers answer and however the producer ends, those of a partition in the order of `send`. Callbacks run on the thread
+that settles them: a caller's, within `send`, `poll`, `flush` and `close`, or the producer's own. What a callback raises
+is logged. A failure is also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with`
+block on an exception sends nothing more: records that are not acknowledged fail.
 
-`poll` never blocks for longer than its caller says; `send` may wait for the metadata of a new topic and for room in the
-buffer. Not thread-safe.
+Threads may share a producer. A forked child needs one of its own.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import deque
 from types import TracebackType
-from typing import Final
+from typing import Any, Unpack
 
-from ixion.clients.cluster import Cluster
+from ixion.clients.address import parse_bootstrap
+from ixion.clients.core.connection import NEVER
+from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
+from ixion.clients.core.producer.machine import ProducerMachine
+from ixion.clients.core.producer.preparing import Preparing, as_bytes
+from ixion.clients.engine import Engine
 from ixion.clients.faults import TimedOutError
-from ixion.clients.identity import new_identity
-from ixion.clients.metadata import TopicPartition
-from ixion.clients.outbox import NOBODY, Due, OnDelivery, Outbox, ProducerIdentity
-from ixion.clients.partitioner import Sticky, keyed_partition
-from ixion.clients.sender import Sender
+from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
-from ixion.records.compression import Codec
 
-BATCH_BYTES: Final = 16 * 1024
-BUFFER_BYTES: Final = 32 * 1024 * 1024
-SOON_S: Final = 0.001  # when to look again at a batch that has lingered but must wait for those before it
-LONG_S: Final = 1.0
-NEVER: Final = float("inf")
+
+class DeliveryFuture:
+    """One record on its way."""
+
+    __slots__ = ("_batch", "_index", "_producer")
+
+    def __init__(self, producer: Producer, batch: Batch, index: int) -> None:
+        self._producer = producer
+        self._batch = batch
+        self._index = index
+
+    def done(self) -> bool:
+        return self._batch.part_of(self._index).is_done
+
+    def result(self, timeout_s: float | None = None) -> Delivery:
+        """Where the record is; its error is raised. TimedOutError if neither is known in time."""
+        delivery = self._producer._delivery(self._batch, self._index, timeout_s)
+        if delivery.error is not None:
+            raise delivery.error
+        return delivery
+
+    def exception(self, timeout_s: float | None = None) -> KafkaError | None:
+        return self._producer._delivery(self._batch, self._index, timeout_s).error
 
 
 class Producer:
-    def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        acks: int = -1,
-        idempotent: bool = True,
-        codec: Codec = Codec.NONE,
-        level: int | None = None,
-        linger_ms: float = 5,
-        batch_bytes: int = BATCH_BYTES,
-        buffer_bytes: int = BUFFER_BYTES,
-        create_topics: bool = True,
-        request_timeout_s: float = 30.0,
-        delivery_timeout_s: float = 120.0,
-    ) -> None:
-        """`acks` is -1 (all), 1 or 0; less than all cannot be idempotent. `buffer_bytes` bounds what is not settled:
-        beyond it `send` waits."""
-        self._cluster = cluster
-        self._idempotent = idempotent and acks == -1
-        self._codec = codec
-        self._level = level
-        self._linger_s = linger_ms / 1000
-        self._batch_bytes = batch_bytes
-        self._buffer_bytes = buffer_bytes
-        self._create_topics = create_topics
-        self._sender = Sender(
-            cluster,
-            acks=acks,
-            idempotent=self._idempotent,
-            request_timeout_s=request_timeout_s,
-            delivery_timeout_s=delivery_timeout_s,
-        )
-        self._identity: ProducerIdentity | None = None
-        self._by_topic: dict[str, dict[int, Outbox]] = {}  # cheaper to look into than a dict by topic and partition
-        self._boxes: list[Outbox] = []  # the same, all of them
-        self._stickies: dict[str, Sticky] = {}
-        self._due_s = NEVER  # when the first open batch has lingered
-        self._due: Due = deque()  # callbacks
+    def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
+        """TypeError or ValueError, naming it, for a setting or an address that is none."""
+        self._settings = read_producer_settings(settings)
+        self._machine = ProducerMachine(parse_bootstrap(bootstrap), self._settings, random)
+        self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
+        self._engine = Engine(self._machine, "ixion-producer", self._tell)
+        self._lock = self._engine.lock
+        self._sender = self._machine.sender
+        self._due = self._machine.due
         self._is_closed = False
+        self._turns: deque[object] = deque()  # of sends that wait, first come, first served
+        self._teller = 0  # the thread that runs callbacks
 
     def __enter__(self) -> Producer:
         return self
@@ -91,158 +83,217 @@ class Producer:
             self.close()
         else:
             text = f"not acknowledged when the producer was left on {type(error).__name__}"
-            self._abandon(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
+            self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
 
     def send(
         self,
         topic: str,
-        value: bytes | None,
+        value: Any,
         *,
-        key: bytes | None = None,
+        key: Any = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
-    ) -> None:
-        """Hand over a record; KafkaError if the topic or partition is not there or the producer has failed for good."""
-        if self._sender.fatal is not None:
-            raise self._sender.fatal
-        if self._is_closed:
-            raise ValueError("the producer is closed")
-        now_s = time.monotonic()
+    ) -> DeliveryFuture:
+        """Hand over a record. KafkaError if it is refused at once: too large, no such topic, no room in time."""
+        if self._preparing is not None:
+            record = self._preparing.prepare(topic, value, key, headers, timestamp_ms, partition)
+            topic, value, key, headers, timestamp_ms, partition = record
+            on_delivery = self._preparing.wish(on_delivery)
+        if value is not None and type(value) is not bytes:
+            value = as_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = as_bytes("key", key)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
-        free = partition is None and key is None
-        if partition is None:
-            partition = self._stick(topic) if key is None else self._keyed(topic, key)
-        box = self._box(topic, partition)
-        is_sealed = False
-        while not box.append(key, value, headers, timestamp_ms, on_delivery, now_s):
-            box.seal()
-            is_sealed = True
-            if free:
-                box = self._box(topic, self._move_on(topic))
-        if box.born_s == now_s:
-            self._due_s = min(self._due_s, now_s + self._linger_s)
-        if is_sealed or now_s >= self._due_s:
-            self._pump(now_s, 0)
-            self._wait_for_room()
+        with self._lock:
+            if self._is_closed or self._engine.is_forked or self._sender.fatal is not None:
+                raise self._unusable()
+            now_s = time.monotonic()
+            batch = None
+            if not self._turns:
+                batch = self._machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
+            if batch is None:
+                batch = self._append_later(topic, partition, key, value, headers, timestamp_ms, on_delivery)
+            future = DeliveryFuture(self, batch, batch.count - 1)
+            sender = self._sender
+            if sender.is_awake or now_s >= sender.wake_s:
+                self._engine.pump(now_s)
+            elif sender.wake_s < self._engine.planned_s or not self._engine.has_thread:
+                self._engine.look_after()
+        if self._due:
+            self._tell()
+        return future
 
     def poll(self, wait_s: float = 0.0) -> None:
-        """Send what has lingered and take in answers, waiting up to `wait_s` for one."""
-        self._pump(time.monotonic(), wait_s)
+        """Send what has lingered and settle what was answered, waiting up to `wait_s` for something to happen."""
+        self._check_process()
+        until_s = time.monotonic() + wait_s
+        with self._lock:
+            if wait_s > 0 and not self._due:
+                self._engine.wait(lambda: bool(self._due), until_s)
+            else:
+                self._engine.pump(time.monotonic())
+        self._tell()
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Return when every record is settled. Raises the first failure since the last flush."""
-        end_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
-        while busy := [box for box in self._boxes if not box.is_idle]:
-            for box in busy:
-                box.seal()
-            self._sender.step(busy, max(min(LONG_S, end_s - time.monotonic()), 0))
-            self._after_step()
-            if not self._sender.has_requests:
-                for box in busy:
-                    box.reclaim()
-            self._nap()
-            if time.monotonic() > end_s:
-                raise TimedOutError(f"records for {len(busy)} partitions are not settled within {timeout_s:.3g} s")
-        self._due_s = NEVER
+        """Return when every record that was sent before is settled. Raises the first failure since the last flush."""
+        self._check_process()
+        until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
+        with self._lock:
+            self._machine.seal_all()
+            left = deque(self._machine.incomplete)
+
+            def is_flushed() -> bool:
+                while left and left[0].is_settled():
+                    left.popleft()
+                return not left
+
+            self._engine.wait(is_flushed, until_s)
         self._tell()
+        self._await_teller(until_s)
+        if left:
+            count = len({batch.place for batch in left})
+            raise TimedOutError(f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s")
         failure, self._sender.refused = self._sender.refused, None
         if failure is not None:
             raise failure
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up. What is not settled by then, or when a callback raises, fails."""
+        """Flush and hang up. What is not settled by then fails."""
+        if self._is_closed or self._engine.is_forked:
+            return
         try:
             self.flush(timeout_s)
         finally:
-            self._abandon(TimedOutError("not acknowledged before the producer was closed"))
+            self._end(TimedOutError("not acknowledged before the producer was closed"))
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names."""
+        with self._lock:
+            return self._machine.metrics()
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has. KafkaError if that cannot be found out within `max_block_ms`."""
+        self._check_process()
+        with self._lock:
+            cluster = self._machine.client.cluster
+            max_block_s = self._settings.max_block_s
+            is_known = lambda: cluster.want(topic, time.monotonic()) is not None  # noqa: E731
+            if not self._engine.wait(is_known, time.monotonic() + max_block_s):
+                raise self._machine.why_it_waits(topic, max_block_s)
+            return len(cluster.topics[topic].partitions)
 
     @property
     def buffered_bytes(self) -> int:
-        """Sealed and not settled."""
-        return sum(box.size_in_bytes for box in self._boxes)
+        """Of `buffer_memory`, what is taken."""
+        return self._machine.used_bytes
 
-    def _pump(self, now_s: float, wait_s: float) -> None:
-        due_s = NEVER
-        for box in self._boxes:
-            if box.builder is None:
-                continue
-            ripe_s = box.born_s + self._linger_s
-            if now_s < ripe_s:
-                due_s = min(due_s, ripe_s)
-            elif box.waiting or len(box.flying) >= self._sender.most_flying:
-                due_s = min(due_s, now_s + SOON_S)  # it may as well go on growing
-            else:
-                box.seal()
-        self._due_s = due_s
-        self._sender.step(self._boxes, min(wait_s, max(due_s - now_s, 0)))
-        self._after_step()
+    def _append_later(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+    ) -> Batch:
+        """Wait for metadata or room. The lock is held, and given up while waiting."""
+        found: list[Batch] = []
+        turn = object()
+        machine = self._machine
+        max_block_s = self._settings.max_block_s
 
-    def _wait_for_room(self) -> None:
-        while self.buffered_bytes > self._buffer_bytes:
-            self._pump(time.monotonic(), LONG_S)
-            self._nap()
+        def is_appended() -> bool:
+            if self._is_closed or self._sender.fatal is not None:
+                return True
+            if self._turns[0] is turn:
+                now_s = time.monotonic()
+                batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
+                if batch is not None:
+                    found.append(batch)
+                    return True
+            return False
 
-    def _nap(self) -> None:
-        """When no answer is due, only the pause before a retry is being waited for."""
-        if not self._sender.busy and any(box.waiting for box in self._boxes):
-            time.sleep(SOON_S)
+        self._turns.append(turn)
+        machine.has_waiters = True
+        try:
+            self._engine.wait(is_appended, time.monotonic() + max_block_s)
+        finally:
+            self._turns.remove(turn)
+            machine.has_waiters = bool(self._turns)
+        if found:
+            return found[0]
+        if self._is_closed or self._sender.fatal is not None:
+            raise self._unusable()
+        raise machine.why_it_waits(topic, max_block_s)
 
-    def _after_step(self) -> None:
-        if self._sender.fatal is not None:
-            self._sender.refused = self._sender.fatal
-            for box in self._boxes:
-                box.abandon(self._sender.fatal)
-            self._sender.close()  # no answer can change anything any more
-        self._tell()
+    def _delivery(self, batch: Batch, index: int, timeout_s: float | None) -> Delivery:
+        if not batch.part_of(index).is_done:
+            self._check_process()
+            until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
+            with self._lock:
+                self._machine.hurry(batch)
+                self._engine.wait(lambda: batch.part_of(index).is_done, until_s)
+            if not batch.part_of(index).is_done:
+                raise TimedOutError(f"{batch.place}: not settled within {timeout_s or 0:.3g} s")
+            self._tell()
+        return batch.delivery(index)
 
     def _tell(self) -> None:
-        """Run the callbacks that are due. One that raises has been run; the others stay due."""
+        """Run the callbacks that are due, in order: one thread at a time."""
         while self._due:
-            wish, delivery = self._due.popleft()
-            wish(delivery)
-
-    def _abandon(self, error: KafkaError) -> None:
-        """Hang up and fail all that is left. Every callback runs; the first exception of one is raised afterwards."""
-        self._is_closed = True
-        self._sender.close()
-        for box in self._boxes:
-            box.abandon(error)
-        fault: BaseException | None = None
-        while self._due:
+            with self._lock:
+                if self._teller:
+                    return
+                self._teller = threading.get_ident()
             try:
-                self._tell()
-            except BaseException as raised:
-                fault = fault or raised
-        if fault is not None:
-            raise fault
+                while self._due:
+                    wish, delivery = self._due.popleft()
+                    try:
+                        wish(delivery)
+                    except Exception:
+                        log_callback(delivery)
+            finally:
+                self._teller = 0
 
-    def _box(self, topic: str, partition: int) -> Outbox:
-        boxes = self._by_topic.setdefault(topic, {})
-        box = boxes.get(partition)
-        if box is None:
-            count = len(self._cluster.topic(topic, create=self._create_topics).partitions)
-            if not 0 <= partition < count:
-                text = f"topic {topic!r} has partitions 0 to {count - 1}, not {partition}"
-                raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
-            if self._identity is None:
-                self._identity = new_identity(self._cluster) if self._idempotent else NOBODY
-            place = TopicPartition(topic, partition)
-            box = Outbox(place, self._identity, self._batch_bytes, self._codec, self._level, self._due)
-            boxes[partition] = box
-            self._boxes.append(box)
-        return box
+    def _await_teller(self, until_s: float) -> None:
+        """Callbacks that another thread runs count as well, unless it is one of them that asks."""
+        while self._teller not in (0, threading.get_ident()) and time.monotonic() < until_s:
+            time.sleep(0.0001)
+            self._tell()
 
-    def _keyed(self, topic: str, key: bytes) -> int:
-        return keyed_partition(key, len(self._cluster.topic(topic, create=self._create_topics).partitions))
+    def _end(self, error: KafkaError) -> None:
+        """Hang up and fail all that is left. Every callback runs."""
+        if self._is_closed or self._engine.is_forked:
+            return
+        with self._lock:
+            self._is_closed = True
+            self._machine.close(error, time.monotonic())
+        self._engine.stop()
+        self._tell()
 
-    def _stick(self, topic: str) -> int:
-        sticky = self._stickies.get(topic)
-        return self._move_on(topic) if sticky is None else sticky.current
+    def _check_process(self) -> None:
+        if self._is_closed or self._engine.is_forked:
+            raise self._unusable()
 
-    def _move_on(self, topic: str) -> int:
-        partitions = self._cluster.topic(topic, create=self._create_topics).partitions
-        led = [partition.number for partition in partitions if partition.leader >= 0]
-        return self._stickies.setdefault(topic, Sticky()).choose(led or [partition.number for partition in partitions])
+    def _unusable(self) -> Exception:
+        if self._engine.is_forked:
+            return RuntimeError("this producer was made by another process; a forked child needs one of its own")
+        if self._is_closed:
+            return ValueError("the producer is closed")
+        assert self._sender.fatal is not None
+        return self._sender.fatal
+
+
+def random() -> float:
+    """(`random` would cost several milliseconds of every start.)"""
+    return int.from_bytes(os.urandom(4)) / 2**32
+
+
+def log_callback(delivery: Delivery) -> None:
+    import logging  # only when something is wrong
+
+    logging.getLogger("ixion.clients").exception("the callback of a record to %s raised", delivery.partition)

@@ -178,6 +178,12 @@ class BatchBuilder:
         self.count += 1
         return True
 
+    def name_producer(self, producer_id: i64, producer_epoch: i64, base_sequence: i64) -> None:
+        """Whose batch it is, if that is known only when it is sent."""
+        self._producer_id = producer_id
+        self._producer_epoch = i16(producer_epoch)
+        self._base_sequence = i32(base_sequence)
+
     def build(self) -> bytes:
         """The batch, ready to be sent or written."""
         self._empty_writer()

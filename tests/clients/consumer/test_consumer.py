@@ -46,7 +46,7 @@ def topic(broker: Broker) -> str:
 
 
 def send(broker: Broker, topic: str, *values: bytes, partition: int = 0) -> None:
-    with Cluster(broker.bootstrap) as cluster, Producer(cluster) as producer:
+    with Producer(broker.bootstrap) as producer:
         for value in values:
             producer.send(topic, value, partition=partition)
 

@@ -91,7 +91,7 @@ class ConnectionMachine:
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}  # finalized, by name
         self.unsent: deque[memoryview] = deque()
-        self.arrivals: list[tuple[Pending, Outcome]] = []
+        self.arrivals: deque[tuple[Pending, Outcome]] = deque()
         self.throttled_until_s = 0.0  # the broker wants nothing before (KIP-219)
         self.last_used_s = now_s
         self._begun_s = now_s
@@ -226,8 +226,8 @@ class ConnectionMachine:
         self._unanswered.clear()
 
     def take_arrivals(self) -> list[tuple[Pending, Outcome]]:
-        found = self.arrivals
-        self.arrivals = []
+        found = list(self.arrivals)
+        self.arrivals.clear()
         return found
 
     def _take(self, body: Struct, now_s: float) -> None:

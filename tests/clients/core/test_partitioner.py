@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.clients.partitioner import Sticky, keyed_partition, murmur2
+from ixion.clients.core.producer.partitioner import Sticky, keyed_partition, murmur2
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,26 @@ def test_the_example_of_the_module() -> None:
     assert keyed_partition(b"order-17", 6) == 3
 
 
-def test_a_sticky_partition_moves_on_and_covers_all() -> None:
+def test_every_partition_has_its_turn() -> None:
     sticky = Sticky()
-    last, seen = -1, set()
-    for _ in range(200):
-        assert sticky.choose([0, 1, 2]) != last
-        last = sticky.current
-        seen.add(last)
+    seen = set()
+    for number in range(30):
+        sticky.choose([0, 1, 2], None, number / 30)
+        seen.add(sticky.current)
     assert seen == {0, 1, 2}
+
+
+def test_long_queues_are_chosen_less_often() -> None:
+    """The example of the module: 4 of 8, 1 of 8, 3 of 8."""
+    sticky = Sticky()
+    chosen = []
+    for number in range(8):
+        sticky.choose([0, 1, 2], [0, 3, 1], number / 8)
+        chosen.append(sticky.current)
+    assert chosen == [0, 0, 0, 0, 1, 2, 2, 2]
 
 
 def test_the_only_candidate_is_kept() -> None:
     sticky = Sticky()
-    assert [sticky.choose([4]) for _ in range(3)] == [4, 4, 4]
+    sticky.choose([4], [9], 0.99)
+    assert sticky.current == 4

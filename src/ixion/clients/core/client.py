@@ -1,0 +1,259 @@
+"""Which broker is asked, over which connection, and when again: the part of a client that all clients share.
+
+    client = Client([Address("127.0.0.1", 9092)], ClientSettings(), random)
+    machine = client.ready(node_id, now_s)        # None while it is being connected or may not be tried yet
+    machine.send(ApiKey.PRODUCE, 12, request, pending, now_s)
+    client.tick(now_s)                            # timeouts, metadata; completes what has arrived
+    client.wake_s                                 # when to tick next, if no socket stirs before
+
+`take_opened` gives the shell the machines that it must connect; it feeds them and calls `tick` after. A machine that is
+closed is left by the shell when it sees that. Each broker has at most one connection; the ids below 0 are the bootstrap
+addresses, which are used until the metadata has named brokers, and again when none of those can be reached
+(KIP-899, KIP-1102).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ixion.clients.address import Address
+from ixion.clients.core.backoff import Backoff, Random
+from ixion.clients.core.cluster import ClusterState
+from ixion.clients.core.connection import NEVER, SOFTWARE, ConnectionMachine, Login, Outcome, Pending
+from ixion.clients.faults import DisconnectedError
+from ixion.clients.metadata import read_metadata
+from ixion.model.errors import KafkaError
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.protocol.registry import ApiKey
+
+NO_CREATION_FROM: Final = 4  # the first version of Metadata that can leave a missing topic uncreated
+
+
+class ClientSettings(NamedTuple):
+    """Under Kafka's names, in seconds."""
+
+    client_id: str = SOFTWARE
+    request_timeout_s: float = 30.0
+    connect_timeout_s: float = 10.0  # socket.connection.setup.timeout.ms
+    reconnect_backoff_s: float = 0.05
+    reconnect_backoff_max_s: float = 1.0
+    retry_backoff_s: float = 0.1
+    retry_backoff_max_s: float = 1.0
+    metadata_max_age_s: float = 300.0
+    metadata_max_idle_s: float = 300.0
+    connections_max_idle_s: float = 540.0
+    creates_topics: bool = True  # whether the broker may create a topic that is asked for
+
+
+class Client:
+    def __init__(
+        self, bootstrap: Sequence[Address], settings: ClientSettings, random: Random, login: Login | None = None
+    ) -> None:
+        self.settings = settings
+        self.retry = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s, random)
+        self.cluster = ClusterState(
+            self.retry,
+            max_age_s=settings.metadata_max_age_s,
+            max_idle_s=settings.metadata_max_idle_s,
+            creates_topics=settings.creates_topics,
+        )
+        self.fault: KafkaError | None = None  # why the last connection was lost
+        self.is_closed = False
+        self._bootstrap = {-1 - number: address for number, address in enumerate(bootstrap)}
+        self._random = random
+        self._login = login
+        self._reconnect = Backoff(settings.reconnect_backoff_s, settings.reconnect_backoff_max_s, random)
+        self._machines: dict[int, ConnectionMachine] = {}  # by node id
+        self._opened: list[ConnectionMachine] = []
+        self._failures: dict[int, int] = {}  # connections to a node that failed in a row
+        self._not_before_s: dict[int, float] = {}  # when a node may be tried again
+        self._question: Question | None = None  # for metadata, under way
+        self._uses_bootstrap = True
+
+    @property
+    def has_failed_to_open(self) -> bool:
+        """Whether a machine was closed before the shell had a socket for it."""
+        return any(machine.closed for machine in self._machines.values())
+
+    def take_opened(self) -> list[ConnectionMachine]:
+        """Machines that the shell must connect."""
+        found = self._opened
+        self._opened = []
+        return found
+
+    @property
+    def machines(self) -> list[ConnectionMachine]:
+        return list(self._machines.values())
+
+    def ready(self, node_id: int, now_s: float) -> ConnectionMachine | None:
+        """The connection to a broker, if it can take requests; it is opened if need be and allowed yet."""
+        machine = self._machines.get(node_id)
+        if machine is None:
+            address = self._address(node_id)
+            if address is not None and now_s >= self._not_before_s.get(node_id, 0.0) and not self.is_closed:
+                self._open(node_id, address, now_s)
+            return None
+        return machine if machine.ready else None
+
+    def least_loaded(self, now_s: float) -> ConnectionMachine | None:
+        """Some broker that can be asked: the one with the fewest requests under way. Opens one if there is none."""
+        best: ConnectionMachine | None = None
+        connecting = False
+        for machine in self._machines.values():
+            connecting = connecting or not machine.ready
+            if machine.ready and (best is None or machine.in_flight < best.in_flight):
+                best = machine
+        if best is None and not connecting:
+            self._open_some(now_s)
+        return best
+
+    def tick(self, now_s: float) -> None:
+        """Take in what has come, give up what takes too long, ask for metadata that is wanted."""
+        for node_id, machine in list(self._machines.items()):
+            if machine.deadline_s <= now_s:
+                machine.expire(now_s)
+            if machine.fault is not None:
+                self._leave(node_id, machine, now_s)
+            elif machine.ready:
+                self._failures.pop(node_id, None)
+                idle_s = now_s - machine.last_used_s
+                if idle_s > self.settings.connections_max_idle_s and machine.in_flight == 0:
+                    machine.close(DisconnectedError("unused for connections.max.idle.ms"))
+                    del self._machines[node_id]
+            self._deliver(machine, now_s)
+        self._refresh(now_s)
+
+    @property
+    def wake_s(self) -> float:
+        """When `tick` has something to do even if no socket stirs."""
+        wake_s = min([machine.deadline_s for machine in self._machines.values()], default=NEVER)
+        if self._question is None:
+            due_s = self.cluster.due_s
+            if due_s < wake_s and not self._machines:
+                due_s = max(due_s, self._next_try_s())
+            wake_s = min(wake_s, due_s)
+        return wake_s
+
+    def may_try_s(self, node_id: int) -> float:
+        """When a broker that could not be reached may be tried again; 0 for one that may be at once."""
+        return self._not_before_s.get(node_id, 0.0)
+
+    def is_connecting(self, node_id: int) -> bool:
+        machine = self._machines.get(node_id)
+        return machine is not None and not machine.ready
+
+    def close(self, fault: KafkaError, now_s: float) -> None:
+        """Hang up; every request under way completes with the fault."""
+        self.is_closed = True
+        machines, self._machines = self._machines, {}
+        for machine in machines.values():
+            machine.close(fault)
+            self._deliver(machine, now_s)
+
+    def drop_connections(self, fault: KafkaError, now_s: float) -> None:
+        """Leave all connections; every request under way completes with the fault."""
+        for machine in self._machines.values():
+            machine.close(fault)
+        self.tick(now_s)
+        self._question = None
+
+    def _deliver(self, machine: ConnectionMachine, now_s: float) -> None:
+        arrivals = machine.arrivals
+        while arrivals:
+            pending, outcome = arrivals.popleft()
+            pending.complete(outcome, now_s)
+
+    def answered(self, question: Question, answer: MetadataResponse, now_s: float) -> None:
+        self._question = None
+        found = read_metadata(answer)
+        if not found.nodes:
+            self.cluster.failed(now_s)
+            return
+        self._uses_bootstrap = False
+        self.cluster.learn(found, question.topics, now_s)
+
+    def unanswered(self, now_s: float) -> None:
+        self._question = None
+        self.cluster.failed(now_s)
+
+    def _refresh(self, now_s: float) -> None:
+        if self._question is not None or self.is_closed or not self.cluster.is_due(now_s):
+            return
+        machine = self.least_loaded(now_s)
+        if machine is None or now_s < machine.throttled_until_s:
+            return
+        names = self.cluster.wanted(now_s)
+        creates = self.settings.creates_topics
+        question = Question(self, names)
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=creates
+        )
+        try:
+            version = machine.version(ApiKey.METADATA, oldest=1 if creates else NO_CREATION_FROM)
+        except KafkaError as fault:
+            self.fault = fault
+            self.cluster.failed(now_s)
+            return
+        self._question = question
+        machine.send(ApiKey.METADATA, version, request, question, now_s)
+
+    def _address(self, node_id: int) -> Address | None:
+        if node_id < 0:
+            return self._bootstrap.get(node_id)
+        node = self.cluster.nodes.get(node_id)
+        return None if node is None else node.address
+
+    def _candidates(self) -> list[int]:
+        return list(self._bootstrap) if self._uses_bootstrap else [*self.cluster.nodes]
+
+    def _next_try_s(self) -> float:
+        return min((self._not_before_s.get(node_id, 0.0) for node_id in self._candidates()), default=0.0)
+
+    def _open_some(self, now_s: float) -> None:
+        allowed = [node_id for node_id in self._candidates() if now_s >= self._not_before_s.get(node_id, 0.0)]
+        if allowed:
+            node_id = allowed[int(self._random() * len(allowed))]
+            address = self._address(node_id)
+            if address is not None and not self.is_closed:
+                self._open(node_id, address, now_s)
+
+    def _open(self, node_id: int, address: Address, now_s: float) -> None:
+        settings = self.settings
+        machine = ConnectionMachine(
+            address,
+            settings.client_id,
+            now_s,
+            connect_timeout_s=settings.connect_timeout_s,
+            request_timeout_s=settings.request_timeout_s,
+            login=self._login,
+        )
+        self._machines[node_id] = machine
+        self._opened.append(machine)
+
+    def _leave(self, node_id: int, machine: ConnectionMachine, now_s: float) -> None:
+        """A connection is over: pause, look at the metadata again, and go back to the start if none is left."""
+        del self._machines[node_id]
+        self.fault = machine.fault
+        failures = self._failures.get(node_id, 0) + 1
+        self._failures[node_id] = failures
+        self._not_before_s[node_id] = now_s + self._reconnect.pause_s(failures)
+        self.cluster.mark_stale()
+        if not self._uses_bootstrap and all(self._failures.get(known, 0) > 0 for known in self.cluster.nodes):
+            self._uses_bootstrap = True
+            for known in self._bootstrap:
+                self._not_before_s[known] = max(self._not_before_s.get(known, 0.0), self._not_before_s[node_id])
+
+
+class Question(Pending):
+    """Metadata about some topics."""
+
+    def __init__(self, client: Client, topics: list[str]) -> None:
+        self.client = client
+        self.topics = topics
+
+    def complete(self, outcome: Outcome, now_s: float) -> None:
+        if isinstance(outcome, MetadataResponse):
+            self.client.answered(self, outcome, now_s)
+        else:
+            self.client.unanswered(now_s)

@@ -1,0 +1,176 @@
+"""What a client knows of its cluster, and when it must ask again.
+
+Leaders carry epochs: what a broker says about a partition replaces what we know unless it is older, whether it comes in
+a Metadata answer or as the hint of a refusal (KIP-951: "not me, broker 3 leads, epoch 8"). A hint spares the refresh.
+
+Topics are asked for when a caller first wants them (`want`), when something has shown that what we know is stale
+(`mark_stale`), and every `max_age_s`. A topic that nobody has wanted for `max_idle_s` is forgotten. Failures of a topic
+(unknown, not authorized) are kept for the callers that wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ixion.clients.address import Address
+from ixion.clients.core.backoff import Backoff
+from ixion.clients.core.connection import NEVER
+from ixion.clients.faults import UnknownTopicError
+from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic, TopicPartition
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import ZERO_ID
+
+
+class ClusterState:
+    def __init__(
+        self, backoff: Backoff, *, max_age_s: float = 300.0, max_idle_s: float = 300.0, creates_topics: bool = False
+    ) -> None:
+        """With `creates_topics` a topic that a broker does not know yet may be on its way."""
+        self.nodes: dict[int, Node] = {}
+        self.controller = -1
+        self.cluster_id: str | None = None
+        self.topics: dict[str, Topic] = {}
+        self.names: dict[bytes, str] = {}  # topics by id
+        self.changes = 0  # counts up with everything learnt
+        self._creates = creates_topics
+        self._faults: dict[str, KafkaError] = {}
+        self._reasons: dict[str, ErrorCode] = {}
+        self._wanted: dict[str, float] = {}  # topics, with when they were last wanted
+        self._backoff = backoff
+        self._max_age_s = max_age_s
+        self._max_idle_s = max_idle_s
+        self._is_stale = False
+        self._learnt_s = -NEVER  # when all of them were last asked for
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    def want(self, name: str, now_s: float) -> Topic | None:
+        """What is known of a topic; if nothing, it is asked for. KafkaError if a broker has said that it cannot be.
+
+        A failure is raised once: the next call asks again.
+        """
+        topic = self.topics.get(name)
+        if topic is None:
+            fault = self._faults.pop(name, None)
+            if fault is not None:
+                self._wanted.pop(name, None)
+                raise fault
+            if name not in self._wanted:
+                self._is_stale = True
+        self._wanted[name] = now_s
+        return topic
+
+    def touch(self, name: str, now_s: float) -> None:
+        """A topic is still in use."""
+        if name not in self._wanted:
+            self._is_stale = True
+        self._wanted[name] = now_s
+
+    def reason(self, name: str) -> str:
+        """What a broker last said of a topic that it did not describe."""
+        code = self._reasons.get(name)
+        return "" if code is None else code.explanation
+
+    def leader(self, place: TopicPartition) -> Partition | None:
+        """The partition, if its leader is known and up."""
+        topic = self.topics.get(place.topic)
+        if topic is None or not 0 <= place.partition < len(topic.partitions):
+            return None
+        partition = topic.partitions[place.partition]
+        return partition if partition.leader in self.nodes else None
+
+    def mark_stale(self) -> None:
+        """Ask again, as soon as the pause between two questions allows."""
+        self._is_stale = True
+
+    def is_due(self, now_s: float) -> bool:
+        return now_s >= self.due_s
+
+    @property
+    def due_s(self) -> float:
+        """When to ask next; NEVER while nothing is wanted and nothing is stale."""
+        if self._is_stale:
+            return self._not_before_s
+        return max(self._learnt_s + self._max_age_s, self._not_before_s) if self._wanted else NEVER
+
+    def wanted(self, now_s: float) -> list[str]:
+        """The topics to ask for now, those that nobody has wanted for long left out."""
+        for name in [name for name, at_s in self._wanted.items() if now_s - at_s > self._max_idle_s]:
+            del self._wanted[name]
+            self._drop(name)
+        return sorted(self._wanted)
+
+    def learn(self, found: ClusterMetadata, asked: Iterable[str], now_s: float) -> None:
+        """Take in a broker's answer about the topics that were asked for."""
+        self.nodes = found.nodes
+        self.controller = found.controller
+        self.cluster_id = found.cluster_id
+        self._failures = 0
+        is_complete = True
+        for name in asked:
+            topic = found.topics.get(name)
+            if topic is not None:
+                self._keep(topic)
+                self._faults.pop(name, None)
+                self._reasons.pop(name, None)
+                if any(partition.leader < 0 for partition in topic.partitions):
+                    is_complete = False  # an election is going on
+                continue
+            self._drop(name)
+            code = found.faults.get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._reasons[name] = code
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._creates:
+                self._faults[name] = UnknownTopicError(name, list(self.topics))
+            elif not code.retriable:
+                self._faults[name] = KafkaError(code, f"topic {name!r}: {code.explanation}")
+            else:
+                is_complete = False
+        if self._wanted.keys() - set(asked):
+            is_complete = False  # wanted while the question was under way
+        self._learnt_s = now_s
+        self._is_stale = not is_complete
+        self._not_before_s = now_s + self._backoff.pause_s(1)
+        self.changes += 1
+
+    def failed(self, now_s: float) -> None:
+        """No answer came."""
+        self._failures += 1
+        self._is_stale = True
+        self._not_before_s = now_s + self._backoff.pause_s(self._failures)
+
+    def hint(self, place: TopicPartition, leader: int, epoch: int, nodes: dict[int, Node]) -> bool:
+        """What a refusal says about the leader (KIP-951); whether it is news."""
+        topic = self.topics.get(place.topic)
+        if topic is None or leader < 0 or not 0 <= place.partition < len(topic.partitions):
+            return False
+        known = topic.partitions[place.partition]
+        if epoch <= known.leader_epoch or (leader not in nodes and leader not in self.nodes):
+            return False
+        partitions = list(topic.partitions)
+        partitions[place.partition] = known._replace(leader=leader, leader_epoch=epoch)
+        self.topics[place.topic] = topic._replace(partitions=tuple(partitions))
+        self.nodes = {**self.nodes, **nodes}
+        self.changes += 1
+        return True
+
+    def addresses(self) -> list[Address]:
+        return [node.address for node in self.nodes.values()]
+
+    def _keep(self, topic: Topic) -> None:
+        known = self.topics.get(topic.name)
+        if known is not None and known.topic_id == topic.topic_id and len(known.partitions) <= len(topic.partitions):
+            partitions = [
+                old if old.leader_epoch > new.leader_epoch >= 0 else new
+                for old, new in zip(known.partitions, topic.partitions, strict=False)
+            ]
+            partitions += topic.partitions[len(partitions) :]
+            topic = topic._replace(partitions=tuple(partitions))
+        self._drop(topic.name)
+        self.topics[topic.name] = topic
+        if topic.topic_id != ZERO_ID:
+            self.names[topic.topic_id] = topic.name
+
+    def _drop(self, name: str) -> None:
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.names.pop(topic.topic_id, None)

@@ -1,0 +1,318 @@
+"""A producer without I/O: `append` takes records, `tick` sends and settles them.
+
+    machine = ProducerMachine(bootstrap, ProducerSettings(), random)
+    batch = machine.append("orders", None, b"key", b"value", (), timestamp_ms, on_delivery, now_s)
+    machine.tick(now_s)             # then write what the connections have unsent
+    machine.wake_s                  # when to tick again if no socket stirs
+    machine.due                     # callbacks to run
+
+`append` returns None if the record must wait: for the metadata of its topic or for room in `buffer.memory`. The caller
+ticks and tries again until `max.block.ms` is over.
+
+A record belongs to the open batch of its partition. `tick` sends the first batch of a partition when it is full, has
+lingered, or must not wait any longer (flush, close, no room left), at most one of each partition per request, the
+partitions in turn, and at most `max.in.flight` requests under way per broker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from ixion._native import i64
+from ixion.clients.address import Address
+from ixion.clients.core.backoff import Random
+from ixion.clients.core.client import Client
+from ixion.clients.core.producer.batch import Batch, Due, OnDelivery
+from ixion.clients.core.producer.identity import Identity
+from ixion.clients.core.producer.outbox import Outbox
+from ixion.clients.core.producer.partitioner import Sticky, keyed_partition
+from ixion.clients.core.producer.sender import Sender
+from ixion.clients.core.producer.settings import ProducerSettings
+from ixion.clients.faults import DisconnectedError, TimedOutError
+from ixion.clients.metadata import Topic, TopicPartition
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.builder import Headers
+
+RECORD_OVERHEAD: Final = 61 + 21 + 10  # of a batch, of a record, of the sizes of key and value: never more
+
+
+@final
+class TopicQueues:
+    """The outboxes of one topic, as far as its partitions have had records."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.sticky = Sticky()
+        self.boxes: list[Outbox | None] = [None] * len(topic.partitions)
+
+    def renew(self, topic: Topic) -> None:
+        self.topic = topic
+        self.boxes.extend([None] * (len(topic.partitions) - len(self.boxes)))
+
+
+class ProducerMachine:
+    def __init__(self, bootstrap: Sequence[Address], settings: ProducerSettings, random: Random) -> None:
+        self.settings = settings
+        self.client = Client(bootstrap, settings.client, random)
+        self.due: Due = deque()
+        self.is_idempotent = settings.enable_idempotence
+        self.active: dict[Outbox, None] = {}  # those that hold batches
+        self.incomplete: dict[Batch, None] = {}
+        self.has_waiters = False  # for room in the buffer: batches go out at once
+        self.is_closing = False
+        self.used_bytes: i64 = 0  # of buffer.memory
+        self.identity = Identity(self.client) if self.is_idempotent else None
+        self.sender = Sender(self)
+        self._random = random
+        self._topics: dict[str, TopicQueues] = {}
+        self._changes: i64 = 0  # of the cluster, as last looked at
+        self._batch_size: i64 = settings.batch_size
+        self._buffer_memory: i64 = settings.buffer_memory
+        self._max_request_size: i64 = settings.max_request_size
+
+    @property
+    def fatal(self) -> KafkaError | None:
+        return self.sender.fatal
+
+    def append(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp_ms: i64,
+        wish: OnDelivery | None,
+        now_s: float,
+    ) -> Batch | None:
+        """The batch that has the record now, as its last one; None if it must wait. KafkaError if it is refused."""
+        queues = self._topics.get(topic)
+        if queues is None or self._changes != self.client.cluster.changes:
+            queues = self._look_up(topic, now_s)
+            if queues is None:
+                return None
+        size: i64 = RECORD_OVERHEAD
+        if key is not None:
+            size += len(key)
+        if value is not None:
+            size += len(value)
+        if headers:
+            size += size_of_headers(headers)
+        if size > self._max_request_size or size > self._buffer_memory:
+            self._refuse_size(size)
+        is_free = False
+        if partition is None:
+            chosen: i64 = self._choose(queues, topic, key, value)
+            is_free = chosen < 0
+            if is_free:
+                chosen = queues.sticky.current
+                if chosen < 0:
+                    chosen = self._move_on(queues)
+        else:
+            chosen = partition
+            if chosen < 0 or chosen >= len(queues.boxes):
+                count = len(queues.boxes)
+                text = f"topic {topic!r} has partitions 0 to {count - 1}, not {chosen}"
+                raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
+        box = queues.boxes[chosen] or self._box(queues, chosen)
+        batch = box.open
+        if batch is None or not box.append(key, value, headers, timestamp_ms):
+            if batch is not None:
+                box.seal()
+                self.sender.is_awake = True
+                if is_free and queues.sticky.produced >= self._batch_size:
+                    chosen = self._move_on(queues)
+                    box = queues.boxes[chosen] or self._box(queues, chosen)
+                    if box.open is not None and not box.append(key, value, headers, timestamp_ms):
+                        box.seal()
+            if box.open is None:
+                reserved: i64 = max(size, self._batch_size)
+                if self.used_bytes + reserved > self._buffer_memory and self.used_bytes > 0:
+                    self.sender.is_awake = True
+                    return None
+                batch = self._begin(box, now_s, reserved)
+                box.append(key, value, headers, timestamp_ms)
+            else:
+                batch = box.open
+        if is_free:
+            queues.sticky.produced += size - RECORD_OVERHEAD
+            if queues.sticky.produced >= 2 * self._batch_size:
+                self._move_on(queues)
+        if wish is not None:
+            batch.wishes.append((batch.count - 1, wish))
+        return batch
+
+    def seal_all(self) -> None:
+        """Nothing that is open waits for more."""
+        for box in self.active:
+            box.seal()
+        self.sender.is_awake = True
+
+    def tick(self, now_s: float) -> None:
+        """Take in what has come, settle what is over, send what can be sent."""
+        self.client.tick(now_s)
+        if self.identity is not None:
+            self.identity.tick(now_s, bool(self.active))
+            self.sender.fatal = self.sender.fatal or self.identity.fatal
+        self.sender.step(now_s)
+
+    @property
+    def wake_s(self) -> float:
+        """When `tick` has something to do even if no socket stirs and no record comes."""
+        wake_s = min(self.client.wake_s, self.sender.wake_s)
+        if self.identity is not None and self.active:
+            wake_s = min(wake_s, self.identity.wake_s)
+        return wake_s
+
+    def settled(self, batch: Batch) -> None:
+        """Its memory is free again, now that no request holds it."""
+        self.used_bytes -= batch.reserved
+        batch.reserved = 0
+        self.incomplete.pop(batch, None)
+
+    def split(self, batch: Batch, parts: list[Batch]) -> None:
+        self.incomplete.pop(batch, None)
+        for part in parts:
+            self.incomplete[part] = None
+
+    def fail_all(self, error: KafkaError) -> None:
+        """Settle all that is left with that error."""
+        for box in list(self.active):
+            box.abandon(error)
+            box.is_active = False
+        self.active.clear()
+        self.incomplete.clear()
+        self.used_bytes = 0
+
+    def close(self, error: KafkaError, now_s: float) -> None:
+        """Hang up; what is not settled fails with the error."""
+        self.is_closing = True
+        self.fail_all(error)
+        self.client.close(error, now_s)
+
+    def hurry(self, batch: Batch) -> None:
+        """A caller waits for this batch: it is sent as it is."""
+        queues = self._topics.get(batch.place.topic)
+        box = None if queues is None else queues.boxes[batch.place.partition]
+        if box is not None and box.open is batch:
+            box.seal()
+            self.sender.is_awake = True
+
+    def recover(self, now_s: float) -> None:
+        """An interrupt came in the middle of something: leave all connections and send again what was under way."""
+        fault = DisconnectedError("left in the middle of an interrupt")
+        self.client.drop_connections(fault, now_s)
+        if self.identity is not None:
+            self.identity.forget_question()
+        for box in list(self.active):
+            box.reclaim()
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names where it has one."""
+        sender = self.sender
+        return {
+            "record-send-total": sender.records,
+            "record-error-total": sender.failures,
+            "record-retry-total": sender.retries,
+            "batch-split-total": sender.splits,
+            "byte-total": sender.sent_bytes,
+            "request-total": sender.requests,
+            "requests-in-flight": sum(machine.in_flight for machine in self.client.machines),
+            "connection-count": len(self.client.machines),
+            "buffer-total-bytes": self.settings.buffer_memory,
+            "buffer-available-bytes": self.settings.buffer_memory - self.used_bytes,
+            "batches-incomplete": len(self.incomplete),
+        }
+
+    def why_it_waits(self, topic: str, seconds: float) -> KafkaError:
+        """The fault of an `append` that had to wait for too long."""
+        if topic not in self._topics:
+            reason = self.client.cluster.reason(topic)
+            if not reason and self.client.fault is not None:
+                reason = self.client.fault.message
+            because = f"; {reason}" if reason else ""
+            return TimedOutError(f"topic {topic!r}: no metadata within {seconds:.3g} s{because}")
+        text = f"no room in the buffer of {self.settings.buffer_memory} bytes within {seconds:.3g} s"
+        return TimedOutError(text)
+
+    def _look_up(self, topic: str, now_s: float) -> TopicQueues | None:
+        cluster = self.client.cluster
+        if self._changes != cluster.changes:
+            self._changes = cluster.changes
+            for name in list(self._topics):
+                renewed = cluster.topics.get(name)
+                if renewed is not None:
+                    self._topics[name].renew(renewed)
+        found = cluster.want(topic, now_s)
+        queues = self._topics.get(topic)
+        if queues is None and found is not None:
+            queues = self._topics[topic] = TopicQueues(found)
+        return queues
+
+    def _choose(self, queues: TopicQueues, topic: str, key: bytes | None, value: bytes | None) -> int:
+        """The partition of a record that names none, -1 for the sticky one."""
+        settings = self.settings
+        if settings.partitioner is not None:
+            chosen = settings.partitioner(topic, key, value, len(queues.boxes))
+            if chosen is None:
+                return -1
+            if not 0 <= chosen < len(queues.boxes):
+                text = f"the partitioner chose {chosen} for topic {topic!r}, which has 0 to {len(queues.boxes) - 1}"
+                raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
+            return chosen
+        if key is None or settings.partitioner_ignore_keys:
+            return -1
+        return keyed_partition(key, len(queues.boxes))
+
+    def _move_on(self, queues: TopicQueues) -> int:
+        partitions = queues.topic.partitions
+        led = [partition.number for partition in partitions if partition.leader >= 0]
+        candidates = led or [partition.number for partition in partitions]
+        lengths: list[int] | None = None
+        if self.settings.adaptive_partitioning:
+            lengths = []
+            for number in candidates:
+                box = queues.boxes[number]
+                lengths.append(0 if box is None else box.queue_length)
+        queues.sticky.choose(candidates, lengths, self._random())
+        return queues.sticky.current
+
+    def _box(self, queues: TopicQueues, partition: int) -> Outbox:
+        settings = self.settings
+        box = Outbox(
+            TopicPartition(queues.topic.name, int(partition)),
+            settings.batch_size,
+            settings.compression,
+            settings.compression_level,
+            self.due,
+        )
+        queues.boxes[partition] = box
+        return box
+
+    def _begin(self, box: Outbox, now_s: float, reserved: i64) -> Batch:
+        batch = box.begin(now_s, reserved)
+        self.used_bytes += reserved
+        self.incomplete[batch] = None
+        if not box.is_active:
+            box.is_active = True
+            self.active[box] = None
+            self.client.cluster.touch(box.place.topic, now_s)
+        self.sender.opened(now_s)
+        return batch
+
+    def _refuse_size(self, size: int) -> None:
+        if size > self._max_request_size:
+            limit = f"max.request.size is {self._max_request_size}"
+        else:
+            limit = f"buffer.memory is {self._buffer_memory}"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes is too large: {limit}")
+
+
+def size_of_headers(headers: Headers) -> int:
+    """An upper estimate."""
+    size = 5
+    for name, value in headers:
+        size += 10 + 3 * len(name) + (0 if value is None else len(value))
+    return size

@@ -1,0 +1,290 @@
+"""The batches of one partition on their way out, in an order that no retry disturbs.
+
+A batch is open (records are still added), waiting (sealed), flying (sent, not answered) or settled. What comes back
+with an error that a retry can mend goes to the head of those that wait, but only when nothing of this partition flies
+any more: so the order stays, whichever of the flying ones failed.
+
+    waiting [5 6]   flying [2 3 4]      2 fails: the leader moved
+    waiting [5 6]   flying [3 4]        returned [2]        3 and 4 follow: their sequence has a gap
+    waiting [2 3 4 5 6]                                     sent again from 2 on, one at a time as far as 4
+
+What is sent again flies alone. It may have been written the first time, and a broker remembers only the last five
+batches of a producer: if others flew past it, it would no longer be known again as written.
+
+An idempotent producer numbers the records of a partition when it first sends them. Three things disturb the numbers:
+
+A  A batch is refused for good: no later batch may show the gap. When nothing flies any more, those that were sent are
+   numbered anew, on from the last number that was acknowledged.
+B  A batch is given up while it is in doubt (its time is up, and an attempt got no answer). The next one shows: if the
+   broker takes it, the first was written. If it answers "out of order", the first was not, and may still arrive from a
+   connection that we have left; the same numbers must never be used twice, so the epoch goes up (C).
+C  A new epoch: numbers start again at 0, as soon as no batch of the old epoch is in doubt.
+
+A broker that knows nothing of a producer takes any number as its first. So nothing flies behind the very first batch
+of a partition: if that one failed, the next would take its place, and it could never be written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from ixion._native import i64
+from ixion.clients.core.producer.batch import NOBODY, Batch, Due, ProducerIdentity
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import KafkaError
+from ixion.records.builder import BatchBuilder, Headers
+from ixion.records.compression import Codec
+from ixion.records.layout import MAX_I32, NO_SEQUENCE, add_to_sequence
+from ixion.records.patch import patch_producer
+
+HALF: Final = 1 << 30  # of all sequence numbers: nothing that is under way is so far from anything else
+
+
+@final
+class Outbox:
+    def __init__(self, place: TopicPartition, batch_bytes: int, codec: Codec, level: int | None, due: Due) -> None:
+        self.place = place
+        self.due = due
+        self.batch_bytes = batch_bytes
+        self.codec = codec
+        self.level = level
+        self.open: Batch | None = None
+        self.waiting: deque[Batch] = deque()
+        self.flying: deque[Batch] = deque()
+        self.not_before_s = 0.0  # the pause before a retry
+        self.identity: ProducerIdentity = NOBODY  # that its numbers belong to
+        self.wants_epoch = False  # C: nothing can be sent before the producer has a new epoch
+        self.is_active = False  # whether its owner has it in the list of those that hold batches
+        self._returned: list[Batch] = []
+        self._next_sequence: i64 = 0
+        self._acknowledged: i64 = 0  # the sequence that the broker expects next
+        self._has_gap = False  # A
+        self._is_unresolved = False  # B
+        self._is_known = False  # whether the broker has numbers of this producer to compare with
+
+    def begin(self, now_s: float, reserved: i64) -> Batch:
+        """Open a batch."""
+        builder = BatchBuilder(max_bytes=self.batch_bytes, codec=self.codec, level=self.level)
+        batch = Batch(self.place, builder, now_s, reserved)
+        self.open = batch
+        return batch
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
+        """Add a record to the open batch; False, and nothing is changed, if it is full."""
+        batch = self.open
+        assert batch is not None
+        builder = batch.builder
+        assert builder is not None
+        if not builder.append(key, value, headers, timestamp):
+            return False
+        batch.count += 1
+        return True
+
+    def seal(self) -> None:
+        """End the open batch, if there is one."""
+        if self.open is not None:
+            self.waiting.append(self.open)
+            self.open = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self.open is None and not self.waiting and not self.flying and not self._returned
+
+    @property
+    def queue_length(self) -> int:
+        return len(self.waiting) + len(self.flying) + len(self._returned) + (1 if self.open is not None else 0)
+
+    def may_send(self, most_flying: i64, identity: ProducerIdentity | None) -> bool:
+        """Whether the first that waits may fly, now that the pause is over. `identity` is None without idempotence."""
+        if not self.waiting or self._returned or self._has_gap:
+            return False
+        if identity is None:
+            return len(self.flying) < most_flying
+        head = self.waiting[0]
+        if self.wants_epoch and not head.is_in_doubt:
+            return False
+        if not self.flying and self.identity is not identity and not head.is_in_doubt:
+            self.adopt(identity)
+        if self.identity is not identity and not head.is_in_doubt:
+            return False  # the rest of the old epoch flies; the next one starts the new one
+        again = head.attempts > 0 or (len(self.flying) > 0 and self.flying[-1].attempts > 1)
+        if again or not self._is_known or self._is_unresolved:
+            return not self.flying
+        return len(self.flying) < most_flying
+
+    def take(self) -> Batch:
+        """The first that waits, built and counted as sent."""
+        batch = self.waiting[0]
+        if batch.builder is not None:
+            if self.identity is NOBODY:
+                batch.build(NOBODY, NO_SEQUENCE)
+            else:
+                batch.build(self.identity, self._next_sequence)
+                self._next_sequence = batch.next_sequence
+        batch.attempts += 1
+        self.flying.append(batch)
+        self.waiting.popleft()
+        return batch
+
+    def acknowledge(self, batch: Batch, base_offset: int) -> None:
+        self.flying.remove(batch)
+        if batch.sequence != NO_SEQUENCE and batch.identity is self.identity:
+            self._is_known = True
+            self._is_unresolved = False
+            if is_after(batch.next_sequence, self._acknowledged):  # the answer to a duplicate may come late
+                self._acknowledged = batch.next_sequence
+        batch.settle(base_offset, None, self.due)
+        self._land()
+
+    def give_back(self, batch: Batch, not_before_s: float, in_doubt: bool) -> None:
+        """It failed in a way that a retry can mend. `in_doubt` if it may have been written all the same."""
+        self.flying.remove(batch)
+        batch.is_in_doubt = batch.is_in_doubt or in_doubt
+        if batch.is_done:  # its time is up
+            self._give_up(batch)
+        else:
+            self._returned.append(batch)
+            self.not_before_s = not_before_s
+        self._land()
+
+    def refuse(self, batch: Batch, error: KafkaError) -> None:
+        """The broker will never take it."""
+        self.flying.remove(batch)
+        self._give_up(batch)
+        batch.settle(-1, error, self.due)
+        self._land()
+
+    def refuse_and_restart(self, batch: Batch, error: KafkaError) -> None:
+        """The broker's numbers for this producer are not ours: it is refused, and those behind it get a new epoch."""
+        self.flying.remove(batch)
+        self.wants_epoch = True
+        self._clear_doubts()
+        batch.settle(-1, error, self.due)
+        self._land()
+
+    def expire(self, batch: Batch, error: KafkaError) -> None:
+        """Its time is up. One that flies keeps its place until its request is over."""
+        batch.settle(-1, error, self.due)
+        if batch not in self.flying:
+            self.waiting.remove(batch)
+            self._give_up(batch)
+            self._land()
+
+    def replace(self, batch: Batch, parts: list[Batch]) -> None:
+        """It was too large: smaller ones take its place at the head, numbered anew."""
+        self.flying.remove(batch)
+        if batch.sequence != NO_SEQUENCE:
+            self._has_gap = True
+        self._returned.extend(parts)
+        self._land()
+
+    def resend_in_new_epoch(self, batch: Batch) -> None:
+        """Out of order behind a batch whose fate was unknown (B): that one was not written, and neither was this."""
+        self.flying.remove(batch)
+        self._returned.append(batch)
+        self.wants_epoch = True
+        self._clear_doubts()
+        self._land()
+
+    def is_first(self, batch: Batch) -> bool:
+        """Whether nothing before it is unsettled, so that a gap in the sequence is not of our making."""
+        return not self._returned and not self._has_gap and self.flying[0] is batch
+
+    @property
+    def is_unresolved(self) -> bool:
+        return self._is_unresolved
+
+    @property
+    def can_change_epoch(self) -> bool:
+        """C: whether nothing of the old epoch is in doubt any more."""
+        return not self.flying and not (self.waiting and self.waiting[0].is_in_doubt)
+
+    def reclaim(self) -> None:
+        """No request is under way any more, so what flies will never be answered: an interrupt came in between."""
+        flying = list(self.flying)
+        if flying and self.waiting and self.waiting[0] is flying[-1]:
+            self.waiting.popleft()  # interrupted while it was taken
+        for batch in flying:
+            self.give_back(batch, self.not_before_s, True)
+
+    def unsettled(self) -> list[Batch]:
+        """In the order of their records."""
+        left = [*self.flying, *self._returned, *self.waiting]
+        return [*left, self.open] if self.open is not None else left
+
+    def abandon(self, error: KafkaError) -> list[Batch]:
+        """Fail all that is left and forget it."""
+        left = self.unsettled()
+        self.open = None
+        self.flying.clear()
+        self._returned.clear()
+        self.waiting.clear()
+        for batch in left:
+            batch.settle(-1, error, self.due)
+        return left
+
+    def _give_up(self, batch: Batch) -> None:
+        if batch.sequence == NO_SEQUENCE:
+            return
+        if batch.is_in_doubt:
+            self._is_unresolved = True
+        else:
+            self._has_gap = True
+
+    def _land(self) -> None:
+        """When nothing flies any more, what came back goes to the head and a gap is closed."""
+        if self.flying:
+            return
+        if self._returned:
+            self.waiting.extendleft(reversed(self._returned))
+            self._returned.clear()
+        if self._has_gap:
+            self._has_gap = False
+            self._close_gap()
+
+    def _close_gap(self) -> None:
+        """A. One that is in doubt may not get another number: a late copy of it could be taken for its successor.
+
+        The broker cannot have written it behind the gap, so it goes on in a new epoch (C).
+        """
+        sequence: i64 = self._acknowledged
+        for batch in self.waiting:
+            if batch.builder is None:
+                if batch.is_in_doubt and batch.sequence != sequence:
+                    batch.is_in_doubt = False
+                    self.wants_epoch = True
+                sequence = add_to_sequence(sequence, batch.count)
+        if not self.wants_epoch:
+            self._number_anew(self.identity, self._acknowledged)
+
+    def _clear_doubts(self) -> None:
+        """A broker that answers "out of order" has written nothing of what comes after."""
+        for batch in self._returned:
+            batch.is_in_doubt = False
+        for waiting in self.waiting:
+            waiting.is_in_doubt = False
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        """C: go on in a new epoch."""
+        self.identity = identity
+        self.wants_epoch = False
+        self._is_unresolved = False
+        self._is_known = False
+        self._acknowledged = 0
+        self._number_anew(identity, 0)
+
+    def _number_anew(self, identity: ProducerIdentity, sequence: i64) -> None:
+        for batch in self.waiting:
+            if batch.builder is None:
+                batch.data = bytearray(batch.data)
+                patch_producer(batch.data, 0, identity.producer_id, identity.epoch, int(sequence))
+                batch.identity = identity
+                batch.sequence = sequence
+                sequence = batch.next_sequence
+        self._next_sequence = sequence
+
+
+def is_after(sequence: int, other: int) -> bool:
+    """Whether a sequence number comes after another; they wrap from 2**31 - 1 to 0."""
+    return 0 < (sequence - other) & MAX_I32 < HALF

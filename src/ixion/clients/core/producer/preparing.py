@@ -1,0 +1,69 @@
+"""What happens to a record before it is appended: interceptors, then serializers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ixion.clients.core.producer.batch import Delivery, OnDelivery
+from ixion.clients.core.producer.settings import OutgoingRecord, ProducerSettings
+from ixion.records.builder import Headers
+
+
+class Preparing:
+    def __init__(self, settings: ProducerSettings) -> None:
+        self._interceptors = settings.interceptors
+        self._key_serializer = settings.key_serializer
+        self._value_serializer = settings.value_serializer
+
+    @staticmethod
+    def is_needed(settings: ProducerSettings) -> bool:
+        return bool(settings.interceptors or settings.key_serializer or settings.value_serializer)
+
+    def prepare(
+        self, topic: str, value: Any, key: Any, headers: Headers, timestamp_ms: int | None, partition: int | None
+    ) -> OutgoingRecord:
+        """Every interceptor sees what the one before it made; one that raises is logged and passed over."""
+        record = OutgoingRecord(topic, value, key, headers, timestamp_ms, partition)
+        for interceptor in self._interceptors:
+            try:
+                record = interceptor.on_send(record)
+            except Exception:
+                log_interceptor("on_send")
+        if self._key_serializer is not None and record.key is not None:
+            record = record._replace(key=self._key_serializer(record.key))
+        if self._value_serializer is not None and record.value is not None:
+            record = record._replace(value=self._value_serializer(record.value))
+        return record._replace(headers=tuple(record.headers))
+
+    def wish(self, wish: OnDelivery | None) -> OnDelivery | None:
+        """The callback of a record, with those of the interceptors before it."""
+        return Intercepted(self._interceptors, wish) if self._interceptors else wish
+
+
+class Intercepted:
+    __slots__ = ("_interceptors", "_wish")
+
+    def __init__(self, interceptors: Any, wish: OnDelivery | None) -> None:
+        self._interceptors = interceptors
+        self._wish = wish
+
+    def __call__(self, delivery: Delivery) -> None:
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_delivery(delivery)
+            except Exception:
+                log_interceptor("on_delivery")
+        if self._wish is not None:
+            self._wish(delivery)
+
+
+def as_bytes(name: str, data: object) -> bytes:
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"the {name} is a {type(data).__name__}; give bytes, or set {name}_serializer")
+
+
+def log_interceptor(method: str) -> None:
+    import logging  # only when something is wrong
+
+    logging.getLogger("ixion.clients").exception("%s of an interceptor raised", method)

@@ -1,0 +1,342 @@
+"""Carries batches to the leaders of their partitions, and the answers back to the outboxes.
+
+What is done about an answer:
+
+A  no error, or a duplicate of what was written before: acknowledged
+B  a sequence out of order behind a batch that itself failed: goes back, and is sent again after it
+C  out of order behind a batch whose fate was unknown: sent again in a new epoch
+D  an error that a retry can mend (moved, too few replicas, connection lost): goes back, with a pause; a refusal that
+   names the new leader (KIP-951) needs none
+E  too large, and of several records: split
+F  an error that says that the broker's numbers for this producer are not ours: refused, and the rest in a new epoch
+G  an error that ends the producer: nothing more can be sent
+H  anything else: this batch is refused, the next ones go on
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion._native import i64
+from ixion.clients.address import Address
+from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
+from ixion.clients.core.producer.batch import Batch, ProducerIdentity
+from ixion.clients.core.producer.outbox import Outbox
+from ixion.clients.faults import TimedOutError, error_code
+from ixion.clients.metadata import Node, TopicPartition
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import ZERO_ID
+from ixion.protocol.messages.k00_produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ixion.protocol.registry import ApiKey
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.machine import ProducerMachine
+
+LAST_BY_NAME: Final = 12  # later versions of Produce name topics by id only
+MAY_BE_WRITTEN: Final = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
+NUMBERS_DIFFER: Final = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+FATAL: Final = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+
+
+class Sender:
+    def __init__(self, owner: ProducerMachine) -> None:
+        settings = owner.settings
+        self.fatal: KafkaError | None = None
+        self.refused: KafkaError | None = None  # the first batch that failed since somebody asked
+        self.is_awake = False  # whether a step may find something to send
+        self.wake_s = NEVER
+        self.records: i64 = 0
+        self.failures: i64 = 0
+        self.retries: i64 = 0
+        self.splits: i64 = 0
+        self.requests: i64 = 0
+        self.sent_bytes: i64 = 0
+        self.most_attempts: i64 = settings.retries
+        self._owner = owner
+        self._client = owner.client
+        self._acks = settings.acks
+        self._linger_s = settings.linger_s
+        self._max_in_flight = settings.max_in_flight
+        # Without sequences a second batch under way could overtake the retry of the first.
+        self._most_flying = settings.max_in_flight if owner.is_idempotent else 1
+        self._delivery_timeout_s = settings.delivery_timeout_s
+        self._max_request_size = settings.max_request_size
+        self._turn: i64 = 0
+
+    def opened(self, now_s: float) -> None:
+        """A batch was begun."""
+        if self._linger_s <= 0:
+            self.is_awake = True
+        elif now_s + self._linger_s < self.wake_s:
+            self.wake_s = now_s + self._linger_s
+
+    def step(self, now_s: float) -> None:
+        """Settle what is over and send all that can be sent now."""
+        self.is_awake = False
+        self.wake_s = NEVER
+        owner = self._owner
+        if not owner.active:
+            return
+        boxes = list(owner.active)
+        for box in boxes:
+            self._expire(box, now_s)
+            if box.is_idle:
+                box.is_active = False
+                del owner.active[box]
+        if self.fatal is not None:
+            self._end(self.fatal)
+            return
+        self._change_epoch()
+        while self._send_round(now_s):
+            pass
+
+    def _end(self, fatal: KafkaError) -> None:
+        self.refused = self.refused or fatal
+        self._owner.fail_all(fatal)
+
+    def _change_epoch(self) -> None:
+        """A box wants a new epoch: one for the producer; each box goes over to it as soon as it can."""
+        identity = self._owner.identity
+        if identity is None:
+            return
+        for box in self._owner.active:
+            if box.wants_epoch and box.can_change_epoch:
+                if box.identity is identity.current:
+                    identity.bump()
+                if identity.is_known:
+                    box.adopt(identity.current)
+
+    def _send_round(self, now_s: float) -> bool:
+        """One request to every leader that may get one, with at most one batch of each partition."""
+        owner = self._owner
+        identity: ProducerIdentity | None = None
+        if owner.identity is not None:
+            if not owner.identity.is_known:
+                return False
+            identity = owner.identity.current
+        is_hurried = owner.has_waiters or owner.is_closing
+        boxes = list(owner.active)
+        count = len(boxes)
+        loads: dict[int, Load] = {}
+        self._turn += 1
+        first: i64 = self._turn
+        for step in range(count):
+            box = boxes[(first + step) % count]
+            is_open = not box.waiting
+            if is_open:
+                batch = box.open
+                if batch is None or len(box.flying) >= self._most_flying:
+                    continue
+                ripe_s = batch.born_s + self._linger_s
+                if now_s < ripe_s and not is_hurried:
+                    self.wake_s = min(self.wake_s, ripe_s)
+                    continue
+            if now_s < box.not_before_s:
+                self.wake_s = min(self.wake_s, box.not_before_s)
+                continue
+            if not is_open and not box.may_send(self._most_flying, identity):
+                continue
+            machine, node_id = self._leader(box, now_s)
+            if machine is None:
+                continue
+            if is_open:
+                box.seal()
+                if not box.may_send(self._most_flying, identity):
+                    continue
+            load = loads.get(node_id)
+            size = box.waiting[0].size
+            if load is None:
+                load = loads[node_id] = Load(self, machine)
+            elif load.size + size > self._max_request_size:
+                continue
+            load.size += size
+            load.batches.append((box, box.take()))
+        for load in loads.values():
+            self._send(load, now_s)
+        return bool(loads)
+
+    def _leader(self, box: Outbox, now_s: float) -> tuple[ConnectionMachine | None, int]:
+        """The connection to the leader, if it can take a request now."""
+        client = self._client
+        partition = client.cluster.leader(box.place)
+        if partition is None:
+            client.cluster.touch(box.place.topic, now_s)
+            client.cluster.mark_stale()
+            return None, -1
+        machine = client.ready(partition.leader, now_s)
+        if machine is None:
+            if not client.is_connecting(partition.leader):
+                self.wake_s = min(self.wake_s, client.may_try_s(partition.leader))
+            return None, -1
+        if now_s < machine.throttled_until_s:
+            self.wake_s = min(self.wake_s, machine.throttled_until_s)
+            return None, -1
+        return (machine if machine.may_send(self._max_in_flight, now_s) else None), partition.leader
+
+    def _send(self, load: Load, now_s: float) -> None:
+        topics = self._client.cluster.topics
+        data: dict[str, list[PartitionProduceData]] = {}
+        has_ids = True
+        for box, batch in load.batches:
+            part = PartitionProduceData(index=box.place.partition, records=memoryview(batch.data))
+            data.setdefault(box.place.topic, []).append(part)
+            has_ids = has_ids and topics[box.place.topic].topic_id != ZERO_ID
+            self.sent_bytes += len(batch.data)
+            if batch.attempts > 1:
+                self.retries += batch.count
+        try:
+            version = load.machine.version(ApiKey.PRODUCE, newest=ApiKey.PRODUCE.newest if has_ids else LAST_BY_NAME)
+        except KafkaError as fault:
+            for box, batch in load.batches:
+                self.refuse(box, batch, fault)
+            return
+        for name in data:
+            load.names[topics[name].topic_id] = name
+        settings = self._owner.settings
+        request = ProduceRequest(
+            acks=self._acks,
+            timeout_ms=int(settings.client.request_timeout_s * 1000),
+            topic_data=tuple(
+                [
+                    TopicProduceData(name=name, topic_id=topics[name].topic_id, partition_data=tuple(parts))
+                    for name, parts in data.items()
+                ]
+            ),
+        )
+        self.requests += 1
+        load.machine.send(ApiKey.PRODUCE, version, request, load, now_s, answered=self._acks != 0)
+
+    def settle(
+        self, box: Outbox, batch: Batch, result: PartitionProduceResponse | None, nodes: dict[int, Node], now_s: float
+    ) -> None:
+        """What a broker has answered about one batch; None if it has left it out."""
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if result is None else error_code(result.error_code)
+        said = None if result is None else result.error_message
+        if result is not None and code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):  # A
+            self.acknowledge(box, batch, result.base_offset)
+        elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not box.is_first(batch):  # B
+            self.give_back(box, batch, now_s, in_doubt=False)
+        elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and box.is_unresolved and not batch.is_done:  # C
+            box.resend_in_new_epoch(batch)
+        elif code.retriable and batch.attempts <= self.most_attempts:  # D
+            is_news = False
+            if code.stale_metadata:
+                assert result is not None
+                leader = result.current_leader
+                is_news = self._client.cluster.hint(box.place, leader.leader_id, leader.leader_epoch, nodes)
+                if not is_news:
+                    self._client.cluster.mark_stale()
+            self.give_back(box, batch, now_s, in_doubt=code in MAY_BE_WRITTEN, at_once=is_news)
+        elif code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.is_done:  # E
+            self.splits += 1
+            parts = batch.split(max(len(batch.data) // 2, 1))
+            self._owner.split(batch, parts)
+            box.replace(batch, parts)
+        else:
+            error = KafkaError(code, f"{box.place}: {said or code.explanation}")
+            if code in FATAL:  # G
+                self.fatal = self.fatal or error
+            if self._owner.is_idempotent and code in NUMBERS_DIFFER:  # F
+                self._count_refusal(batch, error)
+                box.refuse_and_restart(batch, error)
+                self._owner.settled(batch)
+            else:
+                self.refuse(box, batch, error)  # H
+
+    def acknowledge(self, box: Outbox, batch: Batch, base_offset: int) -> None:
+        self.records += batch.count
+        box.acknowledge(batch, base_offset)
+        self._owner.settled(batch)
+
+    def give_back(self, box: Outbox, batch: Batch, now_s: float, *, in_doubt: bool, at_once: bool = False) -> None:
+        pause_s = 0.0 if at_once else self._client.retry.pause_s(int(batch.attempts))
+        was_done = batch.is_done
+        box.give_back(batch, now_s + pause_s, in_doubt)
+        if was_done:
+            self._owner.settled(batch)
+
+    def refuse(self, box: Outbox, batch: Batch, error: KafkaError) -> None:
+        self._count_refusal(batch, error)
+        box.refuse(batch, error)
+        self._owner.settled(batch)
+
+    def _count_refusal(self, batch: Batch, error: KafkaError) -> None:
+        if not batch.is_done:
+            self.failures += batch.count
+            self.refused = self.refused or error
+
+    def _expire(self, box: Outbox, now_s: float) -> None:
+        """Nothing is retried beyond `delivery.timeout.ms` of its first record."""
+        oldest_s = now_s - self._delivery_timeout_s
+        for batch in list(box.flying):
+            if batch.born_s <= oldest_s and not batch.is_done:
+                self._give_up(box, batch)
+        while box.waiting and box.waiting[0].born_s <= oldest_s:
+            self._give_up(box, box.waiting[0])
+        if box.open is not None and box.open.born_s <= oldest_s and not box.waiting:
+            last = box.open
+            box.seal()
+            self._give_up(box, last)
+        left = box.unsettled()
+        for batch in left:
+            if not batch.is_done:
+                self.wake_s = min(self.wake_s, batch.born_s + self._delivery_timeout_s)
+                break
+
+    def _give_up(self, box: Outbox, batch: Batch) -> None:
+        error = TimedOutError(f"{box.place}: not delivered within {self._delivery_timeout_s:.3g} s")
+        self._count_refusal(batch, error)
+        is_flying = batch in box.flying
+        box.expire(batch, error)
+        if not is_flying:
+            self._owner.settled(batch)
+
+
+class Load(Pending):
+    """What one request carries."""
+
+    def __init__(self, sender: Sender, machine: ConnectionMachine) -> None:
+        self.sender = sender
+        self.machine = machine
+        self.batches: list[tuple[Outbox, Batch]] = []
+        self.names: dict[bytes, str] = {}  # topics by the ids they were sent under
+        self.size: i64 = 0
+
+    def complete(self, outcome: Outcome, now_s: float) -> None:
+        sender = self.sender
+        results: dict[TopicPartition, PartitionProduceResponse] = {}
+        nodes: dict[int, Node] = {}
+        if isinstance(outcome, ProduceResponse):
+            for topic in outcome.responses:
+                name = topic.name or self.names.get(topic.topic_id, "")
+                for result in topic.partition_responses:
+                    results[TopicPartition(name, result.index)] = result
+            for end in outcome.node_endpoints:
+                nodes[end.node_id] = Node(end.node_id, Address(end.host, end.port), end.rack)
+        for box, batch in self.batches:
+            if batch not in box.flying:
+                continue  # the producer has ended in between
+            if isinstance(outcome, ProduceResponse):
+                sender.settle(box, batch, results.get(box.place), nodes, now_s)
+            elif outcome is None:  # acks=0: it is written, and that is all we shall know
+                sender.acknowledge(box, batch, -1)
+            elif batch.attempts > sender.most_attempts and isinstance(outcome, KafkaError):
+                batch.is_in_doubt = True
+                sender.refuse(box, batch, outcome)
+            else:
+                sender.give_back(box, batch, now_s, in_doubt=True)

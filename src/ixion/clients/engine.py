@@ -1,0 +1,219 @@
+"""Drives a machine on sockets for callers that block: whichever thread is there does the work.
+
+A caller that waits (for an acknowledgement, for room) polls the sockets itself: a hop to another thread would cost more
+than the work. One thread of our own stands in while no caller is there, so that what lingers is sent and what is
+answered is settled. It keeps out of the way of callers that come again within QUIET_S.
+
+Everything of the machine happens under one lock, which nobody holds while polling. Rules for callers:
+1. `with engine.lock` around every use of the machine; `pump` afterwards if there may be something to write.
+2. `wait(is_done, until_s)` and `turn` are called with the lock held, give it up while they poll, and hold it again when
+   they return. Only one thread polls at a time; the others wait for its next step.
+3. Callbacks run outside the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from ixion.clients.core.client import Client
+from ixion.clients.core.connection import NEVER
+from ixion.clients.lines import Lines
+
+QUIET_S: Final = 0.002  # how long after a caller's last turn our own thread stays away
+LONG_S: Final = 3600.0
+
+
+class Machine(Protocol):
+    """What is driven: a client without I/O."""
+
+    @property
+    def client(self) -> Client: ...
+
+    def tick(self, now_s: float) -> None: ...
+
+    @property
+    def wake_s(self) -> float: ...
+
+    def recover(self, now_s: float) -> None: ...
+
+
+class Engine:
+    def __init__(self, machine: Machine, name: str, tell: Callable[[], None]) -> None:
+        """`tell` runs the callbacks that are due; it is called without the lock, by our own thread."""
+        self.machine = machine
+        self.lock = threading.Lock()
+        self.is_stopped = False
+        self.is_forked = False
+        self.planned_s = -NEVER  # when the thread that polls will look again; nobody polls: long ago
+        self._name = name
+        self._tell = tell
+        self._lines = Lines(machine.client)
+        self._stepped = threading.Condition(self.lock)  # after every turn of the thread that polls
+        self._is_polling = False
+        self._callers = 0  # that wait for something
+        self._driven_s = 0.0  # when a caller last took a turn
+        self._bell_in, self._bell_out = os.pipe()
+        os.set_blocking(self._bell_in, False)
+        os.set_blocking(self._bell_out, False)
+        self._thread: threading.Thread | None = None
+        ENGINES.add(self)
+
+    @property
+    def has_thread(self) -> bool:
+        return self._thread is not None
+
+    def pump(self, now_s: float) -> None:
+        """Do all that can be done without waiting. The lock is held."""
+        self._driven_s = now_s
+        self._drain(now_s)
+        if self._lines.lines:
+            self._take(self._poll_set().poll(0))
+        self.look_after()
+
+    def look_after(self) -> None:
+        """See that somebody looks again when it is time. The lock is held."""
+        if self._thread is None and not self.is_stopped:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self.planned_s = -NEVER
+            self._thread.start()
+        elif self._is_polling and self.machine.wake_s < self.planned_s:
+            self.ring()
+
+    def ring(self) -> None:
+        """Wake the thread that polls."""
+        try:
+            os.write(self._bell_out, b"!")
+        except BlockingIOError:
+            pass  # it has been rung often enough
+
+    def wait(self, is_done: Callable[[], bool], until_s: float) -> bool:
+        """Drive until that is so; False if it is not in time. The lock is held."""
+        self._callers += 1
+        try:
+            while not is_done():
+                if time.monotonic() >= until_s or self.is_stopped:
+                    return False
+                self.turn(until_s, is_done)
+            return True
+        finally:
+            self._callers -= 1
+
+    def turn(self, until_s: float, is_done: Callable[[], bool]) -> None:
+        """Poll once and do what it brings, or wait for the thread that polls to do so. The lock is held."""
+        if self._is_polling:
+            if self._thread is not None and self._callers == 1:
+                self.ring()  # our own thread makes room for a caller
+            self._stepped.wait(max(min(until_s - time.monotonic(), LONG_S), 0))
+            return
+        now_s = time.monotonic()
+        if threading.current_thread() is not self._thread:
+            self._driven_s = now_s
+        self._drain(now_s)
+        if is_done():
+            return
+        wake_s = min(until_s, self.machine.wake_s, now_s + LONG_S)
+        poll = self._poll_set()
+        poll.register(self._bell_in, select.POLLIN)
+        self._is_polling = True
+        self.planned_s = wake_s
+        self.lock.release()
+        try:
+            # Rounded up: a millisecond too early would be one more turn.
+            ready = poll.poll(max((wake_s - now_s) * 1000 + 0.5, 0) if wake_s > now_s else 0)
+        finally:
+            self.lock.acquire()
+            self._is_polling = False
+            self.planned_s = -NEVER
+            self._stepped.notify_all()
+        self._take(ready)
+
+    def stop(self) -> None:
+        """End our own thread and the sockets. Without the lock."""
+        with self.lock:
+            self.is_stopped = True
+            self._stepped.notify_all()
+            self.ring()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        with self.lock:
+            self._lines.close()
+            if self._bell_in >= 0:
+                os.close(self._bell_in)
+                os.close(self._bell_out)
+            self._bell_in = self._bell_out = -1
+
+    def _drain(self, now_s: float) -> None:
+        """Tick and write until neither has more to do."""
+        try:
+            while True:
+                self.machine.tick(now_s)
+                self._lines.open_new()
+                if not self._lines.flush(now_s) and not self.machine.client.has_failed_to_open:
+                    return
+        except BaseException:
+            self.machine.recover(now_s)
+            raise
+
+    def _take(self, ready: list[tuple[int, int]]) -> None:
+        if not ready:
+            return
+        now_s = time.monotonic()
+        events = dict(ready)
+        if events.pop(self._bell_in, 0):
+            try:
+                os.read(self._bell_in, 4096)
+            except BlockingIOError:
+                pass
+        try:
+            for line in list(self._lines.lines):
+                stirred = events.get(line.fileno(), 0)
+                if stirred:
+                    line.advance(stirred, now_s)
+        except BaseException:
+            self.machine.recover(now_s)
+            raise
+        if events:
+            self._drain(now_s)
+
+    def _poll_set(self) -> select.poll:
+        poll = select.poll()
+        for line in self._lines.lines:
+            poll.register(line.fileno(), line.events)
+        return poll
+
+    def _run(self) -> None:
+        """Our own thread."""
+        while True:
+            with self.lock:
+                if self.is_stopped:
+                    return
+                away_s = time.monotonic() - self._driven_s
+                if self._is_polling or self._callers:
+                    self._stepped.wait(10 * QUIET_S)
+                elif away_s < QUIET_S:
+                    self._stepped.wait(QUIET_S)
+                else:
+                    self.turn(NEVER, self._has_stopped)
+            self._tell()
+
+    def _has_stopped(self) -> bool:
+        return self.is_stopped
+
+
+ENGINES: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+
+
+def mark_forked() -> None:
+    for engine in ENGINES:
+        engine.is_forked = True
+        engine.is_stopped = True
+
+
+os.register_at_fork(after_in_child=mark_forked)

@@ -1,0 +1,55 @@
+"""The sockets of a client: one line for each connection machine that it has opened."""
+
+from __future__ import annotations
+
+from ixion.clients.core.client import Client
+from ixion.clients.core.connection import ConnectionMachine
+from ixion.clients.dial import Place
+from ixion.clients.faults import UnreachableError
+from ixion.clients.line import Line
+
+
+class Lines:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.lines: list[Line] = []
+        self.changes = 0  # counts lines that were opened or closed
+
+    def open_new(self) -> None:
+        """Begin to connect what the client wants connected."""
+        for machine in self._client.take_opened():
+            self.open(machine, None)
+
+    def open(self, machine: ConnectionMachine, places: list[Place] | None) -> Line | None:
+        """None, and the machine is closed, if there is nowhere to connect to."""
+        try:
+            line = Line(machine, places)
+        except UnreachableError:
+            return None
+        self.changes += 1
+        self.lines.append(line)
+        return line
+
+    def flush(self, now_s: float) -> bool:
+        """Write what is unsent and leave what is over; whether the client has something to take in."""
+        stirs = False
+        for line in self.lines:
+            machine = line.machine
+            if machine.unsent:
+                line.write(now_s)
+            if machine.arrivals or machine.closed:
+                stirs = True
+        for line in [line for line in self.lines if line.machine.closed]:
+            line.close()
+            self.lines.remove(line)
+            self.changes += 1
+        return stirs
+
+    @property
+    def has_unsent(self) -> bool:
+        return any(line.machine.unsent for line in self.lines)
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()
+        self.lines.clear()

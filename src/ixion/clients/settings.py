@@ -1,0 +1,168 @@
+"""Reads what a caller gives a client: settings under Kafka's names with underscores, checked and named if wrong.
+
+Producer("127.0.0.1:9092", linger_sm=5)     TypeError: unknown setting 'linger_sm'; did you mean 'linger_ms'?
+Producer("127.0.0.1:9092", linger_ms=-1)    ValueError: linger_ms is -1; allowed are numbers from 0 on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
+
+from ixion.clients.core.client import ClientSettings
+from ixion.clients.core.connection import SOFTWARE
+from ixion.clients.core.producer.partitioner import Partitioner
+from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, Serializer
+from ixion.records.compression import Codec
+
+FOREVER: Final = 2**31 - 1
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Kafka's names, with underscores; times in milliseconds, sizes in bytes."""
+
+    acks: str | int
+    allow_auto_create_topics: bool
+    batch_size: int
+    buffer_memory: int
+    client_id: str
+    compression: str
+    compression_level: int | None
+    connections_max_idle_ms: float
+    delivery_timeout_ms: float
+    enable_idempotence: bool
+    interceptors: Sequence[Interceptor]
+    key_serializer: Serializer | None
+    linger_ms: float
+    max_block_ms: float
+    max_in_flight_requests_per_connection: int
+    max_request_size: int
+    metadata_max_age_ms: float
+    metadata_max_idle_ms: float
+    partitioner: Partitioner | None
+    partitioner_adaptive_partitioning_enable: bool
+    partitioner_ignore_keys: bool
+    reconnect_backoff_max_ms: float
+    reconnect_backoff_ms: float
+    request_timeout_ms: float
+    retries: int
+    retry_backoff_max_ms: float
+    retry_backoff_ms: float
+    socket_connection_setup_timeout_ms: float
+    value_serializer: Serializer | None
+
+
+ACKS: Final[dict[object, int]] = {"all": -1, "-1": -1, -1: -1, "1": 1, 1: 1, "0": 0, 0: 0}
+
+
+def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
+    """TypeError for a name that there is not, ValueError for a value that is not allowed; both name it."""
+    options = Options(given, ProducerOptions.__annotations__.keys())
+    acks = options.choice("acks", "all", ACKS)
+    max_in_flight = options.whole("max_in_flight_requests_per_connection", 5, 1)
+    is_possible = acks == -1 and max_in_flight <= 5
+    idempotent = options.flag("enable_idempotence", is_possible)
+    if idempotent and not is_possible:
+        text = "enable_idempotence needs acks='all' and max_in_flight_requests_per_connection of at most 5"
+        raise ValueError(text)
+    linger_s = options.seconds("linger_ms", 5)
+    request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1)
+    delivery_timeout_s = options.seconds("delivery_timeout_ms", max(120_000, (linger_s + request_timeout_s) * 1000))
+    client = ClientSettings(
+        client_id=options.text("client_id", SOFTWARE),
+        request_timeout_s=request_timeout_s,
+        connect_timeout_s=options.seconds("socket_connection_setup_timeout_ms", 10_000, least_ms=1),
+        reconnect_backoff_s=options.seconds("reconnect_backoff_ms", 50),
+        reconnect_backoff_max_s=options.seconds("reconnect_backoff_max_ms", 1000),
+        retry_backoff_s=options.seconds("retry_backoff_ms", 100),
+        retry_backoff_max_s=options.seconds("retry_backoff_max_ms", 1000),
+        metadata_max_age_s=options.seconds("metadata_max_age_ms", 300_000),
+        metadata_max_idle_s=options.seconds("metadata_max_idle_ms", 300_000, least_ms=5000),
+        connections_max_idle_s=options.seconds("connections_max_idle_ms", 540_000),
+        creates_topics=options.flag("allow_auto_create_topics", True),
+    )
+    codecs: dict[object, Codec] = {codec.name.lower(): codec for codec in Codec}
+    return ProducerSettings(
+        client=client,
+        acks=acks,
+        enable_idempotence=idempotent,
+        batch_size=options.whole("batch_size", 16_384, 0),
+        linger_s=linger_s,
+        buffer_memory=options.whole("buffer_memory", 32 * 1024 * 1024, 1),
+        max_block_s=options.seconds("max_block_ms", 60_000),
+        max_request_size=options.whole("max_request_size", 1024 * 1024, 1),
+        max_in_flight=max_in_flight,
+        retries=options.whole("retries", FOREVER, 0),
+        delivery_timeout_s=delivery_timeout_s,
+        compression=options.choice("compression", "none", codecs),
+        compression_level=options.level("compression_level"),
+        partitioner=options.function("partitioner"),
+        partitioner_ignore_keys=options.flag("partitioner_ignore_keys", False),
+        adaptive_partitioning=options.flag("partitioner_adaptive_partitioning_enable", True),
+        key_serializer=options.function("key_serializer"),
+        value_serializer=options.function("value_serializer"),
+        interceptors=tuple(given.get("interceptors") or ()),
+    )
+
+
+class Options:
+    """What was given, by name; each is read once, with its default."""
+
+    def __init__(self, given: Mapping[str, Any], known: Sequence[str] | Any) -> None:
+        self._given = given
+        for name in given:
+            if name not in known:
+                raise TypeError(f"unknown setting {name!r}{did_you_mean(name, list(known))}")
+
+    def choice(self, name: str, default: object, choices: Mapping[object, Any]) -> Any:
+        value = self._given.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value not in choices:
+            allowed = ", ".join(repr(choice) for choice in choices if isinstance(choice, str))
+            raise self._wrong(name, f"allowed are {allowed}")
+        return choices[value]
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._given.get(name, default)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "allowed are True and False")
+        return value
+
+    def whole(self, name: str, default: int, least: int) -> int:
+        value = self._given.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
+            raise self._wrong(name, f"allowed are whole numbers from {least} to 2147483647")
+        return value
+
+    def level(self, name: str) -> int | None:
+        value = self._given.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise self._wrong(name, "allowed are whole numbers and None")
+        return value
+
+    def seconds(self, name: str, default_ms: float, least_ms: float = 0) -> float:
+        value = self._given.get(name, default_ms)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least_ms:
+            raise self._wrong(name, f"allowed are numbers from {least_ms:g} on")
+        return value / 1000
+
+    def text(self, name: str, default: str) -> str:
+        value = self._given.get(name, default)
+        if not isinstance(value, str):
+            raise self._wrong(name, "allowed is text")
+        return value
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        value = self._given.get(name)
+        if value is not None and not callable(value):
+            raise self._wrong(name, "allowed are functions and None")
+        return value
+
+    def _wrong(self, name: str, allowed: str) -> ValueError:
+        return ValueError(f"{name} is {self._given.get(name)!r}; {allowed}")
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # only for a name that is mistyped
+
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
