@@ -58,6 +58,10 @@ class ManualLoop:
 
     call_soon_threadsafe = call_soon
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._ready)
+
     def run(self) -> None:
         while self._ready:
             self.step()

@@ -165,15 +165,17 @@ class ShardLoad:
     def finish(self) -> Steps[None]:
         shard, found = self._shard, self._found
         transactions: dict[str, Transaction] = {}
+        unfinished: list[Transaction] = []
+        shard.ongoing.clear()
         while found:
             key, snapshot = found.popitem()
-            transactions[key] = Transaction(key, snapshot)
+            transaction = transactions[key] = Transaction(key, snapshot)
+            shard.note(transaction)
+            if snapshot.state in ENDING:
+                unfinished.append(transaction)
             if len(found) % STEP == 0 and found:
                 yield
         shard.transactions = transactions
-        for transaction in transactions.values():
-            shard.note(transaction)
-        unfinished = [each for each in transactions.values() if each.now.state in ENDING]
         shard.loaded = True
         for transaction in unfinished:
             try:

@@ -7,6 +7,7 @@ from ixion.coordinators.group.classic.member import ClassicMember
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
 from ixion.protocol.messages.k14_sync_group import SyncGroupResponse
+from ixion.timer.turns import Steps, finish
 
 
 def join_error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
@@ -29,29 +30,46 @@ def joined(
         leader=named,
         skip_assignment=skip_assignment,
         member_id=member_id,
-        members=members_of(group) if named == member_id else (),
+        members=tuple(finish(members_of(group))) if named == member_id else (),
     )
 
 
-def members_of(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
+def joined_leader(group: ClassicGroup, member_id: str) -> Steps[JoinGroupResponse]:
+    """The same for the leader of a group that may be large, in steps."""
+    members = yield from members_of(group)
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=member_id,
+        member_id=member_id,
+        members=tuple(members),
+    )
+
+
+def members_of(group: ClassicGroup) -> Steps[list[JoinGroupResponseMember]]:
     name = group.protocol_name
     assert name is not None
-    return tuple(
-        JoinGroupResponseMember(
-            member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(name)
+    members: list[JoinGroupResponseMember] = []
+    for member in list(group.members.values()):
+        members.append(
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(name)
+            )
         )
-        for member in group.members.values()
-    )
+        yield
+    return members
 
 
 def sync_error(code: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=code, assignment=b"")
 
 
-def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+def synced(protocol_type: str | None, protocol_name: str | None, member: ClassicMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_type=protocol_type,
+        protocol_name=protocol_name,
         assignment=member.assignment,
     )

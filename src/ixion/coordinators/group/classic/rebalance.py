@@ -5,19 +5,22 @@
                  told to all members, and everybody is to ask for its assignment in time (DelayedSync)
     assign       the leader's assignment, once it is in the log, goes to all who wait; the group is stable
 
-Everything runs on one event loop. A method may answer requests, which does not re-enter the group.
+Everything runs on one event loop. A method may answer requests, which does not re-enter the group. The members of a
+group of more than `AT_ONCE` are answered in turns of the loop.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
 
 from ixion.config import group_settings as settings
 from ixion.config import log_settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.group.bounds import Bounds
-from ixion.coordinators.group.classic.answers import join_error, joined, sync_error, synced
+from ixion.coordinators.group.classic.answers import join_error, joined, joined_leader, sync_error, synced
 from ixion.coordinators.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
 from ixion.coordinators.group.classic.delayed_sync import DelayedSync
 from ixion.coordinators.group.classic.group import ClassicGroup
@@ -34,8 +37,12 @@ from ixion.coordinators.group.classic.states import (
 from ixion.model.errors import ErrorCode
 from ixion.purgatory import DelayedOperationPurgatory
 from ixion.timer import Timer
+from ixion.timer.lane import Lane
+from ixion.timer.turns import Steps, finish
 
 logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 500  # members whose requests are answered in one turn of the loop, some 3 ms
 
 # Writes the group, with these assignments by member id, to the log, and then says how that went.
 StoreGroup = Callable[[ClassicGroup, Mapping[str, bytes], Callable[[ErrorCode], None]], None]
@@ -50,6 +57,7 @@ class Rebalance:
         self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer, shards=1)
         self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer, shards=1)
         self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
+        self._lane = Lane(partial(timer.call_later, 0), fair=True)  # for groups of very many members
         self.bounds = Bounds(lambda: config.current[log_settings.MESSAGE_MAX_BYTES])
 
     def prepare_if_possible(self, group: ClassicGroup, reason: str) -> None:
@@ -94,13 +102,28 @@ class Rebalance:
                 self.prepare_if_possible(group, f"its assignment could not be stored: {code.name}")
                 return
             group.transition(STABLE, self._clock_ms())
-            for member in list(group.members.values()):
+            members = list(group.members.values())
+            for member in members:
                 member.assignment = complete.get(member.member_id, b"")
-                if group.answer_sync(member, synced(group, member)):
-                    # While it waited for us its session could not run out, so nobody watches it: begin again.
-                    self.heartbeats.renew(group, member)
+            self._in_turns(len(members), self._answer_syncs(group, members))
 
         self.store(group, complete, stored)
+
+    def _answer_syncs(self, group: ClassicGroup, members: list[ClassicMember]) -> Steps[None]:
+        """With the assignments of this generation, even if another rebalance has begun before all have theirs."""
+        protocol_type, protocol_name = group.protocol_type, group.protocol_name
+        for member in members:
+            if group.answer_sync(member, synced(protocol_type, protocol_name, member)):
+                # While it waited for us its session could not run out, so nobody watches it: begin again.
+                self.heartbeats.renew(group, member)
+            yield
+
+    def _in_turns(self, members: int, steps: Steps[None]) -> None:
+        """A group of usual size is answered at once."""
+        if members <= AT_ONCE:
+            finish(steps)
+        else:
+            self._lane.run(steps, log_error, at_once=False)
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
         """A member left or failed; those who stay share its partitions."""
@@ -161,13 +184,27 @@ class Rebalance:
             self.store(group, {}, self._on_empty_stored)
             return
         logger.info("group %s has %d members in generation %d", group.group_id, len(group.members), group.generation)
-        for member in list(group.members.values()):
-            group.answer_join(member, joined(group, member.member_id))
-            member.is_new = False
-            group.pending_sync.add(member.member_id)
-            self.heartbeats.renew(group, member)
+        members = list(group.members.values())
+        group.pending_sync.update(group.members)
+        self._in_turns(len(members), self._answer_joins(group, members))
         operation = DelayedSync(group, group.rebalance_timeout_ms, self._on_sync_failed)
         self.rebalance_purgatory.try_complete_else_watch(operation, (("sync", group.group_id),))
+
+    def _answer_joins(self, group: ClassicGroup, members: list[ClassicMember]) -> Steps[None]:
+        """The members that another rebalance finds without an answer have joined that one."""
+        generation = group.generation
+        for member in members:
+            if member.member_id == group.leader_id:
+                answer = yield from joined_leader(group, member.member_id)
+            else:
+                answer = joined(group, member.member_id)
+            if group.generation != generation or group.state is not COMPLETING_REBALANCE:
+                return
+            group.answer_join(member, answer)
+            if member.member_id in group.members:
+                member.is_new = False
+                self.heartbeats.renew(group, member)
+            yield
 
     def _on_empty_stored(self, code: ErrorCode) -> None:
         """If it failed, a restart finds the generation before this one, whose members then time out. No harm done."""
@@ -204,3 +241,8 @@ class Rebalance:
             member.assignment = b""
             if group.answer_sync(member, sync_error(code)):
                 self.heartbeats.renew(group, member)
+
+
+def log_error(_: None, error: Exception | None) -> None:
+    if error is not None:
+        logger.error("answering the members of a group failed", exc_info=error)

@@ -13,6 +13,7 @@ from ixion.coordinators.group.classic.member import Protocols, size_of
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, PREPARING_REBALANCE
 from ixion.model.errors import ErrorCode
 
+STORED_BYTES_PER_MEMBER: Final = 70  # at least: an id that the broker made up, an address, four numbers
 PROTOCOLS_PER_MEMBER: Final = 8  # of which one is stored; members offer two or three
 
 
@@ -75,13 +76,15 @@ def check_commit(
 
 
 def has_memory_for(group: ClassicGroup, member_id: str, protocols: Protocols, max_bytes: int) -> bool:
-    """Whether the metadata of all members stays within bounds.
+    """Whether the number of members, and the metadata of all of them, stay within bounds.
 
-    A group is stored as one record, of which a log takes `max_bytes`; one that is many times as large can never become
-    stable and would only hold memory. (Kafka finds out when the leader has assigned, and then begins anew, for ever.)
+    A group is stored as one record, of which a log takes `max_bytes`; one that is larger can never become stable and
+    would only hold memory. (Kafka finds out when the leader has assigned, and then begins anew, for ever.)
     """
     known = group.members.get(member_id)
     others = group.metadata_bytes - (0 if known is None else size_of(known.protocols))
+    if known is None and (len(group.members) + 1) * STORED_BYTES_PER_MEMBER > max_bytes:
+        return False
     return others + size_of(protocols) <= PROTOCOLS_PER_MEMBER * max_bytes
 
 

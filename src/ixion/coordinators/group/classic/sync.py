@@ -44,7 +44,7 @@ def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, r
             rebalance.assign(group, {each.member_id: each.assignment for each in request.assignments})
     else:
         rebalance.check_sync(group)
-        respond(synced(group, member))
+        respond(synced(group.protocol_type, group.protocol_name, member))
         rebalance.heartbeats.renew(group, member)
 
 
