@@ -61,6 +61,7 @@ class World:
         self.workers = HeldWorkers()
         self.config = config if config is not None else LogConfig()
         self.min_isr = 1
+        self.clock_step_ms = 0  # by which the wall clock was set
         self.paths = [str(path / f"logs{number}") for number in range(folders)]
         self.failed: list[str] = []
         self.logs = LogManager(
@@ -78,6 +79,7 @@ class World:
             loop=self.loop,
             workers=self.workers,
             clock_ms=self.now_ms,
+            monotonic_ms=lambda: self.clock.now_ms,
             min_isr_of=lambda _topic: self.min_isr,
             max_lag_ms=10_000,
         )
@@ -85,7 +87,7 @@ class World:
         self.replicas.on_isr_wanted = lambda _partition, isr: self.wanted.append(isr)
 
     def now_ms(self) -> int:
-        return NOW - 1000 + self.clock.now_ms
+        return NOW - 1000 + self.clock.now_ms + self.clock_step_ms
 
     def settle(self) -> None:
         for _ in range(5):

@@ -12,8 +12,13 @@ from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError, UnknownSettingError
-from ixion.config.log_settings import LOG_CLEANER_MAX_COMPACTION_LAG_MS, LOG_CLEANER_MIN_COMPACTION_LAG_MS
-from ixion.config.setting import Setting, flag, words
+from ixion.config.log_settings import (
+    LOG_CLEANER_MAX_COMPACTION_LAG_MS,
+    LOG_CLEANER_MIN_COMPACTION_LAG_MS,
+    LOG_CLEANUP_POLICY,
+    LOG_RETENTION_MS,
+)
+from ixion.config.setting import Setting, flag, long, string, words
 from ixion.config.table import BROKER_SETTINGS, meant
 
 T = TypeVar("T")
@@ -31,8 +36,25 @@ THROTTLED_FOLLOWERS: Final = words(
     "follower.replication.throttled.replicas", (), doc="replicas that are throttled themselves, partition:broker or *"
 )
 REMOTE_STORAGE_ENABLE: Final = flag("remote.storage.enable", False, doc="whether segments are moved to remote storage")
+# Delayed delivery, which Kafka does not have.
+DELIVERY_DELAY_MODE: Final = string(
+    "delivery.delay.mode",
+    "off",
+    choices=("off", "fixed"),
+    doc="fixed: consumers see each record delivery.delay.ms late",
+)
+DELIVERY_DELAY_MS: Final = long(
+    "delivery.delay.ms", 0, least=0, most=366 * 24 * 60 * 60 * 1000, doc="time from append to delivery in mode fixed"
+)
 OWN: Final[dict[str, Setting[Any]]] = {
-    setting.name: setting for setting in (THROTTLED_LEADERS, THROTTLED_FOLLOWERS, REMOTE_STORAGE_ENABLE)
+    setting.name: setting
+    for setting in (
+        THROTTLED_LEADERS,
+        THROTTLED_FOLLOWERS,
+        REMOTE_STORAGE_ENABLE,
+        DELIVERY_DELAY_MODE,
+        DELIVERY_DELAY_MS,
+    )
 }
 
 
@@ -55,9 +77,21 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
         listed = values.get(setting.name, ())
         if listed != ("*",) and not all(_THROTTLED.fullmatch(each) for each in listed):
             raise InvalidSettingError(setting.name, given[setting.name], "partition:broker with commas, or *")
+    if values.get(DELIVERY_DELAY_MODE.name) == "fixed":
+        _check_fixed_delay(given, values)
     if values.get(REMOTE_STORAGE_ENABLE.name):
         raise InvalidSettingError(REMOTE_STORAGE_ENABLE.name, "true", "false, as there is no remote storage")
     return values
+
+
+def _check_fixed_delay(given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    if not values.get(DELIVERY_DELAY_MS.name):
+        raise InvalidSettingError(
+            DELIVERY_DELAY_MODE.name, "fixed", "off, unless delivery.delay.ms is set to 1 or more"
+        )
+    if values.get("message.timestamp.type") == "CreateTime":
+        allowed = "LogAppendTime, from which delivery.delay.mode=fixed counts"
+        raise InvalidSettingError("message.timestamp.type", given["message.timestamp.type"], allowed)
 
 
 class TopicConfig:
@@ -68,6 +102,10 @@ class TopicConfig:
     def __init__(self, broker: BrokerConfig, given: Mapping[str, str]) -> None:
         self._broker = broker
         self._own = parse_topic(given)
+
+    def own(self, setting: Setting[T]) -> T:
+        """Of a setting that only topics have."""
+        return cast(T, self._own.get(setting.name, setting.default))
 
     def __getitem__(self, setting: Setting[T]) -> T:
         if setting.topic in self._own:
@@ -81,3 +119,8 @@ def check_topic_settings(broker: BrokerConfig, given: Mapping[str, str]) -> None
     shortest, longest = topic[LOG_CLEANER_MIN_COMPACTION_LAG_MS], topic[LOG_CLEANER_MAX_COMPACTION_LAG_MS]
     if shortest > longest:
         raise InvalidSettingError("min.compaction.lag.ms", str(shortest), f"max.compaction.lag.ms ({longest}) or less")
+    retention_ms, delay_ms = topic[LOG_RETENTION_MS], topic.own(DELIVERY_DELAY_MS)
+    expires = "delete" in topic[LOG_CLEANUP_POLICY] and retention_ms >= 0
+    if topic.own(DELIVERY_DELAY_MODE) == "fixed" and expires and retention_ms <= delay_ms:
+        allowed = f"less than retention.ms ({retention_ms}), or records would go before they are delivered"
+        raise InvalidSettingError(DELIVERY_DELAY_MS.name, str(delay_ms), allowed)

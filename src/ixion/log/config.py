@@ -39,6 +39,7 @@ class LogConfig:
     flush_messages: int = NEVER  # 1: nothing is acknowledged before it is on the disk
     flush_ms: int = NEVER
     producer_id_expiration_ms: int = DAY_MS
+    delivery_delay_ms: int = 0  # consumers see a record so long after its append
 
     @property
     def compact(self) -> bool:

@@ -49,6 +49,8 @@ from ixion.records.layout import Buffer
 
 logger = logging.getLogger(__name__)
 
+NO_BARRIER: Final = (1 << 63) - 1  # `visible_end` of a log whose records are delivered at once
+
 
 class Log:
     def __init__(
@@ -93,6 +95,7 @@ class Log:
         self.truncating = -1  # where a truncation that is not finished will end the log; see `truncation`
         self.restarting = False  # that truncation drops everything
         self.config = config
+        self.visible_end = 0 if config.delivery_delay_ms else NO_BARRIER  # consumers read up to here at most
         self._rules = topic_rules(config)
         self.jitter_ms = 0  # by which the active segment is rolled early
         self.truncations = 0  # so far; a flush that finds another number has been overtaken
@@ -117,6 +120,10 @@ class Log:
 
     def reconfigure(self, config: LogConfig) -> None:
         with self.lock:
+            if not config.delivery_delay_ms:
+                self.visible_end = NO_BARRIER
+            elif not self.config.delivery_delay_ms:
+                self.visible_end = 0  # until `replica.delivery_delay` has looked
             self.config = config
             self._rules = topic_rules(config)
 

@@ -133,9 +133,8 @@ def _read(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
 def limit_of(log: Log, isolation: Isolation) -> int:
     if isolation == Isolation.LOG_END:
         return log.end_offset
-    if isolation == Isolation.HIGH_WATERMARK:
-        return log.high_watermark
-    return log.last_stable_offset
+    limit = log.high_watermark if isolation == Isolation.HIGH_WATERMARK else log.last_stable_offset
+    return min(limit, log.visible_end)
 
 
 def check_offset(log: Log, offset: int) -> None:

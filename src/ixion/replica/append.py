@@ -191,6 +191,8 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         replicas.flush_soon(partition)
     if info.rolled:
         replicas.flush_sealed_soon(partition)
+    if partition.log.config.delivery_delay_ms:
+        replicas.delays.appended(partition)
     if partition.advance_high_watermark():
         replicas.high_watermark_moved(partition)
     elif info.size:

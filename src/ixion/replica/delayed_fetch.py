@@ -84,7 +84,7 @@ class DelayedFetch(DelayedOperation):
             return True  # A, E
         log = partition.log
         limit = limit_of(log, self._isolation)
-        if limit < wish.offset or log.log_start > wish.offset:
+        if (limit < wish.offset and limit != log.visible_end) or log.log_start > wish.offset:
             return True  # F: truncated, or deleted, under the reader
         if wish.last_epoch >= 0:
             epoch, end = log.epoch_end_offset(wish.last_epoch)

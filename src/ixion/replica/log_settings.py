@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from ixion.config import log_settings as settings
 from ixion.config.broker import BrokerConfig
-from ixion.config.topic import TopicConfig
+from ixion.config.topic import DELIVERY_DELAY_MODE, DELIVERY_DELAY_MS, TopicConfig
 from ixion.log.config import LogConfig
 
 
 def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
     config = TopicConfig(broker, topic)
     policy = config[settings.LOG_CLEANUP_POLICY]
+    delay_ms = config.own(DELIVERY_DELAY_MS) if config.own(DELIVERY_DELAY_MODE) == "fixed" else 0
     return LogConfig(
         segment_bytes=config[settings.LOG_SEGMENT_BYTES],
         segment_ms=config[settings.LOG_ROLL_MS],
@@ -20,7 +21,8 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
         segment_index_bytes=config[settings.LOG_INDEX_SIZE_MAX_BYTES],
         index_interval_bytes=config[settings.LOG_INDEX_INTERVAL_BYTES],
         max_message_bytes=config[settings.MESSAGE_MAX_BYTES],
-        message_timestamp_type=config[settings.LOG_MESSAGE_TIMESTAMP_TYPE],
+        # Delayed delivery counts from the append.
+        message_timestamp_type="LogAppendTime" if delay_ms else config[settings.LOG_MESSAGE_TIMESTAMP_TYPE],
         message_timestamp_before_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
         message_timestamp_after_max_ms=config[settings.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS],
         compression_type=config[settings.COMPRESSION_TYPE],
@@ -38,4 +40,5 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
         flush_messages=config[settings.LOG_FLUSH_INTERVAL_MESSAGES],
         flush_ms=config[settings.LOG_FLUSH_INTERVAL_MS],
         producer_id_expiration_ms=broker[settings.PRODUCER_ID_EXPIRATION_MS],
+        delivery_delay_ms=delay_ms,
     )

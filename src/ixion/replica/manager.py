@@ -17,6 +17,7 @@ for the partition; a partition that nobody waits for costs one look into a dicti
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from ixion.replica.append_result import AppendResult
 from ixion.replica.completions import Completions
 from ixion.replica.counters import Counters
 from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
+from ixion.replica.delivery_delay import DeliveryDelays
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.moves import DirectoryMoves
@@ -59,6 +61,7 @@ class ReplicaManager:
         loop: asyncio.AbstractEventLoop,
         workers: Executor,
         clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         min_isr_of: Callable[[str], int] = lambda _topic: 1,
         max_lag_ms: int = 30_000,
         produce_purge: int = 1000,
@@ -78,6 +81,7 @@ class ReplicaManager:
         self.completions = Completions(loop.call_soon)
         self.lane = Lane(loop.call_soon)  # for fetches of very many partitions
         self.append_lane = Lane(loop.call_soon, fair=True)  # and for what changes them
+        self.delays = DeliveryDelays(timer, self.lane, clock_ms, monotonic_ms, self.appended)
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
         self.on_isr_wanted: IsrChange | None = None
@@ -118,6 +122,7 @@ class ReplicaManager:
                 told(topic, number, leader_epoch)
         if partition.shows_flushed_only and partition.log.recovery_point < partition.log.end_offset:
             self.flush_soon(partition)  # what recovery has found was acknowledged, and must not wait for an append
+        self.delays.follow(partition)
         self.wake_all(partition.key)
         return partition
 
@@ -140,6 +145,7 @@ class ReplicaManager:
         partition = self.partitions.pop(key, None)
         if partition is not None:
             led, partition.leads = partition.leads, False
+            self.delays.forget(key)
             if led:
                 for told in self.on_leadership:
                     told(*key, -1)
@@ -150,6 +156,7 @@ class ReplicaManager:
         for partition in self.partitions.values():
             if partition.topic == topic:
                 partition.min_isr = self._min_isr_of(topic)
+                self.delays.follow(partition)
                 self.wake_all(partition.key)
 
     def reconfigure_all(self) -> Steps[None]:
@@ -162,6 +169,7 @@ class ReplicaManager:
             min_isr = self._min_isr_of(topic)
             for partition in of_topic:
                 partition.min_isr = min_isr
+                self.delays.follow(partition)
                 self.wake_all(partition.key)
             yield
 
@@ -325,6 +333,7 @@ class ReplicaManager:
     def _moved(self, partition: Partition) -> None:
         """The partition has a new log, in another directory."""
         partition.advance_high_watermark()
+        self.delays.follow(partition)
         self.wake_all(partition.key)
 
     def shutdown(self) -> None:

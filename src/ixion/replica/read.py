@@ -78,8 +78,10 @@ class Reader:
             result.code = ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER
             return
         log = partition.log
-        result.high_watermark = log.high_watermark
-        result.last_stable_offset = log.last_stable_offset
+        # To a consumer, records that are not due yet (`delivery_delay`) are not there.
+        barrier = log.visible_end if self._isolation != Isolation.LOG_END else log.end_offset
+        result.high_watermark = min(log.high_watermark, barrier)
+        result.last_stable_offset = min(log.last_stable_offset, barrier)
         result.log_start = log.log_start
         if wish.last_epoch >= 0:
             epoch, end = log.epoch_end_offset(wish.last_epoch)

@@ -213,6 +213,12 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
         sum(partition.leader < 0 for topic in image.topics.values() for partition in topic.partitions),
     )
     page.gauge("ixion_offline_replicas", "Replicas on this broker whose disk has failed.", len(here.offline))
+    page.gauge(
+        "ixion_delayed_records",
+        "Records of a partition with delayed delivery that are not due yet.",
+        [({"topic": topic, "partition": number}, count) for (topic, number), count in here.delays.pending().items()],
+    )
+    page.counter("ixion_clock_jumps_total", "Jumps of the wall clock, by delayed delivery.", here.delays.clock_jumps)
 
 
 async def logs(page: Exposition, manager: LogManager) -> None:

@@ -1,0 +1,167 @@
+"""Delayed delivery, mode `fixed`: consumers see each record of a topic delivery.delay.ms after it was appended.
+
+Nothing is copied and nothing is kept per record. The records of a partition become due in the order of the log, so one
+offset says it all: `Log.visible_end`, a barrier beside the high watermark and the last stable offset. Consumers read up
+to the smallest of the three; followers, the cleaner and the coordinators do not look at the barrier.
+
+    appended at      1000   1200   1200   1900          delay 500 ms, now 1700
+    offset             10     11     12     13          visible_end 13: offsets 11 and 12 have just become due
+                                                        next look at 1900 + 500
+
+**When is a record due?** At the timestamp of its append plus the delay. A topic in this mode stamps records with the
+broker's clock, whatever message.timestamp.type says. The time index finds the first record that is not due; that is one
+search of a few kilobytes, for a log of any length. Older records with the producer's timestamps count from these.
+
+**One task on the wheel per partition**, at the time when its next record becomes due. The wheel runs on monotonic time
+and due times are wall-clock times, so the task looks at the clock again and never lets a record through early. If the
+wall clock jumps, every partition looks again (`_watch_clock`). A clock that steps back hides nothing that was visible;
+only a longer delay does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ixion.log.log import Log
+from ixion.log.timestamps import TimedOffset, search_by_timestamp
+from ixion.replica.partition import Key, Partition
+from ixion.timer.lane import Lane
+from ixion.timer.task import TimerTask
+from ixion.timer.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+PAUSE_MS: Final = 2  # between two looks at a partition, so that a busy one does not look for every record
+CLOCK_CHECK_MS: Final = 1_000
+JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
+RETRY_MS: Final = 1_000  # after a search that failed
+
+
+class _Barrier:
+    __slots__ = ("delay_ms", "looking", "partition", "task")
+
+    def __init__(self, partition: Partition, delay_ms: int) -> None:
+        self.partition = partition
+        self.delay_ms = delay_ms
+        self.task: TimerTask | None = None
+        self.looking = False
+
+
+class DeliveryDelays:
+    """The barriers of this broker. Loop thread only.
+
+    `moved` is called for a partition of which more can be read; `monotonic_ms` is the clock that the wheel runs by.
+    """
+
+    def __init__(
+        self,
+        timer: Timer,
+        lane: Lane,
+        clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+        moved: Callable[[Partition], None],
+    ) -> None:
+        self._timer = timer
+        self._lane = lane
+        self._clock_ms = clock_ms
+        self._monotonic_ms = monotonic_ms
+        self._moved = moved
+        self._barriers: dict[Key, _Barrier] = {}
+        self._skew_ms = 0
+        self._clock_task: TimerTask | None = None
+        self.clock_jumps = 0
+
+    def follow(self, partition: Partition) -> None:
+        """The partition is led here from now on, or its settings or its log may have changed."""
+        delay_ms = partition.log.config.delivery_delay_ms
+        known = self._barriers.get(partition.key)
+        if delay_ms == 0 or not partition.leads:
+            self.forget(partition.key)
+            return
+        if known is None or known.partition is not partition or known.delay_ms != delay_ms:
+            self.forget(partition.key)
+            partition.log.visible_end = 0  # until the first look: a longer delay hides what was visible before
+            known = self._barriers[partition.key] = _Barrier(partition, delay_ms)
+            self._watch_clock()
+        self._look(known)
+
+    def forget(self, key: Key) -> None:
+        barrier = self._barriers.pop(key, None)
+        if barrier is not None and barrier.task is not None:
+            barrier.task.cancel()
+            barrier.task = None
+
+    def appended(self, partition: Partition) -> None:
+        """A record was appended. It is the next to become due if none was waiting."""
+        barrier = self._barriers.get(partition.key)
+        if barrier is not None and barrier.task is None and not barrier.looking:
+            self._wake_in(barrier, barrier.delay_ms)
+
+    def pending(self) -> dict[Key, int]:
+        """Offsets of each delayed partition that consumers cannot see yet."""
+        logs = {key: barrier.partition.log for key, barrier in self._barriers.items()}
+        return {key: max(0, log.end_offset - max(log.visible_end, log.log_start)) for key, log in logs.items()}
+
+    # Inside.
+
+    def _look(self, barrier: _Barrier) -> None:
+        if barrier.looking:
+            return
+        barrier.looking = True
+        if barrier.task is not None:
+            barrier.task.cancel()
+            barrier.task = None
+        log = barrier.partition.log
+        now_ms = self._clock_ms()
+        end = log.end_offset  # what is appended during the search is not due
+
+        def found(first: TimedOffset | None, error: Exception | None) -> None:
+            barrier.looking = False
+            if self._barriers.get(barrier.partition.key) is barrier:
+                self._found(barrier, log, end, first, error)
+
+        self._lane.begin(search_by_timestamp(log, now_ms - barrier.delay_ms + 1), found)
+
+    def _found(self, barrier: _Barrier, log: Log, end: int, first: TimedOffset | None, error: Exception | None) -> None:
+        """`first`: the first record that was not due when the search began."""
+        if log is not barrier.partition.log:
+            self._look(barrier)  # the partition has moved to another directory
+            return
+        if error is not None:
+            logger.error("delayed records of %s wait on: %s", log.name, error)
+            self._wake_in(barrier, RETRY_MS)
+            return
+        visible = end if first is None else first.offset
+        if visible > log.visible_end:
+            log.visible_end = visible
+            self._moved(barrier.partition)
+        if first is not None:
+            self._wake_in(barrier, max(PAUSE_MS, first.timestamp + barrier.delay_ms - self._clock_ms()))
+        elif log.end_offset > end:
+            self._wake_in(barrier, barrier.delay_ms)
+
+    def _wake_in(self, barrier: _Barrier, delay_ms: int) -> None:
+        def ring() -> None:
+            barrier.task = None
+            self._look(barrier)
+
+        barrier.task = self._timer.call_later(delay_ms, ring)
+
+    def _watch_clock(self) -> None:
+        if self._clock_task is None:
+            self._skew_ms = self._clock_ms() - self._monotonic_ms()
+            self._clock_task = self._timer.call_later(CLOCK_CHECK_MS, self._check_clock)
+
+    def _check_clock(self) -> None:
+        self._clock_task = None
+        if not self._barriers:
+            return
+        skew_ms = self._clock_ms() - self._monotonic_ms()
+        if abs(skew_ms - self._skew_ms) > JUMP_MS:
+            self.clock_jumps += 1
+            logger.warning("the wall clock jumped by %d ms; delayed records follow it", skew_ms - self._skew_ms)
+            for barrier in list(self._barriers.values()):
+                self._look(barrier)
+        self._watch_clock()
