@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from ixion.model.errors import ErrorCode
 from ixion.testing import Broker
+from tests.apis.asking import Asking
+from tests.apis.settings import SET, TOPIC
+from tests.apis.settings import change as change_config
 
 DELAY_MS = 700
 
@@ -39,7 +42,7 @@ def consume(broker: Broker, topic: str, count: int, group: str = "g") -> list[tu
     """Values, and when each arrived by this process's clock, which is the broker's."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    found = []
+    found: list[tuple[bytes, int]] = []
     end = time.monotonic() + 60
     while len(found) < count and time.monotonic() < end:
         message = consumer.poll(1)
@@ -57,13 +60,9 @@ def latest(broker: Broker, topic: str) -> int:
 
 
 def change(broker: Broker, topic: str, **settings: str) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    entries = [
-        ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    wanted = [(name.replace("_", "."), SET, value) for name, value in settings.items()]
+    with Asking(broker.bootstrap) as asking:
+        assert change_config(asking, TOPIC, topic, wanted)[0] == ErrorCode.NONE
 
 
 def create(broker: Broker, topic: str, settings: dict[str, str]) -> None:
