@@ -1,4 +1,7 @@
-"""One request over a socket, as a client sends it: whatever table it is of, in whatever version."""
+"""One question and its answer over a socket, for any message table in any version.
+
+Use it in the test of an API key. Where several requests are in flight, use `raw`.
+"""
 
 from __future__ import annotations
 

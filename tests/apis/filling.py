@@ -1,4 +1,7 @@
-"""Records for topics, from a real producer."""
+"""Fills topics by a real producer (librdkafka).
+
+Use it where a test needs records and does not care how they were written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A client of the plainest kind: sends a message in a version of the test's choice and waits for the answer."""
+"""The plainest client: one connection, messages in a version of the test's choice, `send` and `answer` apart.
+
+Use it where the order of requests and answers matters, or several are in flight. For one question and its answer,
+`asking` is shorter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads a topic by a client that took no part in writing it."""
+"""Reads a whole topic by a real consumer (librdkafka).
+
+Use it to see what a consumer sees in the end, with read_committed or without.
+"""
 
 from __future__ import annotations
 

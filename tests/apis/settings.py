@@ -1,4 +1,7 @@
-"""Asking for settings and changing them."""
+"""DescribeConfigs and the two requests that alter configs, in few words.
+
+Use it in tests of settings over the wire; a setting that only needs to be given goes into `Broker({...})`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Requests of transactions, in few words."""
+"""Requests of transactions over a `Raw` connection, in few words.
+
+Use it to test an API key of transactions (`tests/apis/k2*`). For the coordinator without a broker, see
+`tests/coordinators/txn/world.py`; to compare with Apache Kafka, add a step to `txn_script`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A long conversation about transactions, of which every answer is written down: brokers can be compared by it.
+"""A long conversation about transactions, of which every answer is written down.
+
+Add a step here when an answer must be the same as Apache Kafka's.
 
 Producer ids are shown as differences to the first one, offsets not at all.
 """

@@ -1,4 +1,7 @@
-"""`ixion serve` as its users have it: a process of its own."""
+"""`ixion serve` in a process of its own, as users run it.
+
+Use it for exit codes, signals, output and kill -9. A broker in this process is quicker: `tests/broker/support.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A broker started and stopped on the test's own loop, and what a directory holds."""
+"""A broker started and stopped on the test's own loop, and the contents of a directory.
+
+Use it to reach into the parts of a broker, or to give it a faulty disk. If only a running broker is needed, use the
+fixture `ixion_broker`; for a process of its own, `tests/broker/served.py`.
+"""
 
 from __future__ import annotations
 

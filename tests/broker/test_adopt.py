@@ -96,7 +96,7 @@ def test_an_internal_topic_keeps_its_last_states_and_loses_nothing_by_time(tmp_p
     run(work)
 
 
-def test_what_somebody_sets_is_in_force(tmp_path: Path) -> None:
+def test_a_setting_of_an_adopted_topic_can_be_changed(tmp_path: Path) -> None:
     theirs(tmp_path / "d", *TOPICS)
 
     async def work() -> None:

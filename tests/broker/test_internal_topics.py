@@ -72,7 +72,7 @@ def test_a_listener_that_is_not_there_is_refused() -> None:
         listeners(load(assignments=[f"{WRITERS}=NOWHERE"]).config)
 
 
-def test_a_broker_starts_with_records_that_nobody_can_read(tmp_path: Path) -> None:
+def test_a_broker_starts_with_unreadable_records_in_internal_topics(tmp_path: Path) -> None:
     def committed(broker: Broker) -> int:
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
         (found,) = consumer.committed([TopicPartition("t", 0)], timeout=30)

@@ -69,7 +69,7 @@ def test_json_is_one_object_a_line() -> None:
     assert failed["exception"].endswith("ValueError: a bug")
 
 
-def test_what_is_below_the_level_is_not_said() -> None:
+def test_lines_below_the_level_are_not_logged() -> None:
     assert "said" not in lines("text", "warning")
 
 

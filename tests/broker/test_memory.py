@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import resource
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
 
 from ixion.broker.memory import MUCH, MemoryReturn, trim_heap
 
@@ -25,5 +30,24 @@ def test_memory_is_given_back_once_much_was_unsent_and_is_no_more() -> None:
         assert len(trimmed) == 1
 
 
-def test_the_c_library_can_be_asked() -> None:
+def test_the_c_library_gives_freed_memory_back() -> None:
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "malloc_trim"):
+        pytest.skip("this C library has no malloc_trim")
+    library.malloc.restype = ctypes.c_void_p
+    library.malloc.argtypes = [ctypes.c_size_t]
+    library.free.argtypes = [ctypes.c_void_p]
+    size, count = 2000, 20_000
+    blocks = [library.malloc(size) for _ in range(count)]
+    for block in blocks:
+        ctypes.memset(block, 1, size)
+    full = resident_bytes()
+    for block in blocks[:-1]:  # the last one keeps the library from shrinking the heap by itself
+        library.free(block)
     trim_heap()
+    assert resident_bytes() < full - size * count // 2
+    library.free(blocks[-1])
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

@@ -125,7 +125,7 @@ def run_patched(tmp_path: Path, patch: str) -> subprocess.Popen[str]:
     )
 
 
-def test_told_to_stop_while_it_starts(tmp_path: Path) -> None:
+def test_a_signal_to_stop_while_it_starts(tmp_path: Path) -> None:
     with run_patched(tmp_path, "import ixion.broker.broker as module\nmodule.run_steps = hang") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "now\n"
@@ -197,7 +197,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_keeps_it_from_starting_is_one_line_and_changes_nothing(what: str, tmp_path: Path) -> None:
+def test_a_start_that_fails_prints_one_line_and_changes_nothing(what: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     for number, name in enumerate(("one", "two")):
         (tmp_path / name).mkdir()
@@ -234,7 +234,7 @@ def test_a_directory_that_another_broker_uses(tmp_path: Path) -> None:
         produce(served.bootstrap, 1)
 
 
-def test_a_metrics_port_in_use_matters_to_those_who_asked_for_it(tmp_path: Path) -> None:
+def test_a_metrics_port_in_use_is_an_error_only_if_it_was_asked_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = serve_and_wait("--port", "0", "--metrics-port", str(port), cwd=tmp_path)
@@ -244,7 +244,7 @@ def test_a_metrics_port_in_use_matters_to_those_who_asked_for_it(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_metrics_are_for_this_machine_unless_somebody_insists(tmp_path: Path) -> None:
+def test_metrics_are_for_this_machine_unless_allow_remote_is_given(tmp_path: Path) -> None:
     ended = serve_and_wait("--port", "0", "--metrics-port", "0.0.0.0:0", cwd=tmp_path)
     assert ended.returncode == 1
     assert "--allow-remote" in ended.stderr
@@ -286,7 +286,7 @@ def test_a_directory_that_is_closed_to_us(mode: int, tmp_path: Path) -> None:
         (("now",), "'now' is one word too many"),
     ],
 )
-def test_a_wrong_call_is_told_so(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_a_wrong_command_line_is_an_error(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     ended = serve_and_wait(*words, cwd=tmp_path)
     assert ended.returncode == 2
     assert said in ended.stderr

@@ -246,7 +246,9 @@ def test_metadata_that_is_no_metadata(used: Path) -> None:
         ({"authorizer.class.name": "kafka.Authorizer"}, "authorisation is not supported"),
     ],
 )
-def test_what_would_leave_a_door_open(used: Path, tmp_path: Path, settings: dict[str, str], because: str) -> None:
+def test_settings_that_would_leave_the_broker_open_are_refused(
+    used: Path, tmp_path: Path, settings: dict[str, str], because: str
+) -> None:
     for where in (used, tmp_path / "new"):
         refused(where, because=because, settings=settings)
 

@@ -122,7 +122,7 @@ def test_a_change_is_taken_whole_or_not_at_all(level: Level, wanted: dict[str, s
     assert told == []
 
 
-def test_what_was_stored_is_taken_as_far_as_it_goes() -> None:
+def test_stored_settings_are_taken_without_the_invalid_ones() -> None:
     config = DynamicConfig({})
     stored = {"log.dirs": "/x", "num.io.threads": "7", "log.segment.bytes": "many"}
     refused = config.restore(THIS, stored)

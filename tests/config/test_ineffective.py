@@ -66,7 +66,7 @@ def test_every_setting_is_read_or_listed() -> None:
     assert silent == set(), "make them work, or list them in ixion.config.ineffective"
 
 
-def test_what_is_listed_is_a_setting() -> None:
+def test_each_name_in_the_list_is_a_setting() -> None:
     assert WITHOUT_EFFECT.keys() <= {*BROKER_SETTINGS, *OWN}
 
 

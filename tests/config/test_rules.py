@@ -53,7 +53,7 @@ from ixion.config.sources import load
         ({"listeners": "nonsense"}, "NAME://host:port"),
     ],
 )
-def test_broken(given: dict[str, str], message: str) -> None:
+def test_settings_that_break_a_rule_are_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
         load(assignments=[f"{name}={value}" for name, value in given.items()])
 
@@ -70,7 +70,7 @@ def test_broken(given: dict[str, str], message: str) -> None:
         {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"},
     ],
 )
-def test_kept(given: dict[str, str]) -> None:
+def test_settings_within_the_rules_are_accepted(given: dict[str, str]) -> None:
     check_rules(BrokerConfig(given))
 
 

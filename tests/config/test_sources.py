@@ -15,7 +15,7 @@ from ixion.config.sources import load
 HOUR_MS = 3_600_000
 
 
-def test_what_comes_later_wins(tmp_path: Path) -> None:
+def test_later_sources_win(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=2\nlog.dirs=/file\nlog.retention.hours=3\n")
     environment = {"IXION_NUM_PARTITIONS": "4", "IXION_LOG_DIRS": "/env", "HOME": "/x"}

@@ -1,4 +1,8 @@
-"""A controller over a tree and logs that outlive it, as they outlive a crash."""
+"""A controller without a broker, over a tree and logs that outlive its crashes.
+
+Use it for changes of topics, leaders and settings, and for what the next start makes of a crash. It stands on
+`tests/replica/world.py`, which has the logs and replicas.
+"""
 
 from __future__ import annotations
 

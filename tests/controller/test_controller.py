@@ -83,7 +83,7 @@ def test_nothing_is_made_when_it_is_only_to_be_checked(realm: Realm) -> None:
         (NewTopic(name="t", assignment={0: (1,)}, partitions=1), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_made_does_not_hold_up_the_others(realm: Realm, wish: NewTopic, code: ErrorCode) -> None:
+def test_a_refused_topic_does_not_hold_up_the_others(realm: Realm, wish: NewTopic, code: ErrorCode) -> None:
     realm.start()
     create(realm, NewTopic(name="old"), NewTopic(name="dot.ted"))
     refused, made = create(realm, wish, NewTopic(name="good"))
@@ -103,7 +103,7 @@ def test_the_same_name_twice_in_one_request_is_made_once(realm: Realm) -> None:
     ]
 
 
-def test_two_at_once_who_want_the_same_topic(realm: Realm) -> None:
+def test_of_two_requests_for_the_same_topic_one_is_refused(realm: Realm) -> None:
     realm.start()
 
     async def both() -> list[list[TopicOutcome]]:

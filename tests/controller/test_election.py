@@ -15,7 +15,7 @@ from ixion.metadata.node import Operation, Result, Set
 from tests.metadata.awaited import Awaited, run
 
 
-def test_the_first_gets_it_and_the_others_learn_who() -> None:
+def test_the_first_broker_is_the_controller_and_the_others_learn_its_id() -> None:
     store = EmbeddedStore(IN_MEMORY)
     first, second = store.open_session(1000), store.open_session(1000)
     won = run(elect(Awaited(first), 1, 5))

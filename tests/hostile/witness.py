@@ -1,4 +1,7 @@
-"""Somebody else on the broker, who asks and is answered while others misbehave; and how the broker is."""
+"""An honest client that measures its answers while others misbehave, and the memory of the broker.
+
+Use it in every test of attacks and crowds: the honest client must not notice them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A disk that fails at a chosen step: the k-th call of `Files` from when it is armed."""
+"""A disk that fails at a chosen step: the k-th call of `Files` from when it is armed.
+
+Use it for one fault in one operation of the log. To walk through every call with every fault, see
+`tests/faults/disk.py`; for power failures, `tests/log/journal.py`.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.metadata.engines import Engine, Session
 CREATED, CHANGED, DELETED, CHILDREN = EventKind.CREATED, EventKind.CHANGED, EventKind.DELETED, EventKind.CHILDREN
 
 
-def test_a_watch_tells_the_whole_life_of_its_node(engine: Engine) -> None:
+def test_a_watch_fires_for_every_change_of_its_node(engine: Engine) -> None:
     watching, working = engine.session(), engine.session()
     events: list[Event] = []
     watching.watch("/a", events.append)  # before there is such a node
@@ -143,7 +143,7 @@ def test_a_session_that_is_over_can_do_nothing(engine: Engine, how: str) -> None
     assert living.exists("/b") is None
 
 
-def test_expiry_is_told_once_and_closing_is_not_expiry(engine: Engine) -> None:
+def test_expiry_is_reported_once_and_closing_is_not_expiry(engine: Engine) -> None:
     expiring, closing = engine.session(), engine.session()
     told: list[str] = []
     expiring.on_expired(lambda: told.append("expiring"))

@@ -16,7 +16,7 @@ from ixion.metadata.node import Create, Set
 from ixion.metadata.session import Event
 
 
-def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+def test_a_change_is_there_after_reopening(tmp_path: Path) -> None:
     file = str(tmp_path / "m")
     store = EmbeddedStore(file)
     session = store.open_session(1000)

@@ -22,7 +22,7 @@ def test_the_base_nodes_are_made_once_and_together(session: Session) -> None:
     assert {path: session.get(path) for path in paths.BASE} == before
 
 
-def test_somebody_else_may_be_at_the_same() -> None:
+def test_another_broker_may_create_the_same_nodes() -> None:
     """The other one makes a node between our look and our transaction."""
     store = EmbeddedStore(IN_MEMORY)
     session, other = store.open_session(1000), store.open_session(1000)

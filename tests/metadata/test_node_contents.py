@@ -85,7 +85,7 @@ SAMPLES: list[Sample] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "encode", "decode"), SAMPLES)
-def test_what_was_written_is_read(
+def test_a_node_reads_back_as_it_was_written(
     kind: str, value: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]
 ) -> None:
     assert decode(encode(value)) == value
@@ -98,7 +98,7 @@ def test_nonsense_has_one_error(decode: Callable[[bytes], Any], data: bytes) -> 
         decode(data)
 
 
-def test_what_older_brokers_left_behind() -> None:
+def test_nodes_of_older_brokers_are_read() -> None:
     assert topic(b'{"version":1,"partitions":{"0":[1]}}') == TopicNode(
         topic_id=None, partitions={0: Replicas(all=(1,))}
     )

@@ -1,4 +1,7 @@
-"""A server on the running loop and a client of a few lines."""
+"""A `SocketServer` on the running loop, with a handler of the test's choice and a client of a few lines.
+
+Use it for everything below the handlers: order, limits, memory, slow clients. Each test runs on uvloop and on asyncio.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_awake_from_an_answer_to_the_next_request() -> None:
     assert (loop.counters.busy_polls, loop.counters.busy_polls_in_vain) == (1, 0)
 
 
-def test_asleep_when_nobody_comes() -> None:
+def test_polling_ends_when_no_request_comes() -> None:
     loop = Loop()
     loop.busy_poll.answered()
     assert WINDOW_NS <= loop.until_asleep() < WINDOW_NS + 2 * STEP_NS
@@ -88,7 +88,7 @@ def test_answers_of_several_clients_lengthen_one_watch() -> None:
     assert loop.counters.busy_polls == 1
 
 
-def test_in_vain_it_is_tried_ever_more_rarely_until_somebody_comes() -> None:
+def test_polls_without_a_request_get_rarer_until_a_request_comes() -> None:
     loop = Loop()
     passed = []
     for _ in range(12):
@@ -109,7 +109,7 @@ def put_aside(loop: Loop) -> None:
     assert not loop.is_awake()
 
 
-def test_one_who_is_put_aside_gives_the_core_to_others_ever_longer() -> None:
+def test_a_preempted_poll_backs_off_longer_each_time() -> None:
     loop = Loop()
     passed = []
     for _ in range(9):

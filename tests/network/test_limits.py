@@ -151,7 +151,7 @@ async def test_idle_connections_expire_oldest_first() -> None:
 
 
 @on_loop
-async def test_who_waits_for_an_answer_is_not_idle() -> None:
+async def test_a_client_that_waits_for_an_answer_is_not_idle() -> None:
     held: list[Request] = []
 
     def handle(request: Request) -> Answer:

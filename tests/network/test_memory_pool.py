@@ -147,7 +147,7 @@ class Ended(Sender):
         self.leave()
 
 
-def test_what_one_line_gives_back_while_it_moves_is_there_for_the_other() -> None:
+def test_memory_that_one_line_returns_while_it_moves_is_offered_to_the_other() -> None:
     pool = MemoryPool(8 * LARGE)
     first, ended = Sender(pool, 16 * LARGE), Ended(pool, 16 * LARGE)
     ended.send(6 * LARGE - WIDE)

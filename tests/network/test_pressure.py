@@ -26,7 +26,7 @@ async def crowd(run: Running, count: int, data: bytes) -> list[Client]:
 
 
 @on_loop
-async def test_513_connections_that_announce_half_a_mebibyte_each_keep_nobody_out() -> None:
+async def test_513_connections_that_announce_half_a_mebibyte_each_keep_no_client_out() -> None:
     async with running(queued_max_request_bytes=256 * KIB * KIB) as run:
         await crowd(run, 513, struct.pack(">i", HALF_MIB))
         assert run.server.snapshot().pool_used == 0
@@ -56,7 +56,7 @@ async def test_half_requests_that_fall_silent_go_when_others_wait_for_memory() -
 
 
 @on_loop
-async def test_nobody_is_hurried_while_there_is_memory() -> None:
+async def test_no_slow_sender_is_closed_while_there_is_memory() -> None:
     async with running() as run:
         slow = await run.connect()
         frame = request_bytes(1, bytes(7 * KIB))

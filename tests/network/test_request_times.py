@@ -30,7 +30,7 @@ def test_keys_are_apart_and_failures_are_not_times() -> None:
 
 
 @pytest.mark.parametrize("key", [-1, 128, 32767])
-def test_a_key_that_nobody_serves_leaves_no_trace(key: int) -> None:
+def test_an_api_key_that_is_not_served_leaves_no_trace(key: int) -> None:
     times = RequestTimes()
     times.note(key, 1)
     times.note_failed(key)

@@ -259,7 +259,7 @@ def run_port(client: object) -> int:
 
 
 @on_loop
-async def test_far_over_that_bound_nobody_has_a_second() -> None:
+async def test_far_over_that_bound_slow_readers_are_closed_at_once() -> None:
     async with running(big, unsent_max_bytes=40 * MIB) as run:
         for number in range(6):
             slow = await run.connect(limit=1024)

@@ -87,7 +87,7 @@ def test_no_wake_up_is_lost() -> None:
     assert not any(payout.expirations for payout in payouts)
 
 
-def test_each_completes_once_by_whatever_means() -> None:
+def test_each_operation_completes_exactly_once() -> None:
     payouts = run(3, 400, force=True)
     assert [payout.completions for payout in payouts] == [1] * len(payouts)
     assert all(payout.expirations <= 1 for payout in payouts)

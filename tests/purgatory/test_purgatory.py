@@ -64,7 +64,7 @@ def test_a_check_wakes_only_those_that_watch_the_key(purgatory: DelayedOperation
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
 
 
-def test_what_nobody_wakes_expires(purgatory: DelayedOperationPurgatory, clock: ManualClock) -> None:
+def test_an_operation_without_an_event_expires(purgatory: DelayedOperationPurgatory, clock: ManualClock) -> None:
     short, long = Operation(20), Operation(200_000)
     for operation in (short, long):
         purgatory.try_complete_else_watch(operation, ["k"])

@@ -1,4 +1,7 @@
-"""Three Python clients behind one face, so that what one does can be asked of each."""
+"""Three Python clients behind one interface: librdkafka, kafka-python, aiokafka.
+
+Use it to run the same steps with each of them. For members of groups, see `tests/coordinators/group/members.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A replica manager on a clock that is moved by hand, with a disk that waits until it is told to go on."""
+"""A replica manager without a broker, on a clock that the test moves, with worker threads that the test lets run.
+
+Use it for append, fetch, high watermark and the delayed operations. For topics and leaders, see
+`tests/controller/realm.py`.
+"""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_starting_twice_is_an_error() -> None:
         broker.start()
 
 
-def test_who_uses_it_before_it_runs_is_told_how() -> None:
+def test_using_a_broker_before_it_runs_is_an_error() -> None:
     broker = Broker()
     for use in (lambda: broker.bootstrap, lambda: broker.create_topic("t"), broker.kill, lambda: broker.metrics_url):
         with pytest.raises(RuntimeError, match="with Broker\\(\\) as broker"):

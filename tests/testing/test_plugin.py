@@ -114,7 +114,7 @@ def test_wrong_markers_are_explained(tmp_path: Path, marker: str, said: str) -> 
     assert said in ended.stdout
 
 
-def test_who_does_not_use_it_does_not_pay_for_it() -> None:
+def test_a_run_without_the_fixtures_imports_no_broker() -> None:
     code = f"import ixion.testing.plugin, sys, pytest; print([name for name in {HEAVY} if name in sys.modules])"
     # pytest itself needs some of them; what counts is what the plugin adds.
     bare = subprocess.check_output(

@@ -61,7 +61,7 @@ CLOSE = b"Connection: close\r\n\r\n"
         (b"GET /broken HTTP/1.1\r\n" + CLOSE, b"500 Internal Server Error"),
     ],
 )
-def test_what_comes_back(sent: bytes, status: bytes) -> None:
+def test_requests_and_their_responses(sent: bytes, status: bytes) -> None:
     async def use(port: int) -> None:
         answer = await talk(port, sent)
         assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
@@ -114,7 +114,7 @@ def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with_server(use)
 
 
-def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_client_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "PATIENCE_S", 0)
 
     async def use(port: int) -> None:

@@ -66,7 +66,7 @@ def test_an_answer_out_of_turn_ends_the_connection() -> None:
         assert caught.value.looks is Looks.ORDER
 
 
-def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
+def test_a_response_to_no_request_ends_the_connection() -> None:
     client = ClientConnection()
     client.request(18, 3, ApiVersionsRequest(), 0, answered=False)
     client.receive(answer(0))

@@ -72,7 +72,7 @@ def test_a_frame_within_a_chunk_is_not_copied() -> None:
         assert (at, end) == (start, start + 3)
 
 
-def test_what_was_announced_and_has_not_come_takes_no_memory() -> None:
+def test_announced_bytes_take_no_memory_before_they_come() -> None:
     framer = Framer(2**31 - 1)
     framer.feed(struct.pack(">i", 2**31 - 1))
     assert framer.announced() == 2**31 - 1
@@ -114,7 +114,7 @@ def test_a_frame_of_exactly_the_limit_is_allowed() -> None:
     assert drain(framer) == [bytes(LIMIT)]
 
 
-def test_who_has_shown_itself_is_not_taken_for_another_protocol() -> None:
+def test_a_client_that_sent_a_valid_request_is_not_taken_for_another_protocol() -> None:
     framer = Framer(LIMIT)
     framer.shown = True
     framer.feed(b"GET / HTTP/1.1")

@@ -149,7 +149,7 @@ def test_the_limit_changes_at_run_time() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.booleans())
-def test_whatever_comes_ends_in_requests_or_in_a_wire_error(chunks: list[bytes], known: bool) -> None:
+def test_any_bytes_end_in_requests_or_in_a_wire_error(chunks: list[bytes], known: bool) -> None:
     wire = ServerConnection(limit=64)
     if known:
         wire.receive(framed(1))

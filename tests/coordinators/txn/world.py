@@ -1,4 +1,7 @@
-"""A coordinator in a small world: a log and partitions that obey the test, the real wheel on a manual clock."""
+"""A transaction coordinator without a broker: log and partitions obey the test, the real wheel has a manual clock.
+
+Use it for rules, timeouts and faults of the log. For requests over the wire, see `tests/apis/txn_kit.py`.
+"""
 
 from __future__ import annotations
 
