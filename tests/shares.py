@@ -55,8 +55,16 @@ SLOW = (
 )
 TESTS = Path(__file__).parent
 
+# Of two processes that share the tests, one runs such a folder as a whole: it has one Spark, Kafka or JVM for all its
+# files. The first takes longest and begins first. All other tests are shared by file.
+TOGETHER = ("pipelines", "cli", "real_clients")
 
+
+@pytest.hookimpl(tryfirst=True)  # xdist looks for the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
+    items.sort(key=lambda item: group_of(item.path) != TOGETHER[0])
     for item in items:
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -65,6 +73,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for kind in KINDS:
             if QUICK and item.get_closest_marker(kind):
                 item.add_marker(pytest.mark.skip(reason=parts.left_out(kind)))
+
+
+def group_of(path: Path) -> str:
+    place = path.relative_to(TESTS).as_posix() if TESTS in path.parents else path.name
+    folder = place.partition("/")[0]
+    return folder if folder in TOGETHER else place
 
 
 def is_slow(path: str, name: str) -> bool:

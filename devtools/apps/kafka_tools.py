@@ -16,6 +16,8 @@ PRODUCER: Final = f"{TOOLS}ConsoleProducer"
 CONSUMER: Final = f"{TOOLS}consumer.ConsoleConsumer"
 GROUPS: Final = f"{TOOLS}consumer.group.ConsumerGroupCommand"
 CONFIGS: Final = "kafka.admin.ConfigCommand"
+ACLS: Final = f"{TOOLS}AclCommand"
+CLUSTER: Final = f"{TOOLS}ClusterTool"
 
 # tool, its words, what it must print (None: nothing is looked for)
 SCENARIO: Final = (
@@ -29,18 +31,18 @@ SCENARIO: Final = (
     (GROUPS, "--describe --group tools", "tools"),
     (GROUPS, "--describe --group tools --state", "Empty"),
     (GROUPS, "--reset-offsets --group tools --topic tools --to-earliest --execute", "tools"),
-    (GROUPS, "--delete --group tools", "were successful"),
+    (GROUPS, "--delete --group tools", "was successful"),
     (f"{TOOLS}GetOffsetShell", "--topic tools", "tools:0:"),
     (f"{TOOLS}DeleteRecordsCommand", "--offset-json-file records.json", "Records delete operation completed"),
     (CONFIGS, "--entity-type topics --entity-name tools --describe", "retention.ms=100000"),
-    (CONFIGS, "--entity-type topics --entity-name tools --alter --add-config cleanup.policy=compact", "Completed"),
+    (CONFIGS, "--entity-type topics --entity-name tools --alter --add-config max.message.bytes=2000000", "Completed"),
     (CONFIGS, "--entity-type brokers --entity-default --describe", "Default configs"),
     (f"{TOOLS}LogDirsCommand", "--describe --topic-list tools", '"partition":"tools-0"'),
     (f"{TOOLS}TransactionsCommand", "list", "TransactionalId"),
     (f"{TOOLS}TransactionsCommand", "find-hanging --topic tools", None),
-    ("kafka.admin.AclCommand", "--list", "No Authorizer is configured"),
+    (ACLS, "--list", "No Authorizer is configured"),
     (f"{TOOLS}FeatureCommand", "describe", "metadata.version|group.version"),
-    (f"{TOOLS}ClusterTool", "cluster-id", "Cluster ID:"),
+    (CLUSTER, "", "Cluster ID:"),
     (f"{TOOLS}BrokerApiVersionsCommand", "", "Produce(0)"),
     (f"{TOOLS}LeaderElectionCommand", "--election-type preferred --all-topic-partitions", None),
     (f"{TOOLS}reassign.ReassignPartitionsCommand", "--list", "No partition reassignments found"),
@@ -52,8 +54,11 @@ SCENARIO: Final = (
     (f"{TOOLS}ConsumerPerformance", "--topic tools --messages 1000", "start.time"),
     (TOPICS, "--delete --topic tools", None),
 )
-REFUSES: Final = ("kafka.admin.AclCommand",)  # these end with an error where there is no authorizer, as with Kafka
-IN_BOOTSTRAP: Final = {f"{TOOLS}ProducerPerformance": "--producer-props bootstrap.servers="}
+REFUSES: Final = (ACLS,)  # these end with an error where there is no authorizer, as with Kafka
+WHERE: Final = {  # what stands before the broker's address; with most it is --bootstrap-server
+    f"{TOOLS}ProducerPerformance": "--producer-props bootstrap.servers=",
+    CLUSTER: "cluster-id --bootstrap-server ",
+}
 
 
 def kafka_tools(bootstrap: str, folder: Path) -> None:
@@ -61,7 +66,7 @@ def kafka_tools(bootstrap: str, folder: Path) -> None:
     (folder / "records.json").write_text('{"partitions": [{"topic": "tools", "partition": 0, "offset": -1}]}')
     faults = []
     for tool, words, wanted in SCENARIO:
-        where = IN_BOOTSTRAP.get(tool, "--bootstrap-server ") + bootstrap
+        where = WHERE.get(tool, "--bootstrap-server ") + bootstrap
         command = java_command(tool, *f"{where} {words}".split(), classpath=classpath, options=["-Xmx256m", *QUICK])
         done = subprocess.run(
             command,

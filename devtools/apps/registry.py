@@ -39,8 +39,8 @@ def registry(bootstrap: str, folder: Path) -> None:
         }
         place = folder / life
         place.mkdir()
-        classpath = str(home / "quarkus-run.jar")
-        main = "io.quarkus.bootstrap.runner.QuarkusEntryPoint"
+        classpath = str(home / f"apicurio-registry-app-{VERSION}-runner.jar")
+        main = "io.quarkus.runner.GeneratedMain"
         with service(main, classpath=classpath, folder=place, environment={**os.environ, **variables}) as check:
             until(lambda at=port: is_ready(at), check)  # type: ignore[misc]
             if life == "first":

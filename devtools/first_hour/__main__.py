@@ -30,7 +30,14 @@ def main() -> None:
     shutil.rmtree(home, ignore_errors=True)
     venv.create(home / "venv", with_pip=True)
     programs = home / "venv" / "bin"
-    environment = clean_environment(PATH=f"{programs}{os.pathsep}{os.environ['PATH']}", VIRTUAL_ENV=str(home / "venv"))
+    # A mirror of Maven Central may not have the connector of the newest Spark yet: take the one that the tests have.
+    pinned = home / "constraints.txt"
+    pinned.write_text("".join(re.findall(r"^pyspark==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)))
+    environment = clean_environment(
+        PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
+        VIRTUAL_ENV=str(home / "venv"),
+        PIP_CONSTRAINT=str(pinned),
+    )
     faults: list[str] = []
     with (home / "transcript.md").open("w") as transcript:
         for page in given.pages:
