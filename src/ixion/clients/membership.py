@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
-from ixion.clients.assignors import ASSIGNORS
+from ixion.clients.assignors import ASSIGNORS, COOPERATIVE, EAGER, STICKY, Member
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
 from ixion.clients.coordinator import group_coordinator
@@ -32,6 +32,7 @@ from ixion.clients.group_offsets import commit_request
 from ixion.clients.groups import read_assignment
 from ixion.clients.leaders import by_topic
 from ixion.clients.metadata import TopicPartition
+from ixion.clients.sticky_data import read_generation, read_sticky, write_generation, write_sticky
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol import storage
 from ixion.protocol.flaws import DecodeError
@@ -65,7 +66,7 @@ class Membership:
         session_s: float = SESSION_S,
         rebalance_s: float = REBALANCE_S,
         instance_id: str | None = None,
-        strategies: Sequence[str] = tuple(ASSIGNORS),
+        strategies: Sequence[str] = EAGER,
     ) -> None:
         """`instance_id` makes it a static member (KIP-345), which does not leave when it is closed."""
         self.must_rejoin = True  # the assignment is no longer ours
@@ -82,18 +83,23 @@ class Membership:
         self._coordinator: Connection | None = None
         self._counts: dict[str, int] = {}  # partitions that the leader has assigned, by topic
         self._next_s = 0.0  # when the next heartbeat is due
+        self._owned: tuple[TopicPartition, ...] = ()  # what it still reads while it joins
+        self._last: tuple[Sequence[TopicPartition], int] = ((), -1)  # the last assignment, and its generation
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Other topics from now on; a rebalance makes it known."""
         self._topics = tuple(topics)
         self.must_rejoin = True
 
-    def join(self) -> list[TopicPartition]:
-        """Take part in a rebalance; what this member reads from now on."""
+    def join(self, owned: Sequence[TopicPartition] = ()) -> list[TopicPartition]:
+        """Take part in a rebalance; what this member reads from now on. `owned` is what a cooperative member reads
+        meanwhile."""
+        self._owned = tuple(owned)
         within = Deadline(JOIN_S)
         found = self._cluster.attempt(f"joining group {self._group!r}", self._join_once, within)
         self.must_rejoin = False
         self._next_s = time.monotonic() + HEARTBEAT_S
+        self._last = found, self.generation
         return found
 
     def heartbeat_if_due(self) -> None:
@@ -162,7 +168,6 @@ class Membership:
             pass  # the session times out
 
     def _join_once(self, within: Deadline) -> list[TopicPartition]:
-        subscription = storage.encode(ConsumerProtocolSubscription(topics=self._topics), 0)
         request = JoinGroupRequest(
             group_id=self._group,
             session_timeout_ms=int(self._session_s * 1000),
@@ -170,7 +175,9 @@ class Membership:
             member_id=self.member_id,
             group_instance_id=self._instance_id,
             protocol_type="consumer",
-            protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=subscription) for name in self._strategies),
+            protocols=tuple(
+                JoinGroupRequestProtocol(name=name, metadata=self._subscription(name)) for name in self._strategies
+            ),
         )
         answer = self._call(ApiKey.JOIN_GROUP, request, JoinGroupResponse, within)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED and answer.member_id:
@@ -185,6 +192,18 @@ class Membership:
         self.member_id, self.generation = answer.member_id, answer.generation_id
         self.is_leader = answer.leader == answer.member_id
         return self._sync(answer, within)
+
+    def _subscription(self, strategy: str) -> bytes:
+        """What the leader is told, as the Java client of that strategy does it."""
+        if strategy == STICKY:
+            data = write_sticky(*self._last)
+            return storage.encode(ConsumerProtocolSubscription(topics=self._topics, user_data=data), 0)
+        if strategy == COOPERATIVE:
+            data = write_generation(self._last[1])
+            owned = wire_places(self._owned)
+            told = ConsumerProtocolSubscription(topics=self._topics, user_data=data, owned_partitions=owned)
+            return storage.encode(told, 1)
+        return storage.encode(ConsumerProtocolSubscription(topics=self._topics), 0)
 
     def _sync(self, joined: JoinGroupResponse, within: Deadline) -> list[TopicPartition]:
         shares = self._assign(joined, within) if self.is_leader and not joined.skip_assignment else ()
@@ -210,18 +229,15 @@ class Membership:
         assign = ASSIGNORS.get(joined.protocol_name or "")
         if assign is None:
             raise GarbledError(f"group {self._group!r} chose {joined.protocol_name!r}, which we did not offer")
-        subscriptions: dict[str, frozenset[str]] = {}
-        for member in joined.members:
-            try:
-                topics = storage.decode(ConsumerProtocolSubscription, bytes(member.metadata)).topics
-            except DecodeError:
-                topics = ()  # a client's own format
-            subscriptions[member.member_id] = frozenset(topics)
-        wanted = frozenset().union(*subscriptions.values())
+        members = {
+            member.member_id: read_member(joined.protocol_name or "", bytes(member.metadata), member.group_instance_id)
+            for member in joined.members
+        }
+        wanted = {topic for member in members.values() for topic in member.topics}
         self._counts = self._count(sorted(wanted), within)
         return tuple(
             SyncGroupRequestAssignment(member_id=member, assignment=write_assignment(places))
-            for member, places in assign(subscriptions, self._counts).items()
+            for member, places in assign(members, self._counts).items()
         )
 
     def _count(self, topics: Sequence[str], within: Deadline) -> dict[str, int]:
@@ -266,8 +282,27 @@ class Membership:
 
 
 def write_assignment(places: Sequence[TopicPartition]) -> bytes:
-    assigned = tuple(
+    return storage.encode(ConsumerProtocolAssignment(assigned_partitions=wire_places(places)), 0)
+
+
+def wire_places(places: Sequence[TopicPartition]) -> tuple[consumer_protocol.TopicPartition, ...]:
+    return tuple(
         consumer_protocol.TopicPartition(topic=topic, partitions=tuple(numbers))
         for topic, numbers in by_topic(places).items()
     )
-    return storage.encode(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
+
+
+def read_member(strategy: str, metadata: bytes, instance_id: str | None) -> Member:
+    try:
+        found = storage.decode(ConsumerProtocolSubscription, metadata)
+    except DecodeError:
+        return Member(frozenset(), instance_id=instance_id)  # a client's own format
+    data = None if found.user_data is None else bytes(found.user_data)
+    if strategy == STICKY:
+        owned, generation = read_sticky(data)
+    else:
+        owned = tuple(
+            TopicPartition(each.topic, number) for each in found.owned_partitions for number in each.partitions
+        )
+        generation = max(found.generation_id, read_generation(data))
+    return Member(frozenset(found.topics), owned, generation, instance_id)

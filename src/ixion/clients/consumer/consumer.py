@@ -283,15 +283,33 @@ class Consumer:
         if self._part is not None:
             self._part.polled()
             if self._part.must_join:
-                self._part.give_up(self._subscription.partitions, self._commit_automatically)
-                self._take_over([])
-                places = self._part.join()
-                self._take_over(places)
-                self._part.listener.on_assigned(places)
+                self._rebalance(self._part)
         if self._settings.enable_auto_commit and time.monotonic() >= self._commit_s:
             self._commit_automatically()
         if self._subscription.unplaced():
             self._find_positions()
+
+    def _rebalance(self, part: GroupPart) -> None:
+        held = self._subscription.partitions
+        if held and part.has_lost:
+            self._take_over([])
+            part.listener.on_lost(held)
+        elif not part.is_cooperative:
+            self._give_up(part, held)
+        held = self._subscription.partitions
+        places = part.join(held)
+        revoked = [place for place in held if place not in places]
+        if revoked:
+            self._give_up(part, revoked)
+            part.join_again()
+        self._take_over(places)
+        part.listener.on_assigned([place for place in places if place not in held])
+
+    def _give_up(self, part: GroupPart, places: list[TopicPartition]) -> None:
+        if places:
+            self._commit_automatically()
+            part.listener.on_revoked(places)
+            self._take_over([place for place in self._subscription.partitions if place not in places])
 
     def _take_over(self, places: list[TopicPartition]) -> None:
         for place in set(self._subscription.partitions) - set(places):

@@ -1,14 +1,18 @@
 """A consumer's part in a classic group: joins within poll, heartbeats beside it, commits, the listener.
 
-Rebalances are eager: before a join all partitions are given up, after it those that were assigned begin where the group
-has committed. The member has a connection of its own, because heartbeats go out while the consumer waits for records.
+With an eager assignor, all partitions are given up before a join, and those that are assigned begin where the group has
+committed. With cooperative-sticky alone, partitions are read on until the group wants them back: those are given up
+after the join, and a second join hands them to their new owners.
+
+The member has a connection of its own, because heartbeats go out while the consumer waits for records.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from ixion.clients.assignors import COOPERATIVE
 from ixion.clients.cluster import Cluster
 from ixion.clients.consumer.errors import CommitFailedError
 from ixion.clients.consumer.heartbeats import Heartbeats
@@ -35,6 +39,7 @@ class GroupPart:
         self, bootstrap: str, group: str, topics: Sequence[str], listener: RebalanceListener, settings: ConsumerSettings
     ) -> None:
         self.listener = listener
+        self.is_cooperative = set(settings.partition_assignment_strategy) == {COOPERATIVE}
         self._group = group
         self._cluster = Cluster(
             bootstrap, client_id=settings.client_id, timeout_s=settings.default_api_timeout_ms / 1000
@@ -67,23 +72,24 @@ class GroupPart:
     def must_join(self) -> bool:
         return self._member.must_rejoin
 
-    def give_up(self, held: Sequence[TopicPartition], commit: Callable[[], None]) -> None:
-        """Before a join; `commit` is called if it can still succeed."""
-        lost = self._heartbeats.expired or self._member.generation < 0
-        if held and lost:
-            self.listener.on_lost(held)
-        elif held:
-            commit()
-            self.listener.on_revoked(held)
+    @property
+    def has_lost(self) -> bool:
+        """Whether the group has given this member up, and its partitions to others."""
+        return self._heartbeats.expired or self._member.generation < 0
 
-    def join(self) -> list[TopicPartition]:
+    def join(self, owned: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Take part in a rebalance; what is assigned."""
         with self._heartbeats.lock:
             self._heartbeats.expired = False
             self._heartbeats.polled(time.monotonic())
-            places = sorted(self._member.join())
+            places = sorted(self._member.join(owned))
             self._heartbeats.polled(time.monotonic())
         return places
+
+    def join_again(self) -> None:
+        """Soon, because a partition was given up that another member waits for."""
+        with self._heartbeats.lock:
+            self._member.must_rejoin = True
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         with self._heartbeats.lock:

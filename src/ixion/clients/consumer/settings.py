@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from ixion.clients.assignors import ASSIGNORS
+from ixion.clients.assignors import ASSIGNORS, EAGER
 
 RESETS: Final = ("earliest", "latest", "none")
 LEVELS: Final = ("read_uncommitted", "read_committed")
@@ -21,7 +21,7 @@ class ConsumerSettings(NamedTuple):
     max_poll_records: int = 500
     max_poll_interval_ms: int = 300_000
     session_timeout_ms: int = 45_000
-    partition_assignment_strategy: Sequence[str] = ("range", "roundrobin")
+    partition_assignment_strategy: Sequence[str] = EAGER
     isolation_level: str = "read_uncommitted"
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
