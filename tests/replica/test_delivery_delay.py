@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
 from ixion.log.reader import Isolation
+from ixion.log.retention import retain
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica import delivery_delay
+from ixion.replica.delayed_delete_records import DeletionResult
+from ixion.replica.manager import HIGH_WATERMARK
 from ixion.timer.turns import Steps
 from tests.replica.world import World, offsets
 
@@ -216,6 +219,33 @@ def test_a_search_that_fails_is_repeated(world: World, monkeypatch: pytest.Monke
     assert visible(world) == []
     world.advance(delivery_delay.RETRY_MS)
     assert visible(world) == [0]
+
+
+def test_deleting_all_that_consumers_see_leaves_what_is_not_due(world: World) -> None:
+    world.lead()
+    world.produce(b"a")
+    world.advance(DELAY)
+    world.produce(b"b")
+    deleted: list[DeletionResult] = []
+    world.replicas.delete(1_000, [("t", 0, HIGH_WATERMARK)], deleted.extend)
+    world.settle()
+    assert [result.required for result in deleted] == [1]
+    world.advance(DELAY)
+    (result,) = world.fetch(1, wait_ms=0)
+    assert offsets(result) == [1]
+
+
+def test_retention_by_size_waits_for_delivery(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(FIXED, segment_bytes=200, retention_bytes=0))
+    partition = world.lead()
+    for _ in range(5):
+        world.produce(b"x" * 100)
+    retain(partition.log, world.now_ms())
+    assert partition.log.log_start == 0
+    world.advance(DELAY)
+    retain(partition.log, world.now_ms())
+    assert partition.log.log_start > 0
+    world.close()
 
 
 def test_a_partition_that_is_led_no_more_waits_for_nothing(world: World) -> None:

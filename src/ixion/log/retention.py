@@ -88,9 +88,14 @@ def delete_doomed(log: Log, now_ms: int) -> int:
 
 
 def _deletable(log: Log, slot: int) -> bool:
-    """Whether everything in the segment is below the high watermark; an empty active segment is none to delete."""
+    """Whether consumers could see everything in the segment; an empty active segment is none to delete.
+
+    Records that are not due yet (`replica.delivery_delay`) stay, whatever retention.bytes says.
+    """
     end = log.segments.end_of(slot, log.end_offset)
-    return end <= log.high_watermark and (log.segments.at(slot).size > 0 or slot < len(log.segments) - 1)
+    return end <= min(log.high_watermark, log.visible_end) and (
+        log.segments.at(slot).size > 0 or slot < len(log.segments) - 1
+    )
 
 
 def _below_log_start(log: Log) -> int:

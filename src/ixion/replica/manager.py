@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
+from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
@@ -246,7 +247,7 @@ class ReplicaManager:
             result.code = ErrorCode.POLICY_VIOLATION
             return
         if offset == HIGH_WATERMARK:
-            offset = log.high_watermark
+            offset = limit_of(log, Isolation.HIGH_WATERMARK)
         if offset < 0:
             result.code = ErrorCode.OFFSET_OUT_OF_RANGE
             return
