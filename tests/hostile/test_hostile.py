@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from devtools.stalls import LIMIT_MS
 from ixion.protocol.envelope import decode_response
 from ixion.protocol.messages.k00_produce import ProduceResponse
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -31,8 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert take(client) is not None
         client.close()
         yield running
-        # A produce to forty thousand partitions is appended in turns, but answered in one, which takes 70 ms.
-        running.stop_without_stalls(limit_ms=3 * LIMIT_MS)
+        running.stop_without_stalls()
 
 
 @pytest.fixture(scope="module")
