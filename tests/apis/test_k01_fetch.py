@@ -210,7 +210,7 @@ def test_a_partition_that_is_named_a_thousand_times_is_watched_and_answered_once
             answers.append(fetch(asking, *[of(topic, *[at()] * 100)] * 10, wait_ms=15_000))
 
     async def watched(real: RealBroker) -> int:
-        return real.parts.replicas.fetch.watched
+        return real.parts.replicas.fetch_purgatory.watched
 
     polling = threading.Thread(target=poll)
     polling.start()
@@ -332,7 +332,7 @@ def test_nobody_waits_for_weeks(broker: Broker, asking: Asking) -> None:
     topic = filled(broker, "weeks")
 
     async def waits(real: RealBroker) -> list[int]:
-        wheel = real.parts.replicas.fetch
+        wheel = real.parts.replicas.fetch_purgatory
         return [each.delay_ms for shard in wheel._shards for each in shard.operations((topic, 0))]
 
     waiter = threading.Thread(target=lambda: fetch(asking, of(topic), wait_ms=2**31 - 1))
@@ -422,7 +422,7 @@ class TestSessions:
         assert told(fetch(asking, session=(session, 1))) == []
 
         async def delete(real: RealBroker) -> None:
-            real.parts.replicas.delete(1000, [(topic, 0, 1)], lambda _results: None)
+            real.parts.replicas.delete_records(1000, [(topic, 0, 1)], lambda _results: None)
 
         broker.call(delete)
         answer = fetch(asking, session=(session, 2))
@@ -453,7 +453,7 @@ class TestSessions:
         waiter.start()
 
         async def parked(real: RealBroker) -> bool:
-            return real.parts.replicas.fetch.delayed > 0
+            return real.parts.replicas.fetch_purgatory.delayed > 0
 
         while not broker.call(parked):
             pass

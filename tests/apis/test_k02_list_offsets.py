@@ -60,7 +60,7 @@ def times(broker: Broker) -> str:
     write(broker, "times", batch(b"e", timestamp=500), batch(b"f", timestamp=400))
 
     async def delete(real: RealBroker) -> None:
-        real.parts.replicas.delete(1000, [("times", 0, 1)], lambda _results: None)
+        real.parts.replicas.delete_records(1000, [("times", 0, 1)], lambda _results: None)
 
     broker.call(delete)
     return "times"

@@ -94,7 +94,7 @@ def test_answered_when_this_broker_sees_the_leader_or_after_the_timeout(
             return dict.fromkeys(keys, ErrorCode.NONE)
 
         def learn() -> None:
-            assert parts.replicas.elect_leader.watched == 1  # the answer waits
+            assert parts.replicas.elect_leader_purgatory.watched == 1  # the answer waits
             known = parts.image.partition("t", 0)
             assert known is not None
             parts.image.put_partition("t", replace(known, leader=5))

@@ -65,8 +65,8 @@ class Counts:
         async def look(real: RealBroker) -> tuple[int, int, int, int]:
             network, replicas = real.parts.server.snapshot(), real.parts.replicas
             return (
-                replicas.produce.delayed,
-                replicas.fetch.delayed,
+                replicas.produce_purgatory.delayed,
+                replicas.fetch_purgatory.delayed,
                 network.pool_used,
                 sum(network.connections.values()),
             )

@@ -87,7 +87,7 @@ async def _fetch_waits(real: object) -> bool:
     from ixion.broker.broker import Broker as RealBroker
 
     assert isinstance(real, RealBroker)
-    return real.parts.replicas.fetch.delayed > 0
+    return real.parts.replicas.fetch_purgatory.delayed > 0
 
 
 def test_an_idempotent_producer(broker: Broker, topic: str, driver: Driver) -> None:

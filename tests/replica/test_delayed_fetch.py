@@ -36,7 +36,7 @@ def test_nothing_there_waits_for_the_next_append(world: World) -> None:
     assert over == []
     world.produce()
     assert offsets(over[0]) == [0]
-    assert world.replicas.fetch.delayed == 0
+    assert world.replicas.fetch_purgatory.delayed == 0
 
 
 def test_time_is_up_and_there_is_nothing(world: World) -> None:
@@ -174,7 +174,7 @@ def test_case_b_no_replica_any_more_for_a_read_that_any_replica_serves(world: Wo
     over: list[int] = []
     seen = FetchResult(FetchWish("t", b"", 0, 0, 1 << 20))
     operation = DelayedFetch(world.replicas, 500, 1, Isolation.LOG_END, False, [seen], lambda: over.append(1))
-    assert not world.replicas.fetch.try_complete_else_watch(operation, operation.keys)
+    assert not world.replicas.fetch_purgatory.try_complete_else_watch(operation, operation.keys)
     world.replicas.wake_all(partition.key)
     assert over == []
     world.replicas.stop("t", 0, delete=False)
@@ -218,7 +218,7 @@ def test_case_f_deleted_under_the_reader(world: World) -> None:
     world.produce(b"a", b"b")
     over = world.fetch(0, min_bytes=100_000)
     assert over == []
-    world.replicas.delete(1000, [("t", 0, 2)], lambda _results: None)
+    world.replicas.delete_records(1000, [("t", 0, 2)], lambda _results: None)
     assert [result.code for result in over] == [ErrorCode.OFFSET_OUT_OF_RANGE]
     assert partition.log.log_start == 2
 
@@ -269,7 +269,7 @@ def test_an_append_looks_at_its_own_partition_of_each_fetch_that_waits(world: Wo
         world.lead(number=number)
     wishes = [FetchWish("t", b"", number, 0, 1 << 20) for number in range(partitions)]
     waiting = [world.fetch_all(wishes, min_bytes=10 * SIZE) for _ in range(fetches)]
-    while world.replicas.fetch.delayed < fetches:
+    while world.replicas.fetch_purgatory.delayed < fetches:
         world.settle()
     counters = world.replicas.counters
     before = counters.fetch_checks
@@ -401,7 +401,7 @@ class TestSmallSegments:
 
 def all_read(world: World) -> None:
     """Fetches of very many partitions have had their turns."""
-    while world.replicas.lane.waiting:
+    while world.replicas.fetch_lane.waiting:
         world.settle()
 
 
@@ -412,11 +412,11 @@ def test_a_fetch_of_very_many_partitions_looks_at_each_once_when_it_begins_to_wa
         world.lead(number=number)
     over = world.fetch_all([FetchWish("t", b"", number, 0, 1 << 20, -1, -1, 0) for number in range(many)])
     all_read(world)
-    assert (world.replicas.counters.fetch_checks, world.replicas.fetch.delayed) == (many, 1)
+    assert (world.replicas.counters.fetch_checks, world.replicas.fetch_purgatory.delayed) == (many, 1)
     world.produce(number=many - 1)
     all_read(world)
     assert [offsets(result) for result in over] == [[]] * (many - 1) + [[0]]
-    assert world.replicas.fetch.delayed == 0
+    assert world.replicas.fetch_purgatory.delayed == 0
 
 
 class Broken(QuickFiles):

@@ -19,7 +19,7 @@ def test_alone_acks_all_waits_for_nothing(world: World) -> None:
     world.lead()
     (result,) = world.produce(b"a", b"b")
     assert (result.code, result.first_offset, result.required, result.log_start) == (ErrorCode.NONE, 0, 2, 0)
-    assert world.replicas.produce.snapshot().watched == 0
+    assert world.replicas.produce_purgatory.snapshot().watched == 0
 
 
 @pytest.mark.parametrize("acks", [0, 1])
@@ -38,7 +38,7 @@ def test_case_b_it_is_over_when_every_in_sync_replica_has_it(world: World) -> No
     world.follower_fetches(3, 1)
     assert codes(over) == [ErrorCode.NONE]
     assert over[0].first_offset == 0
-    assert world.replicas.produce.delayed == 0
+    assert world.replicas.produce_purgatory.delayed == 0
 
 
 def test_each_produce_waits_for_its_own_offset(world: World) -> None:
@@ -55,7 +55,7 @@ def test_a_partition_that_comes_twice_in_a_request_is_watched_once(world: World)
     world.lead(number=1, replicas=(1, 2))
     data = batch(b"v")
     over = world.produce_all([("t", 0, data), ("t", 1, data), ("t", 0, data)])
-    assert world.replicas.produce.watched == 2
+    assert world.replicas.produce_purgatory.watched == 2
     world.follower_fetches(2, 1)
     assert over == []
     world.follower_fetches(2, 1, number=1)

@@ -14,7 +14,7 @@ from tests.replica.world import World, codes
 
 def delete(world: World, *offsets: tuple[str, int, int], timeout_ms: int = 1000) -> list[DeletionResult]:
     over: list[DeletionResult] = []
-    world.replicas.delete(timeout_ms, offsets, over.extend)
+    world.replicas.delete_records(timeout_ms, offsets, over.extend)
     return over
 
 
@@ -90,7 +90,7 @@ def test_an_election_waits_until_its_leaders_are_seen(world: World) -> None:
 
     def elect(timeout_ms: int) -> None:
         operation = DelayedElectLeader(timeout_ms, {("a", 0): 2, ("b", 0): 3}, leader_of, over.append)
-        world.replicas.elect_leader.try_complete_else_watch(operation, [("a", 0), ("b", 0)])
+        world.replicas.elect_leader_purgatory.try_complete_else_watch(operation, [("a", 0), ("b", 0)])
 
     elect(1000)
     leaders["a", 0] = 2

@@ -190,7 +190,7 @@ class World:
             replica_id=replica, max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, isolation=isolation
         )
         over: list[FetchResult] = []
-        self.replicas.read(terms, wishes, over.extend)
+        self.replicas.fetch(terms, wishes, over.extend)
         return over
 
     def follower_fetches(self, broker: int, offset: int, **options: Any) -> list[FetchResult]:

@@ -84,7 +84,7 @@ class Fetch:
             fetching.collect_all()
             fetching.read()
         else:
-            self.replicas.lane.run(fetching.collect(), fetching.collected)
+            self.replicas.fetch_lane.run(fetching.collect(), fetching.collected)
         return fetching.outcome()
 
     def terms(self, request: FetchRequest, version: int) -> FetchTerms:
@@ -190,7 +190,7 @@ class Fetching:
         if len(wishes) < len(self._places):
             self._unknown = {slot for slot, (_, cached) in enumerate(self._places) if not cached.wish.topic}
         terms = fetch.terms(self._request, self._call.version)
-        fetch.replicas.read(terms, wishes, self._finish, self._waits)
+        fetch.replicas.fetch(terms, wishes, self._finish, self._waits)
 
     def _waits(self, give_up: Callable[[], None]) -> None:
         self._request = RELEASED
@@ -217,7 +217,7 @@ class Fetching:
                 answer.add(place, cached, result)
             self._answer(answer.response())
         else:
-            fetch.replicas.lane.run(self._add_all(answer, results), self._added)
+            fetch.replicas.fetch_lane.run(self._add_all(answer, results), self._added)
 
     def _with_unknown(self, results: list[FetchResult]) -> list[FetchResult]:
         """A result for each place."""

@@ -35,7 +35,7 @@ def make(services: Services) -> Handle:
             if wanted is None:
                 fail(error)
             else:
-                replicas.delete(request.timeout_ms, wanted, respond)
+                replicas.delete_records(request.timeout_ms, wanted, respond)
 
         def respond(results: list[DeletionResult]) -> None:
             lane.run(answer(request, results), finish)

@@ -34,7 +34,7 @@ UNCLEAN: Final = 1
 def make(services: Services) -> Handle:
     controller = services.controller
     image = services.image
-    purgatory = services.replicas.elect_leader
+    purgatory = services.replicas.elect_leader_purgatory
     timer = services.timer
 
     def leader_of(topic: str, number: int) -> int:

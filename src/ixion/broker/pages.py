@@ -71,7 +71,12 @@ def sources(parts: Parts) -> Sources:
         logs=parts.logs,
         image=parts.image,
         purgatories=(
-            *(replicas.produce, replicas.fetch, replicas.delete_records, replicas.elect_leader),
+            *(
+                replicas.produce_purgatory,
+                replicas.fetch_purgatory,
+                replicas.delete_records_purgatory,
+                replicas.elect_leader_purgatory,
+            ),
             *(() if parts.groups.made is None else parts.groups.made.purgatories),
         ),
         groups=lambda: group_states(parts),

@@ -138,7 +138,7 @@ class Settling:
         if operation is None:
             self._done(self._results)
             return
-        purgatory, waits, keys = self.replicas.produce, self._waits, operation.keys
+        purgatory, waits, keys = self.replicas.produce_purgatory, self._waits, operation.keys
         if len(keys) > AT_ONCE:
             if waits is not None:
                 waits(operation.give_up)

@@ -67,8 +67,8 @@ def fetch(
         if len(keys) > AT_ONCE:
             if waits is not None:
                 waits(operation.give_up)
-            replicas.lane.run(replicas.fetch.watch_in_steps(operation, keys), partial(begun, operation))
-        elif not replicas.fetch.try_complete_else_watch(operation, keys) and waits is not None:
+            replicas.fetch_lane.run(replicas.fetch_purgatory.watch_in_steps(operation, keys), partial(begun, operation))
+        elif not replicas.fetch_purgatory.try_complete_else_watch(operation, keys) and waits is not None:
             waits(operation.give_up)
 
     def begun(operation: DelayedFetch, _: bool | None, error: Exception | None) -> None:
@@ -98,7 +98,7 @@ def read(
         done(results)
 
     if len(wishes) > AT_ONCE:
-        replicas.lane.run(reader.steps(wishes), finish)
+        replicas.fetch_lane.run(reader.steps(wishes), finish)
         return
     results: list[FetchResult] | None = None
     fault: Exception | None = None

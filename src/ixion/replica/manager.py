@@ -75,12 +75,14 @@ class ReplicaManager:
         self.partitions: dict[Key, Partition] = {}
         self.offline: set[Key] = set()  # replicas whose disk has failed
         self.counters = Counters()
-        self.produce = DelayedOperationPurgatory("Produce", timer=timer, purge_interval=produce_purge)
-        self.fetch = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
-        self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer=timer, purge_interval=delete_purge)
-        self.elect_leader = DelayedOperationPurgatory("ElectLeader", timer=timer)
+        self.produce_purgatory = DelayedOperationPurgatory("Produce", timer=timer, purge_interval=produce_purge)
+        self.fetch_purgatory = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
+        self.delete_records_purgatory = DelayedOperationPurgatory(
+            "DeleteRecords", timer=timer, purge_interval=delete_purge
+        )
+        self.elect_leader_purgatory = DelayedOperationPurgatory("ElectLeader", timer=timer)
         self.completions = Completions(loop.call_soon)
-        self.lane = Lane(loop.call_soon)  # for fetches of very many partitions
+        self.fetch_lane = Lane(loop.call_soon)  # for fetches of very many partitions
         self.append_lane = Lane(loop.call_soon, fair=True)  # and for what changes them
         self.delays = DeliveryDelays(timer, self.lane, clock_ms, monotonic_ms, self.appended)
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
@@ -195,7 +197,7 @@ class ReplicaManager:
     ) -> None:
         append(self, timeout_ms, acks, origin, entries, done, waits)
 
-    def read(
+    def fetch(
         self,
         terms: FetchTerms,
         wishes: list[FetchWish],
@@ -204,7 +206,7 @@ class ReplicaManager:
     ) -> None:
         fetch(self, terms, wishes, done, waits)
 
-    def delete(
+    def delete_records(
         self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
     ) -> None:
         """Delete records below an offset; HIGH_WATERMARK: all that consumers can see."""
@@ -219,7 +221,7 @@ class ReplicaManager:
             operation = DelayedDeleteRecords(timeout_ms, results, done)
             keys = [(result.topic, result.number) for result in results if result.waits]
             if keys:
-                self.delete_records.try_complete_else_watch(operation, keys)
+                self.delete_records_purgatory.try_complete_else_watch(operation, keys)
             else:
                 operation.force_complete()
 
@@ -262,19 +264,19 @@ class ReplicaManager:
     # Events.
 
     def appended(self, partition: Partition) -> None:
-        self.fetch.check_and_complete(partition.key)
+        self.fetch_purgatory.check_and_complete(partition.key)
 
     def high_watermark_moved(self, partition: Partition) -> None:
         key = partition.key
-        self.produce.check_and_complete(key)
-        self.fetch.check_and_complete(key)
-        self.delete_records.check_and_complete(key)
+        self.produce_purgatory.check_and_complete(key)
+        self.fetch_purgatory.check_and_complete(key)
+        self.delete_records_purgatory.check_and_complete(key)
 
     def wake_all(self, key: Key) -> None:
-        self.produce.check_and_complete(key)
-        self.fetch.check_and_complete(key)
-        self.delete_records.check_and_complete(key)
-        self.elect_leader.check_and_complete(key)
+        self.produce_purgatory.check_and_complete(key)
+        self.fetch_purgatory.check_and_complete(key)
+        self.delete_records_purgatory.check_and_complete(key)
+        self.elect_leader_purgatory.check_and_complete(key)
 
     def shrink_isr(self) -> None:
         for partition in self.partitions.values():
@@ -340,5 +342,10 @@ class ReplicaManager:
     def shutdown(self) -> None:
         """Stops the purgatories, and begins no more flushes: the threads for them are stopped next."""
         self._stopped = True
-        for purgatory in (self.produce, self.fetch, self.delete_records, self.elect_leader):
+        for purgatory in (
+            self.produce_purgatory,
+            self.fetch_purgatory,
+            self.delete_records_purgatory,
+            self.elect_leader_purgatory,
+        ):
             purgatory.shutdown()
