@@ -84,7 +84,7 @@ class ReplicaManager:
         self.completions = Completions(loop.call_soon)
         self.fetch_lane = Lane(loop.call_soon)  # for fetches of very many partitions
         self.append_lane = Lane(loop.call_soon, fair=True)  # and for what changes them
-        self.delays = DeliveryDelays(timer, self.lane, clock_ms, monotonic_ms, self.appended)
+        self.delays = DeliveryDelays(timer, self.fetch_lane, clock_ms, monotonic_ms, self.appended)
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
         self.on_isr_wanted: IsrChange | None = None
