@@ -227,7 +227,7 @@ def test_deleting_all_that_consumers_see_leaves_what_is_not_due(world: World) ->
     world.advance(DELAY)
     world.produce(b"b")
     deleted: list[DeletionResult] = []
-    world.replicas.delete(1_000, [("t", 0, HIGH_WATERMARK)], deleted.extend)
+    world.replicas.delete_records(1_000, [("t", 0, HIGH_WATERMARK)], deleted.extend)
     world.settle()
     assert [result.required for result in deleted] == [1]
     world.advance(DELAY)
