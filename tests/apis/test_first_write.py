@@ -15,11 +15,11 @@ from ixion.coordinators.txn.markers import Marker, Written
 from ixion.coordinators.txn.verification import Verified
 from ixion.log.producer_state import ProducerState
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ixion.protocol.registry import ApiKey
 from ixion.replica.append import Entry
 from ixion.replica.append_result import AppendResult
-from ixion.replica.partition import Key
 from ixion.testing import Broker
 from ixion.timer.lane import Lane
 from ixion.timer.turns import Turn
@@ -162,7 +162,7 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
         unanswered.append(lambda: done([AppendResult(*entry[:2]) for entry in entries]))
         waits(lambda: given_up.append(entries[0][:2]))
 
-    def verify(_name: str, _id: int, _epoch: int, keys: list[Key], _version: int, done: Verified) -> None:
+    def verify(_name: str, _id: int, _epoch: int, keys: list[TopicPartition], _version: int, done: Verified) -> None:
         done({key: ErrorCode.NONE if key in open_ones else ErrorCode.INVALID_TXN_STATE for key in keys})
 
     nobody = SimpleNamespace(log=SimpleNamespace(producers=ProducerState()))

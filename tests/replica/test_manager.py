@@ -6,8 +6,9 @@ from pathlib import Path
 
 from ixion.log.config import LogConfig
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.replica.delayed_delete_records import DeletionResult
-from ixion.replica.delayed_elect_leader import DelayedElectLeader, Key
+from ixion.replica.delayed_elect_leader import DelayedElectLeader
 from ixion.replica.manager import HIGH_WATERMARK
 from tests.replica.world import World, codes
 
@@ -82,8 +83,8 @@ def test_nothing_is_deleted_from_a_compacted_topic(tmp_path: Path) -> None:
 
 
 def test_an_election_waits_until_its_leaders_are_seen(world: World) -> None:
-    leaders: dict[Key, int] = {("a", 0): 1, ("b", 0): 1}
-    over: list[frozenset[Key]] = []
+    leaders: dict[TopicPartition, int] = {("a", 0): 1, ("b", 0): 1}
+    over: list[frozenset[TopicPartition]] = []
 
     def leader_of(topic: str, number: int) -> int:
         return leaders[topic, number]

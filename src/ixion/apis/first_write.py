@@ -19,12 +19,12 @@ from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.verification import Verified, produce_client
 from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.records.batch import BatchView
 from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer
 from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Key
 from ixion.timer.turns import Steps, Turn
 
 logger = logging.getLogger(__name__)
@@ -67,8 +67,8 @@ class TransactionalAppend:
         self._adds = produce_client(version).adds
         self._scanned = 0  # entries that were looked at
         self._producers: set[tuple[int, int]] = set()
-        self._first_writes: list[Key] = []
-        self._refused: dict[Key, ErrorCode] = {}
+        self._first_writes: list[TopicPartition] = []
+        self._refused: dict[TopicPartition, ErrorCode] = {}
 
     def run(self) -> None:
         if self._scan_some():
@@ -117,7 +117,7 @@ class TransactionalAppend:
         else:
             self._go_on(0)
 
-    def _added(self, codes: dict[Key, ErrorCode]) -> None:
+    def _added(self, codes: dict[TopicPartition, ErrorCode]) -> None:
         self._refused = {key: code for key, code in codes.items() if code != ErrorCode.NONE}
         self._go_on(0)
 
@@ -137,7 +137,7 @@ class TransactionalAppend:
             partial(self._append, first, min(first + STEP, len(self._entries))),
         )
 
-    def _append(self, first: int, end: int, codes: dict[Key, ErrorCode]) -> None:
+    def _append(self, first: int, end: int, codes: dict[TopicPartition, ErrorCode]) -> None:
         turn = Turn()
         for place in range(first, end):
             if place > first and turn.is_over():
@@ -210,8 +210,8 @@ def verify(
     lowest sequence that it has tried (its state here may have been forgotten, so that need not be 0).
     """
     adds = produce_client(version).adds
-    first_writes: list[Key] = []
-    overtaking: dict[Key, ErrorCode] = {}
+    first_writes: list[TopicPartition] = []
+    overtaking: dict[TopicPartition, ErrorCode] = {}
     producer_id = epoch = -1
     for topic, number, records in entries:
         if is_transactional(records):
@@ -236,7 +236,7 @@ def verify(
         done(overtaking)
 
 
-def is_open(replicas: ReplicaManager, key: Key, producer_id: int, epoch: int) -> bool:
+def is_open(replicas: ReplicaManager, key: TopicPartition, producer_id: int, epoch: int) -> bool:
     """Whether the producer has a transaction open there. A partition that is not here says so when appended to."""
     partition = replicas.partitions.get(key)
     if partition is None:
@@ -245,7 +245,7 @@ def is_open(replicas: ReplicaManager, key: Key, producer_id: int, epoch: int) ->
     return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
 
-def is_overtaking(replicas: ReplicaManager, key: Key, batch: BatchView, adds: bool) -> bool:
+def is_overtaking(replicas: ReplicaManager, key: TopicPartition, batch: BatchView, adds: bool) -> bool:
     """Whether an earlier write of a producer that is unknown there is still to come."""
     partition = replicas.partitions.get(key)
     sequence, producer_id = int(batch.base_sequence), int(batch.producer_id)

@@ -15,10 +15,11 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.coordinators.group.offsets import NO_OFFSET, Committed, TopicPartition
+from ixion.coordinators.group.offsets import NO_OFFSET, Committed
 from ixion.coordinators.group.stored_offsets import Reader
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -15,8 +15,9 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
-from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,

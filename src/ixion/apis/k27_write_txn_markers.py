@@ -14,8 +14,9 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.txn.markers import Marker
-from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,

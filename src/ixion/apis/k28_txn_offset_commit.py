@@ -15,6 +15,7 @@ from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -87,7 +88,7 @@ def make(services: Services) -> Handle:
 
 
 def answer(
-    version: int, request: TxnOffsetCommitRequest, known: dict[tuple[str, int], ErrorCode]
+    version: int, request: TxnOffsetCommitRequest, known: dict[TopicPartition, ErrorCode]
 ) -> Steps[TxnOffsetCommitResponse]:
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:

@@ -18,6 +18,7 @@ from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -33,7 +34,7 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Steps[DescribeLogDirsResponse]:
         request = cast(DescribeLogDirsRequest, call.body)
-        wanted: set[tuple[str, int]] | None = None if request.topics is None else set()
+        wanted: set[TopicPartition] | None = None if request.topics is None else set()
         for topic in request.topics or ():
             assert wanted is not None
             for number in topic.partitions:
@@ -50,7 +51,7 @@ def make(services: Services) -> Handle:
 
 
 def describe(
-    logs: LogManager, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+    logs: LogManager, directory: LogDirectory, wanted: set[TopicPartition] | None
 ) -> Steps[DescribeLogDirsResult]:
     try:
         room = None if directory.state.offline else os.statvfs(directory.path)

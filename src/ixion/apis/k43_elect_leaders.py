@@ -17,13 +17,14 @@ from ixion.apis.sliced import respond_in_turns
 from ixion.apis.unhurried import unhurried
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k43_elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
 )
-from ixion.replica.delayed_elect_leader import DelayedElectLeader, Key
+from ixion.replica.delayed_elect_leader import DelayedElectLeader
 from ixion.timer.turns import Pauses, Steps, in_turns
 from ixion.wire.answer import LATER
 
@@ -60,7 +61,7 @@ def make(services: Services) -> Handle:
                 expected[key] = partition.preferred if request.election_type == PREFERRED else partition.leader
             await pauses.pause()
 
-        def respond(late: frozenset[Key]) -> None:
+        def respond(late: frozenset[TopicPartition]) -> None:
             respond_in_turns(call, answer(codes, everywhere, late))
 
         operation = DelayedElectLeader(request.timeout_ms, expected, leader_of, respond)
@@ -73,10 +74,10 @@ def make(services: Services) -> Handle:
     return unhurried(handle)
 
 
-def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[Key]]:
+def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[TopicPartition]]:
     if request.topic_partitions is None:
         return [(topic.name, each.number) for topic in image.topics.values() for each in topic.partitions]
-    keys: dict[Key, None] = {}
+    keys: dict[TopicPartition, None] = {}
     for topic in request.topic_partitions:
         for number in topic.partitions:
             keys[topic.topic, number] = None
@@ -86,9 +87,9 @@ def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[Key
 
 
 def answer(
-    codes: Mapping[Key, ErrorCode],
+    codes: Mapping[TopicPartition, ErrorCode],
     everywhere: bool,
-    late: frozenset[Key] = frozenset(),
+    late: frozenset[TopicPartition] = frozenset(),
     whole: ErrorCode = ErrorCode.NONE,
 ) -> Steps[ElectLeadersResponse]:
     topics: dict[str, list[PartitionResult]] = {}
@@ -109,6 +110,6 @@ def answer(
     return ElectLeadersResponse(throttle_time_ms=0, error_code=whole, replica_election_results=tuple(results))
 
 
-def refusal(keys: list[Key], code: ErrorCode, version: int) -> Steps[ElectLeadersResponse]:
+def refusal(keys: list[TopicPartition], code: ErrorCode, version: int) -> Steps[ElectLeadersResponse]:
     """Version 0 has no place for an error of the whole; the partitions have one in every version."""
     return answer(dict.fromkeys(keys, code), False, whole=code if version >= 1 else ErrorCode.NONE)

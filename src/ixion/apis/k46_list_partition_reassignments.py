@@ -10,6 +10,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -24,7 +25,7 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Steps[ListPartitionReassignmentsResponse]:
         request = cast(ListPartitionReassignmentsRequest, call.body)
-        wanted: set[tuple[str, int]] | None = None if request.topics is None else set()
+        wanted: set[TopicPartition] | None = None if request.topics is None else set()
         for topic in request.topics or ():
             assert wanted is not None
             for number in topic.partition_indexes:

@@ -12,6 +12,7 @@ from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -33,7 +34,7 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(OffsetDeleteRequest, call.body)
-        there: list[tuple[str, int]] = []
+        there: list[TopicPartition] = []
         for topic in request.topics:
             for each in topic.partitions:
                 if exists(topic.name, each.partition_index):
@@ -53,7 +54,7 @@ def make(services: Services) -> Handle:
     return sliced(handle)
 
 
-def answer(request: OffsetDeleteRequest, codes: dict[tuple[str, int], ErrorCode]) -> Steps[OffsetDeleteResponse]:
+def answer(request: OffsetDeleteRequest, codes: dict[TopicPartition, ErrorCode]) -> Steps[OffsetDeleteResponse]:
     """`codes` has the partitions that exist."""
     topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:

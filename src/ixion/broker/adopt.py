@@ -34,6 +34,7 @@ from ixion.metadata.image import TopicImage
 from ixion.metadata.node import Operation
 from ixion.metadata.session import MetadataSession
 from ixion.model.ids import new_id
+from ixion.model.topic_partition import TopicPartition
 from ixion.replica.internal_topic import INTERNAL
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 MOST_SHOWN: Final = 10  # names in the warning
 
 
-def epoch_after(logs: LogManager, key: tuple[str, int]) -> int:
+def epoch_after(logs: LogManager, key: TopicPartition) -> int:
     """A leader must be newer than all that wrote to its log, or readers take it for an old one."""
     log = logs.get(*key)
     latest = log.epochs.latest if log is not None else -1

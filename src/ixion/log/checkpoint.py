@@ -15,6 +15,7 @@ from typing import Final
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
+from ixion.model.topic_partition import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
@@ -24,7 +25,7 @@ LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 
 _VERSION: Final = "0"
 
-Offsets = dict[tuple[str, int], int]
+Offsets = dict[TopicPartition, int]
 
 
 def read_offsets(files: Files, path: str) -> Offsets:

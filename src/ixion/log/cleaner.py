@@ -25,6 +25,7 @@ from ixion.log.manager import LogManager
 from ixion.log.offset_map import LOAD, OffsetMap
 from ixion.log.throttle import Throttle
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Cleaner:
         self._throttle = throttle if throttle is not None else Throttle(math.inf)
         self._map: OffsetMap | None = None
         self._lock = threading.Lock()
-        self.uncleanable: dict[tuple[str, int], str] = {}  # set aside until the next start, and why
+        self.uncleanable: dict[TopicPartition, str] = {}  # set aside until the next start, and why
         self._checkpoints: dict[str, checkpoint.Offsets] = {}
 
     def _read_checkpoints(self) -> None:

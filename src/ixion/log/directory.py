@@ -22,6 +22,7 @@ from ixion.log.lock import DirectoryLock
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ixion.log.names import DELETE, FUTURE, PartitionFolder, parse_folder_name
+from ixion.model.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -100,11 +101,11 @@ class LogDirectory:
     def set_meta_properties(self, meta: MetaProperties) -> None:
         write_meta_properties(self.files, os.path.join(self.path, META_PROPERTIES), meta)
 
-    def unloaded_keys(self) -> set[tuple[str, int]]:
+    def unloaded_keys(self) -> set[TopicPartition]:
         """The caller holds the lock of the manager, under which a log that was loaded goes from here to its map."""
         return {(folder.topic, folder.partition) for folder in self.unloaded.values()}
 
-    def write_checkpoint(self, name: str, offsets: Offsets, missing: set[tuple[str, int]]) -> None:
+    def write_checkpoint(self, name: str, offsets: Offsets, missing: set[TopicPartition]) -> None:
         """Replaces a checkpoint file, unless it holds just this already.
 
         Logs in `missing` keep their entry: they were not loaded when the offsets were collected.
@@ -122,11 +123,11 @@ class LogDirectory:
             raise self.state.fail(f"writing {name}", error) from error
         self._written[name] = dict(offsets)
 
-    def remembers(self, key: tuple[str, int]) -> bool:
+    def remembers(self, key: TopicPartition) -> bool:
         """Whether a checkpoint file has an offset of this partition."""
         return any(key in self._on_disk(name) for name in _OF_PARTITIONS)
 
-    def forget(self, key: tuple[str, int]) -> None:
+    def forget(self, key: TopicPartition) -> None:
         """Takes a partition out of every checkpoint file. KafkaError if that cannot be written."""
         for name in _OF_PARTITIONS:
             offsets = self._on_disk(name)

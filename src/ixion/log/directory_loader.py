@@ -26,13 +26,12 @@ from ixion.log.log import Log
 from ixion.log.log_loader import open_log
 from ixion.log.names import DELETE, FUTURE, STRAY, PartitionFolder, marked_folder_name
 from ixion.model.errors import KafkaError
+from ixion.model.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from ixion.log.manager import LogManager
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[str, int]
 
 
 class DirectoryLoader:
@@ -68,9 +67,9 @@ class DirectoryLoader:
             for path, parsed in folders:
                 self._load(directory, path, parsed)
 
-    def load_missing(self) -> list[Key]:
+    def load_missing(self) -> list[TopicPartition]:
         """Tries again where the cause may have passed; says which partitions are there now."""
-        found: list[Key] = []
+        found: list[TopicPartition] = []
         if not self._may_pass:
             return found
         with self._running:
@@ -159,7 +158,7 @@ class DirectoryLoader:
             manager.doom_folders([log.folder], manager.clock_ms() + log.config.file_delete_delay_ms)
 
 
-def _key(log: Log) -> Key:
+def _key(log: Log) -> TopicPartition:
     return (log.topic, log.partition)
 
 

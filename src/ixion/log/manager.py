@@ -20,7 +20,7 @@ from ixion.log.checkpoint import Offsets
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
-from ixion.log.directory_loader import DirectoryLoader, Key
+from ixion.log.directory_loader import DirectoryLoader
 from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
@@ -32,6 +32,7 @@ from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import id_text
+from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
@@ -55,10 +56,10 @@ class LogManager:
         self.files = files if files is not None else Files()
         self.clock_ms = clock_ms
         self.config_of = config_of
-        self.logs: dict[Key, Log] = {}
-        self.future_logs: dict[Key, Log] = {}
-        self.unreadable: dict[Key, str] = {}
-        self._preferred: dict[Key, LogDirectory] = {}  # where logs that are not there yet are to be made
+        self.logs: dict[TopicPartition, Log] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self.unreadable: dict[TopicPartition, str] = {}
+        self._preferred: dict[TopicPartition, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._closed = False
         self._left_behind: set[DirectoryState] = (
@@ -84,7 +85,7 @@ class LogManager:
         """Opens every partition of every directory."""
         self._loading.run()
 
-    def load_missing(self) -> list[Key]:
+    def load_missing(self) -> list[TopicPartition]:
         """Opens what could not be opened before for want of room or of file descriptors; says which. Blocks."""
         return self._loading.load_missing()
 
@@ -142,7 +143,7 @@ class LogManager:
         self._sync_name(log)
         return log
 
-    def _make(self, where: LogDirectory, folder: str, key: Key, config: LogConfig) -> Log:
+    def _make(self, where: LogDirectory, folder: str, key: TopicPartition, config: LogConfig) -> Log:
         """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""
         try:
             return open_log(
@@ -161,7 +162,7 @@ class LogManager:
                 pass  # `_clear_the_way` finds it if another attempt is made; a start finds an empty log
             raise
 
-    def _clear_the_way(self, where: LogDirectory, folder: str, key: Key) -> None:
+    def _clear_the_way(self, where: LogDirectory, folder: str, key: TopicPartition) -> None:
         """A folder of this name that is no log of ours is one that could not be renamed when its log was deleted, or
         could not be made whole. Its records are not those of the new partition. It is kept, under another name."""
         if folder in where.unloaded:
@@ -184,7 +185,7 @@ class LogManager:
                 raise log.directory.fail(f"making {log.name}", error) from error
             self._unsynced.discard(folder)
 
-    def _forget_offsets(self, key: Key) -> None:
+    def _forget_offsets(self, key: TopicPartition) -> None:
         """An earlier partition of this name was deleted. If its log start were found after a crash, the new one would
         seem to end before it begins, and all of it would go."""
         for directory in self.directories:

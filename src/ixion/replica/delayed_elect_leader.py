@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.operation import DelayedOperation
-
-Key = tuple[str, int]
 
 
 class DelayedElectLeader(DelayedOperation):
     def __init__(
         self,
         timeout_ms: int,
-        expected: Mapping[Key, int],
+        expected: Mapping[TopicPartition, int],
         leader_of: Callable[[str, int], int],
-        done: Callable[[frozenset[Key]], None],
+        done: Callable[[frozenset[TopicPartition]], None],
     ) -> None:
         """`expected` says who was elected where; `done` is told the partitions that did not show it in time."""
         super().__init__(timeout_ms)

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from ixion.log.log import Log
 from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.operation import DelayedOperation, abandon
 from ixion.replica.fetch_result import FetchResult
-from ixion.replica.partition import Key
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
@@ -56,7 +56,7 @@ class DelayedFetch(DelayedOperation):
         self._finish = finish
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[TopicPartition]:
         return list(self._seen)
 
     def try_complete(self) -> bool:

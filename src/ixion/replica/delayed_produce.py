@@ -17,9 +17,9 @@ from collections.abc import Callable, Hashable
 from typing import cast
 
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.operation import DelayedOperation, abandon
 from ixion.replica.append_result import AppendResult
-from ixion.replica.partition import Key
 
 
 class DelayedProduce(DelayedOperation):
@@ -30,7 +30,7 @@ class DelayedProduce(DelayedOperation):
         self.acks = acks
         self.results = results
         self._done = done
-        self._waiting: dict[Key, list[AppendResult]] = {}
+        self._waiting: dict[TopicPartition, list[AppendResult]] = {}
 
     def wait_for(self, result: AppendResult) -> None:
         """One of the results is open; all of these are added before the operation is watched."""
@@ -39,7 +39,7 @@ class DelayedProduce(DelayedOperation):
         self._waiting.setdefault((result.topic, result.number), []).append(result)
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[TopicPartition]:
         return list(self._waiting)
 
     def try_complete(self) -> bool:
@@ -48,10 +48,10 @@ class DelayedProduce(DelayedOperation):
         return not self._waiting and self.force_complete()
 
     def try_complete_for(self, key: Hashable) -> bool:
-        self._look(cast(Key, key))
+        self._look(cast(TopicPartition, key))
         return not self._waiting and self.force_complete()
 
-    def _look(self, key: Key) -> None:
+    def _look(self, key: TopicPartition) -> None:
         """A partition that is named twice waits in one place for its last append."""
         waiting = self._waiting.get(key)
         if waiting is None:

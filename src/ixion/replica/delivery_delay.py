@@ -26,7 +26,8 @@ from typing import Final
 
 from ixion.log.log import Log
 from ixion.log.timestamps import TimedOffset, search_by_timestamp
-from ixion.replica.partition import Key, Partition
+from ixion.model.topic_partition import TopicPartition
+from ixion.replica.partition import Partition
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
@@ -68,7 +69,7 @@ class DeliveryDelays:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._moved = moved
-        self._barriers: dict[Key, _Barrier] = {}
+        self._barriers: dict[TopicPartition, _Barrier] = {}
         self._skew_ms = 0
         self._clock_task: TimerTask | None = None
         self.clock_jumps = 0
@@ -87,7 +88,7 @@ class DeliveryDelays:
             self._watch_clock()
         self._look(known)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: TopicPartition) -> None:
         barrier = self._barriers.pop(key, None)
         if barrier is not None and barrier.task is not None:
             barrier.task.cancel()
@@ -99,7 +100,7 @@ class DeliveryDelays:
         if barrier is not None and barrier.task is None and not barrier.looking:
             self._wake_in(barrier, barrier.delay_ms)
 
-    def pending(self) -> dict[Key, int]:
+    def pending(self) -> dict[TopicPartition, int]:
         """Offsets of each delayed partition that consumers cannot see yet."""
         logs = {key: barrier.partition.log for key, barrier in self._barriers.items()}
         return {key: max(0, log.end_offset - max(log.visible_end, log.log_start)) for key, log in logs.items()}

@@ -27,6 +27,7 @@ from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
 from ixion.replica.append_result import AppendResult
@@ -37,7 +38,7 @@ from ixion.replica.delivery_delay import DeliveryDelays
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.moves import DirectoryMoves
-from ixion.replica.partition import IsrChange, Key, Partition
+from ixion.replica.partition import IsrChange, Partition
 from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
@@ -72,8 +73,8 @@ class ReplicaManager:
     ) -> None:
         self.node_id = node_id
         self.logs = logs
-        self.partitions: dict[Key, Partition] = {}
-        self.offline: set[Key] = set()  # replicas whose disk has failed
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.offline: set[TopicPartition] = set()  # replicas whose disk has failed
         self.counters = Counters()
         self.produce_purgatory = DelayedOperationPurgatory("Produce", timer=timer, purge_interval=produce_purge)
         self.fetch_purgatory = DelayedOperationPurgatory("Fetch", timer=timer, purge_interval=fetch_purge)
@@ -136,7 +137,7 @@ class ReplicaManager:
         if delete:
             self.logs.delete(topic, number)
 
-    def directory_failed(self, path: str) -> list[Key]:
+    def directory_failed(self, path: str) -> list[TopicPartition]:
         """A log directory went offline; the partitions that were in it."""
         gone = [key for key, partition in self.partitions.items() if partition.log.directory.path == path]
         for key in gone:
@@ -144,7 +145,7 @@ class ReplicaManager:
             self._take_out(key)
         return gone
 
-    def _take_out(self, key: Key) -> None:
+    def _take_out(self, key: TopicPartition) -> None:
         partition = self.partitions.pop(key, None)
         if partition is not None:
             led, partition.leads = partition.leads, False
@@ -272,7 +273,7 @@ class ReplicaManager:
         self.fetch_purgatory.check_and_complete(key)
         self.delete_records_purgatory.check_and_complete(key)
 
-    def wake_all(self, key: Key) -> None:
+    def wake_all(self, key: TopicPartition) -> None:
         self.produce_purgatory.check_and_complete(key)
         self.fetch_purgatory.check_and_complete(key)
         self.delete_records_purgatory.check_and_complete(key)

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ixion.model.errors import KafkaError
+from ixion.model.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ixion.log.log import Log
     from ixion.log.manager import LogManager
     from ixion.log.mover import Mover
-    from ixion.replica.partition import Key, Partition
+    from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,9 @@ class DirectoryMoves:
         self._threads = threads
         self._moved = moved
         self._pool: ThreadPoolExecutor | None = None  # made with the first move; most brokers never have one
-        self._under_way: dict[Key, tuple[Mover, LogDirectory]] = {}
-        self._after: dict[Key, tuple[Partition, LogDirectory]] = {}  # to be begun when the move before has given up
+        self._under_way: dict[TopicPartition, tuple[Mover, LogDirectory]] = {}
+        # Moves that begin once the move before has stopped.
+        self._after: dict[TopicPartition, tuple[Partition, LogDirectory]] = {}
         self._stopping = False
 
     def begin(self, partition: Partition, directory: LogDirectory) -> None:
@@ -56,14 +58,14 @@ class DirectoryMoves:
             under_way[0].cancel()
             self._after[key] = (partition, directory)
 
-    def cancel(self, key: Key) -> None:
+    def cancel(self, key: TopicPartition) -> None:
         """The partition is not here any more."""
         self._after.pop(key, None)
         under_way = self._under_way.get(key)
         if under_way is not None:
             under_way[0].cancel()
 
-    def resume(self, partitions: dict[Key, Partition]) -> None:
+    def resume(self, partitions: dict[TopicPartition, Partition]) -> None:
         """Goes on with what the last stop cut short; what belongs to no partition is dropped."""
         for key, future in list(self._logs.future_logs.items()):
             partition = partitions.get(key)
@@ -91,7 +93,7 @@ class DirectoryMoves:
             self._pool = ThreadPoolExecutor(self._threads, "alter-log-dirs")
         return self._pool
 
-    def _run(self, mover: Mover, key: Key, directory: LogDirectory) -> None:
+    def _run(self, mover: Mover, key: TopicPartition, directory: LogDirectory) -> None:
         """On a thread of the pool."""
         from ixion.log.mover import MoveCancelledError
 
@@ -114,7 +116,7 @@ class DirectoryMoves:
         if after is not None and not self._stopping:
             self.begin(*after)
 
-    def _drop(self, key: Key) -> None:
+    def _drop(self, key: TopicPartition) -> None:
         """On a thread of the pool."""
         try:
             self._logs.drop_future(*key)

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.records.layout import Buffer
 from ixion.replica.follower import Follower
 
-Key = tuple[str, int]
 # Told the in-sync replicas that a leader wants; the caller writes them down and calls `set_isr` when it has.
 IsrChange = Callable[["Partition", tuple[int, ...]], None]
 
@@ -31,7 +31,7 @@ class Partition:
         self.log = log
         self.topic = log.topic
         self.number = log.partition
-        self.key: Key = (log.topic, log.partition)
+        self.key: TopicPartition = (log.topic, log.partition)
         self.topic_id = b""
         self.node_id = node_id
         self.leader_id = -1

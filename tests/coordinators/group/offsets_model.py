@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.offsets import TopicPartition
 from ixion.coordinators.group.stored_offsets import Reader
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.records.control import transaction_marker
 from tests.coordinators.group.kit import GROUP, World, whole
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ixion.coordinators.group.commits import Committer
-from ixion.coordinators.group.offsets import TopicPartition
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, SESSION_MS, SLACK_MS, Consumer, Judge
 from tests.coordinators.group.kit import GROUP, World
 from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS

@@ -24,9 +24,10 @@ from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ixion.coordinators.txn.markers import Marker
-from ixion.coordinators.txn.snapshot import Snapshot, TopicPartition
+from ixion.coordinators.txn.snapshot import Snapshot
 from ixion.coordinators.txn.states import SETTLED
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from tests.coordinators.txn.world import World
 
 pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown

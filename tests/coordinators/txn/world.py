@@ -14,11 +14,12 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.coordinators.txn.markers import Marker, Written
 from ixion.coordinators.txn.producer_ids import Background, Claimed, Claiming, ProducerIds
-from ixion.coordinators.txn.snapshot import Snapshot, TopicPartition
+from ixion.coordinators.txn.snapshot import Snapshot
 from ixion.coordinators.txn.storage import replay
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.metadata.cluster_node import ProducerIdBlock
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.records.batch import BatchView
 from ixion.replica.coordinator_log import Appended
 from ixion.timer.clock import ManualClock

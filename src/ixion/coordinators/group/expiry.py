@@ -20,8 +20,9 @@ from __future__ import annotations
 from ixion.coordinators.group.classic.group import CONSUMER
 from ixion.coordinators.group.classic.states import EMPTY, STABLE
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, GroupOffsets, TopicPartition
+from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, GroupOffsets
 from ixion.coordinators.group.shard import Group
+from ixion.model.topic_partition import TopicPartition
 
 
 def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:

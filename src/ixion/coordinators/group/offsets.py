@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-TopicPartition = tuple[str, int]
+from ixion.model.topic_partition import TopicPartition
 
 NO_EXPIRY: Final = -1
 NO_OFFSET: Final = -1  # what a fetch answers for a partition without a committed offset

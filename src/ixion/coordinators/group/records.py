@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.offsets import NO_EXPIRY, Committed, TopicPartition
+from ixion.coordinators.group.offsets import NO_EXPIRY, Committed
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.storage import encode, encode_key
 from ixion.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from ixion.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.offsets import Committed, GroupOffsets, TopicPartition
+from ixion.coordinators.group.offsets import Committed, GroupOffsets
+from ixion.model.topic_partition import TopicPartition
 
 Group = ClassicGroup | ConsumerGroup
 

@@ -12,11 +12,12 @@ from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import check_offset_use
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
 from ixion.coordinators.group.journal import GROUP_CODES, Journal
-from ixion.coordinators.group.offsets import Committed, GroupOffsets, TopicPartition
+from ixion.coordinators.group.offsets import Committed, GroupOffsets
 from ixion.coordinators.group.records import group_tombstone, offset_tombstone
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Steps
 
 FORGET_AT_ONCE: Final = 500  # partitions; a millisecond or two

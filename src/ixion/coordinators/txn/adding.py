@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot, TopicPartition
+from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
 from ixion.coordinators.txn.states import ENDING, SETTLED, State
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 
 
 def add_partitions(

@@ -20,14 +20,7 @@ from ixion.coordinators.txn.ending import answered, completed, end_transaction, 
 from ixion.coordinators.txn.markers import Marker, MarkerWriter
 from ixion.coordinators.txn.producer_ids import ProducerIds
 from ixion.coordinators.txn.sending import RETRY_MS, MarkerSender
-from ixion.coordinators.txn.snapshot import (
-    EPOCH_PER_TRANSACTION,
-    NO_EPOCH,
-    NO_PRODUCER_ID,
-    Snapshot,
-    TopicPartition,
-    created,
-)
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, NO_EPOCH, NO_PRODUCER_ID, Snapshot, created
 from ixion.coordinators.txn.starting import FENCE, start_producer
 from ixion.coordinators.txn.states import SETTLED, State
 from ixion.coordinators.txn.store import Shard, TransactionStore
@@ -35,6 +28,7 @@ from ixion.coordinators.txn.transaction import Transaction
 from ixion.coordinators.txn.upkeep import Upkeep
 from ixion.coordinators.txn.verification import Verification, Verified, offset_commit_client, produce_client
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps

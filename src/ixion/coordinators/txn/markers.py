@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ixion.coordinators.txn.snapshot import TopicPartition
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Final
 
 from ixion.coordinators.txn.markers import Marker, MarkerWriter
-from ixion.coordinators.txn.snapshot import TopicPartition
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.timer.timer import Timer
 
 logger = logging.getLogger(__name__)

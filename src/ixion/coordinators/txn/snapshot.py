@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ixion.coordinators.txn.states import State
-
-TopicPartition = tuple[str, int]
+from ixion.model.topic_partition import TopicPartition
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1

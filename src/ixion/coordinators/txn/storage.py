@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ixion.coordinators.txn.snapshot import NO_EPOCH, NO_PARTITIONS, Snapshot, TopicPartition
+from ixion.coordinators.txn.snapshot import NO_EPOCH, NO_PARTITIONS, Snapshot
 from ixion.coordinators.txn.states import State
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.flaws import UnsupportedVersionError
 from ixion.protocol.storage import decode, decode_key, encode, encode_key, record_type
 from ixion.protocol.stored.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue

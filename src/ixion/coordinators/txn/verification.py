@@ -21,8 +21,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, TopicPartition
+from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import TopicPartition
 from ixion.timer.timer import Timer
 
 if TYPE_CHECKING:
