@@ -1,6 +1,7 @@
 """Clients of a broker: what the command line, the tests, other programs and the brokers themselves ask one with.
 
     from ixion.clients import Consumer, Producer
+    from ixion.clients.aio import Producer      # the same, with await in front
 
 `core` decides for connections, metadata and the producer, without I/O. `cluster.Cluster` and `reader.Reader` are an
 older blocking client on the same connections; `topics`, `configs`, `offsets` and `groups` administer by it. Nothing is

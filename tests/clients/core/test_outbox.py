@@ -176,6 +176,30 @@ def test_a_batch_given_up_in_doubt_and_not_written_costs_an_epoch() -> None:
     assert [(batch.sequence, batch.identity) for batch in fly(box, NEXT)] == [(0, NEXT)]
 
 
+def test_one_in_doubt_before_others_that_were_acknowledged_keeps_its_number() -> None:
+    box = filled(5)
+    box.acknowledge(fly(box)[0], 0)
+    second, third, fourth, fifth = fly(box)
+    give_back(box, second, in_doubt=True)  # written, but the broker did not say so
+    box.acknowledge(third, 4)
+    box.refuse(fourth, TOO_LARGE)
+    give_back(box, fifth)
+    assert not box.wants_epoch
+    assert sequences(box) == [2, 6]
+
+
+def test_behind_one_given_up_in_doubt_no_number_is_used_again() -> None:
+    """The broker would take a new batch under the numbers of the old one for a duplicate, and never write it."""
+    box = filled(3)
+    (first,) = fly(box)
+    give_back(box, first, in_doubt=True)
+    box.expire(first, TOO_LARGE)
+    (second,) = fly(box)
+    box.refuse(second, TOO_LARGE)
+    assert box.wants_epoch
+    assert not box.may_send(5, SOMEBODY)
+
+
 def test_a_new_epoch_waits_for_what_is_in_doubt_in_the_old_one() -> None:
     box = filled(2)
     (first,) = fly(box)

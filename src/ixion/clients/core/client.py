@@ -129,11 +129,17 @@ class Client:
         """When `tick` has something to do even if no socket stirs."""
         wake_s = min([machine.deadline_s for machine in self._machines.values()], default=NEVER)
         if self._question is None:
-            due_s = self.cluster.due_s
-            if due_s < wake_s and not self._machines:
-                due_s = max(due_s, self._next_try_s())
-            wake_s = min(wake_s, due_s)
+            wake_s = min(wake_s, max(self.cluster.due_s, self.some_ready_s))
         return wake_s
+
+    @property
+    def some_ready_s(self) -> float:
+        """When `least_loaded` may find a broker; NEVER while one is being connected, because that is news in itself."""
+        found_s = NEVER
+        for machine in self._machines.values():
+            if machine.ready:
+                found_s = min(found_s, machine.throttled_until_s)
+        return found_s if self._machines else self._next_try_s()
 
     def may_try_s(self, node_id: int) -> float:
         """When a broker that could not be reached may be tried again; 0 for one that may be at once."""

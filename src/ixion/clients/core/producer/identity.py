@@ -35,7 +35,9 @@ class Identity(Pending):
 
     @property
     def wake_s(self) -> float:
-        return NEVER if self.is_known or self._is_asking or self.fatal is not None else self._not_before_s
+        if self.is_known or self._is_asking or self.fatal is not None:
+            return NEVER
+        return max(self._not_before_s, self._client.some_ready_s)
 
     def tick(self, now_s: float, is_wanted: bool) -> None:
         """Ask if it is wanted, not known, and no question is under way."""

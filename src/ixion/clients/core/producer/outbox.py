@@ -248,15 +248,22 @@ class Outbox:
 
         The broker cannot have written it behind the gap, so it goes on in a new epoch (C).
         """
+        if self._is_unresolved:
+            self.wants_epoch = True  # B: the last number that was acknowledged may not be the last that was written
+            return
         sequence: i64 = self._acknowledged
         for batch in self.waiting:
-            if batch.builder is None:
-                if batch.is_in_doubt and batch.sequence != sequence:
-                    batch.is_in_doubt = False
-                    self.wants_epoch = True
-                sequence = add_to_sequence(sequence, batch.count)
+            if self._is_before_gap(batch):
+                continue  # the broker has it, and knows it again under its number
+            if batch.is_in_doubt and batch.sequence != sequence:
+                batch.is_in_doubt = False
+                self.wants_epoch = True
+            sequence = add_to_sequence(sequence, batch.count)
         if not self.wants_epoch:
             self._number_anew(self.identity, self._acknowledged)
+
+    def _is_before_gap(self, batch: Batch) -> bool:
+        return batch.sequence != NO_SEQUENCE and is_after(self._acknowledged, batch.sequence)
 
     def _clear_doubts(self) -> None:
         """A broker that answers "out of order" has written nothing of what comes after."""
@@ -275,13 +282,22 @@ class Outbox:
         self._number_anew(identity, 0)
 
     def _number_anew(self, identity: ProducerIdentity, sequence: i64) -> None:
+        """Those that were sent, and those before them, which are the parts of one that was too large."""
+        left = sum(1 for batch in self.waiting if batch.builder is None)
         for batch in self.waiting:
+            if left == 0:
+                break
             if batch.builder is None:
+                left -= 1
+                if batch.identity is identity and self._is_before_gap(batch):
+                    continue
                 batch.data = bytearray(batch.data)
                 patch_producer(batch.data, 0, identity.producer_id, identity.epoch, int(sequence))
                 batch.identity = identity
                 batch.sequence = sequence
-                sequence = batch.next_sequence
+            else:
+                batch.build(identity, sequence)
+            sequence = batch.next_sequence
         self._next_sequence = sequence
 
 

@@ -7,7 +7,7 @@ B  a sequence out of order behind a batch that itself failed: goes back, and is 
 C  out of order behind a batch whose fate was unknown: sent again in a new epoch
 D  an error that a retry can mend (moved, too few replicas, connection lost): goes back, with a pause; a refusal that
    names the new leader (KIP-951) needs none
-E  too large, and of several records: split
+E  too large, and of several records: split, unless it is in doubt: its parts could be written a second time
 F  an error that says that the broker's numbers for this producer are not ours: refused, and the rest in a new epoch
 G  an error that ends the producer: nothing more can be sent
 H  anything else: this batch is refused, the next ones go on
@@ -242,7 +242,7 @@ class Sender:
                 if not is_news:
                     self._client.cluster.mark_stale()
             self.give_back(box, batch, now_s, in_doubt=code in MAY_BE_WRITTEN, at_once=is_news)
-        elif code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.is_done:  # E
+        elif code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not (batch.is_done or batch.is_in_doubt):  # E
             self.splits += 1
             parts = batch.split(max(len(batch.data) // 2, 1))
             self._owner.split(batch, parts)

@@ -1,0 +1,177 @@
+"""Drives a machine on an event loop: readers, writers and one timer; nothing else is left in the loop.
+
+`pump` does all that can be done now; it is called when a socket stirs, when the machine's time has come, and by callers
+that have given the machine something to do. Host names are looked up by the loop's resolver; the tasks for that belong
+to the engine, which cancels them when it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import time
+from collections.abc import Callable
+
+from ixion.clients.address import Address
+from ixion.clients.core.connection import CONNECTING, NEVER, ConnectionMachine
+from ixion.clients.dial import Place
+from ixion.clients.engine import Machine
+from ixion.clients.faults import UnreachableError
+from ixion.clients.line import Line
+from ixion.clients.lines import Lines
+
+
+class AioEngine:
+    def __init__(self, machine: Machine, after: Callable[[], None]) -> None:
+        """`after` is called at the end of every turn. RuntimeError outside of a running loop."""
+        try:
+            self.loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError("no event loop is running: make this client inside a coroutine") from None
+        self.machine = machine
+        self.is_stopped = False
+        self.planned_s = -NEVER  # when the timer rings
+        self._after = after
+        self._lines = Lines(machine.client)
+        self._watched: dict[Line, tuple[int, int]] = {}  # file, events
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_scheduled = False
+        self._look_ups: set[asyncio.Task[None]] = set()
+
+    def check(self) -> None:
+        """RuntimeError from another loop than the one that the client was made in."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self.loop:
+            raise RuntimeError("this client belongs to another event loop")
+
+    def soon(self) -> None:
+        """Pump once all that is ready to run now has run."""
+        if not self._is_scheduled and not self.is_stopped:
+            self._is_scheduled = True
+            self.loop.call_soon(self._pump_scheduled)
+
+    def pump(self) -> None:
+        """Do all that can be done without waiting."""
+        if self.is_stopped:
+            return
+        now_s = time.monotonic()
+        try:
+            while True:
+                self.machine.tick(now_s)
+                self._open_new()
+                if not self._lines.flush(now_s) and not self.machine.client.has_failed_to_open:
+                    break
+        except BaseException:
+            self.machine.recover(now_s)
+            raise
+        self._watch()
+        self.set_timer()
+        self._after()
+
+    def set_timer(self) -> None:
+        wake_s = self.machine.wake_s
+        if wake_s == self.planned_s:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.planned_s = wake_s
+        if wake_s != NEVER and not self.is_stopped:
+            self._timer = self.loop.call_later(max(wake_s - time.monotonic(), 0), self._ring)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        for line in list(self._watched):
+            self._forget(line)
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._look_ups:
+            task.cancel()
+        self._lines.close()
+
+    async def join(self) -> None:
+        """After `stop`: wait until its tasks have ended."""
+        await asyncio.gather(*self._look_ups, return_exceptions=True)
+
+    def _pump_scheduled(self) -> None:
+        self._is_scheduled = False
+        self.pump()
+
+    def _ring(self) -> None:
+        self._timer = None
+        self.planned_s = -NEVER
+        self.pump()
+
+    def _stirred(self, line: Line, events: int) -> None:
+        if line.machine.phase == CONNECTING:
+            self._forget(line)  # it may go on with another socket
+        line.advance(events, time.monotonic())
+        self.pump()
+
+    def _open_new(self) -> None:
+        for machine in self.machine.client.take_opened():
+            if is_number(machine.address.host):
+                self._lines.open(machine, None)
+            else:
+                task = self.loop.create_task(self._look_up(machine))
+                self._look_ups.add(task)
+                task.add_done_callback(self._look_ups.discard)
+
+    async def _look_up(self, machine: ConnectionMachine) -> None:
+        try:
+            places = await resolve(self.loop, machine.address)
+        except UnreachableError as fault:
+            machine.close(fault)
+        else:
+            if not machine.closed and not self.is_stopped:
+                self._lines.open(machine, places)
+        self.pump()
+
+    def _watch(self) -> None:
+        """Make the loop look at what each socket waits for now."""
+        lines = self._lines.lines
+        for line in [line for line in self._watched if line not in lines]:
+            self._forget(line)
+        for line in lines:
+            wanted = (line.fileno(), line.events)
+            if self._watched.get(line) == wanted:
+                continue
+            self._forget(line)
+            file, events = wanted
+            if events & select.POLLIN:
+                self.loop.add_reader(file, self._stirred, line, select.POLLIN)
+            if events & select.POLLOUT:
+                self.loop.add_writer(file, self._stirred, line, select.POLLOUT)
+            self._watched[line] = wanted
+
+    def _forget(self, line: Line) -> None:
+        file, events = self._watched.pop(line, (-1, 0))
+        if events & select.POLLIN:
+            self.loop.remove_reader(file)
+        if events & select.POLLOUT:
+            self.loop.remove_writer(file)
+
+
+def is_number(host: str) -> bool:
+    """Whether it is an address already, which needs no looking up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+async def resolve(loop: asyncio.AbstractEventLoop, address: Address) -> list[Place]:
+    try:
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise UnreachableError(f"there is no host {address.host!r} ({error.strerror})") from None
+    except (OSError, ValueError, OverflowError) as error:
+        raise UnreachableError(f"{address} is no address that can be looked up: {error}") from None
+    return [(family, place) for family, _, _, _, place in found]

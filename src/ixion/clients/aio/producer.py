@@ -1,0 +1,270 @@
+"""The producer on asyncio. What `ixion.clients.producer` says of records, deliveries and settings holds here too.
+
+    async with Producer("127.0.0.1:9092") as producer:
+        future = await producer.send("orders", b"value", key=b"order-17")      # accepted
+        delivery = await future                                                # acknowledged
+
+`send` suspends only when the record must wait (for metadata, for room) and when a batch has filled up, so that answers
+can come in. Batches that tasks wait for do not linger; those of one turn of the loop still travel together. Callbacks
+run in the loop. A producer belongs to the loop in which it was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Generator
+from types import TracebackType
+from typing import Any, Unpack
+
+from ixion.clients.address import parse_bootstrap
+from ixion.clients.aio.engine import AioEngine
+from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
+from ixion.clients.core.producer.machine import ProducerMachine
+from ixion.clients.core.producer.preparing import Preparing, as_bytes
+from ixion.clients.faults import TimedOutError
+from ixion.clients.producer import log_callback, random
+from ixion.clients.settings import ProducerOptions, read_producer_settings
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.builder import Headers
+
+
+class DeliveryFuture:
+    """One record on its way; await it for its delivery. Its error is raised."""
+
+    __slots__ = ("_batch", "_index", "_producer")
+
+    def __init__(self, producer: Producer, batch: Batch, index: int) -> None:
+        self._producer = producer
+        self._batch = batch
+        self._index = index
+
+    def done(self) -> bool:
+        return self._batch.part_of(self._index).is_done
+
+    def __await__(self) -> Generator[Any, None, Delivery]:
+        while not (part := self._batch.part_of(self._index)).is_done:
+            yield from self._producer._settling(part).__await__()
+        delivery = self._batch.delivery(self._index)
+        if delivery.error is not None:
+            raise delivery.error
+        return delivery
+
+
+class Producer:
+    def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
+        """Inside a coroutine. TypeError or ValueError, naming it, for a setting or an address that is none."""
+        self._settings = read_producer_settings(settings)
+        self._machine = ProducerMachine(parse_bootstrap(bootstrap), self._settings, random)
+        self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
+        self._engine = AioEngine(self._machine, self._after)
+        self._sender = self._machine.sender
+        self._due = self._machine.due
+        self._is_closed = False
+        self._is_telling = False
+        self._turns: deque[asyncio.Future[None]] = deque()  # of sends that wait, first come, first served
+        self._steps: list[asyncio.Future[None]] = []  # of those that wait for anything to happen
+        self._hurried: list[Batch] = []
+
+    async def __aenter__(self) -> Producer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            text = f"not acknowledged when the producer was left on {type(error).__name__}"
+            await self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
+
+    async def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Hand over a record. KafkaError if it is refused at once: too large, no such topic, no room in time."""
+        self._check()
+        if self._preparing is not None:
+            record = self._preparing.prepare(topic, value, key, headers, timestamp_ms, partition)
+            topic, value, key, headers, timestamp_ms, partition = record
+            on_delivery = self._preparing.wish(on_delivery)
+        if value is not None and type(value) is not bytes:
+            value = as_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = as_bytes("key", key)
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        batch: Batch | None = None
+        now_s = time.monotonic()
+        if not self._turns:
+            batch = self._machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
+        if batch is None:
+            batch = await self._append_later(topic, partition, key, value, headers, timestamp_ms, on_delivery)
+        future = DeliveryFuture(self, batch, batch.count - 1)
+        if self._sender.is_awake:
+            self._engine.pump()
+            await asyncio.sleep(0)
+        elif self._sender.wake_s < self._engine.planned_s or self._engine.planned_s < now_s:
+            self._engine.set_timer()
+        return future
+
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Return when every record that was sent before is settled. Raises the first failure since the last flush."""
+        self._check()
+        self._machine.seal_all()
+        left = deque(self._machine.incomplete)
+        self._engine.pump()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while left:
+                    if left[0].is_settled():
+                        left.popleft()
+                    else:
+                        await self._step()
+        except TimeoutError:
+            count = len({batch.place for batch in left})
+            text = f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s"
+            raise TimedOutError(text) from None
+        failure, self._sender.refused = self._sender.refused, None
+        if failure is not None:
+            raise failure
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Flush and hang up. What is not settled by then fails."""
+        if self._is_closed:
+            return
+        try:
+            await self.flush(timeout_s)
+        finally:
+            await self._end(TimedOutError("not acknowledged before the producer was closed"))
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names."""
+        return self._machine.metrics()
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has. KafkaError if that cannot be found out within `max_block_ms`."""
+        self._check()
+        max_block_s = self._settings.max_block_s
+        try:
+            async with asyncio.timeout(max_block_s):
+                while (found := self._machine.client.cluster.want(topic, time.monotonic())) is None:
+                    self._engine.soon()
+                    await self._step()
+                return len(found.partitions)
+        except TimeoutError:
+            raise self._machine.why_it_waits(topic, max_block_s) from None
+
+    async def _append_later(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+    ) -> Batch:
+        """Wait for metadata or room, behind those that wait already."""
+        machine = self._machine
+        max_block_s = self._settings.max_block_s
+        turn = self._engine.loop.create_future()
+        self._turns.append(turn)
+        machine.has_waiters = True
+        try:
+            async with asyncio.timeout(max_block_s):
+                while True:
+                    if self._turns[0] is turn:
+                        now_s = time.monotonic()
+                        batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
+                        if batch is not None:
+                            return batch
+                    self._engine.soon()
+                    await self._step()
+                    self._check()
+        except TimeoutError:
+            raise machine.why_it_waits(topic, max_block_s) from None
+        finally:
+            self._turns.remove(turn)
+            machine.has_waiters = bool(self._turns)
+
+    def _settling(self, batch: Batch) -> asyncio.Future[None]:
+        """Done when the batch is settled, or has been split; it does not linger until then."""
+        waiter = self._engine.loop.create_future()
+        batch.watchers.append(Watcher(waiter))
+        self._hurried.append(batch)
+        self._engine.loop.call_soon(self._hurry)
+        return waiter
+
+    def _hurry(self) -> None:
+        """Later in the same turn of the loop: tasks that send and wait share a batch."""
+        hurried, self._hurried = self._hurried, []
+        for batch in hurried:
+            self._machine.hurry(batch)
+        if self._sender.is_awake:
+            self._engine.pump()
+
+    async def _step(self) -> None:
+        """Until something has happened."""
+        step = self._engine.loop.create_future()
+        self._steps.append(step)
+        await step
+
+    def _after(self) -> None:
+        self._tell()
+        steps, self._steps = self._steps, []
+        for step in steps:
+            if not step.done():
+                step.set_result(None)
+
+    def _tell(self) -> None:
+        """Run the callbacks that are due, in order."""
+        if self._is_telling:
+            return
+        self._is_telling = True
+        try:
+            while self._due:
+                wish, delivery = self._due.popleft()
+                try:
+                    wish(delivery)
+                except Exception:
+                    log_callback(delivery)
+        finally:
+            self._is_telling = False
+
+    async def _end(self, error: KafkaError) -> None:
+        """Hang up and fail all that is left. Every callback runs."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._machine.close(error, time.monotonic())
+            self._engine.stop()
+            self._after()
+            await self._engine.join()
+
+    def _check(self) -> None:
+        self._engine.check()
+        if self._is_closed:
+            raise ValueError("the producer is closed")
+        if self._sender.fatal is not None:
+            raise self._sender.fatal
+
+
+class Watcher:
+    """Tells a task that its batch is settled."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self, waiter: asyncio.Future[None]) -> None:
+        self._waiter = waiter
+
+    def __call__(self) -> None:
+        if not self._waiter.done():
+            self._waiter.set_result(None)
