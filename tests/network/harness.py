@@ -9,6 +9,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +94,9 @@ class Running:
         client = Client(*await asyncio.open_connection("127.0.0.1", self.server.port(listener), **options))
         self.clients.append(client)
         return client
+
+    def change_limits(self, **changes: Any) -> None:
+        self.server.set_limits(replace(self.server.limits, **changes))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():

@@ -239,9 +239,9 @@ async def test_small_answers_are_watched_large_ones_are_not() -> None:
 async def test_for_how_long_can_be_changed_at_run_time() -> None:
     async with running(echo) as run:
         client = await run.connect()
-        run.server.change_limits(busy_poll_us=0)
+        run.change_limits(busy_poll_us=0)
         await client.ask(1)
         assert run.server.snapshot().busy_polls == 0
-        run.server.change_limits(busy_poll_us=50)
+        run.change_limits(busy_poll_us=50)
         await client.ask(2)
         assert run.server.snapshot().busy_polls == 1

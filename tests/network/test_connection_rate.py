@@ -38,11 +38,11 @@ async def test_a_new_rate_holds_at_once() -> None:
     async with running(max_connection_creation_rate=0) as run:
         await run.connect()
         await accepted_after(run, 100_000, 0)
-        run.server.change_limits(max_connection_creation_rate=1)
+        run.change_limits(max_connection_creation_rate=1)
         for _ in range(4):
             await run.connect()
         await accepted_after(run, 0, 2)
-        run.server.change_limits(max_connection_creation_rate=2**31 - 1)
+        run.change_limits(max_connection_creation_rate=2**31 - 1)
         await accepted_after(run, 0, 5)
 
 

@@ -46,7 +46,7 @@ async def test_over_a_listeners_limit_only_that_listener_waits() -> None:
         await (await run.connect("OTHER")).ask(1)
         await turns()
         assert (run.count(), run.count("OTHER")) == (1, 1)
-        run.server.change_limits(max_connections_per_listener={"PLAINTEXT": 2})
+        run.change_limits(max_connections_per_listener={"PLAINTEXT": 2})
         assert await second.answer() == (2, b"")
 
 
@@ -68,7 +68,7 @@ async def test_an_address_may_have_a_limit_of_its_own() -> None:
         await (await run.connect()).ask(1)
         assert await (await run.connect(local_addr=("127.0.0.2", 0))).closed()
         assert await (await run.connect()).closed()
-        run.server.change_limits(max_connections_per_ip_overrides={"127.0.0.1": 1, "127.0.0.2": 1})
+        run.change_limits(max_connections_per_ip_overrides={"127.0.0.1": 1, "127.0.0.2": 1})
         await (await run.connect(local_addr=("127.0.0.2", 0))).ask(1)
 
 
@@ -114,16 +114,16 @@ async def test_lowering_a_limit_closes_the_longest_quiet_and_spares_the_busy() -
         for number in (3, 1, 2, 5, 4):
             run.clock.advance(10)
             await clients[number].ask(1)
-        run.server.change_limits(max_connections=3)
+        run.change_limits(max_connections=3)
         for number in (3, 1, 2):
             assert await clients[number].closed()
         await run.until(lambda: run.count() == 3)
         run.clock.advance(10)
         held[0].respond([struct.pack(">ii", 4, 99)])
         assert await clients[0].answer() == (99, b"")
-        run.server.change_limits(max_connections_per_listener={"PLAINTEXT": 2})
+        run.change_limits(max_connections_per_listener={"PLAINTEXT": 2})
         assert await clients[5].closed()
-        run.server.change_limits(max_connections_per_ip=1)
+        run.change_limits(max_connections_per_ip=1)
         assert await clients[4].closed()
         await clients[0].ask(2)
         assert run.closed("excess") == 5
@@ -145,7 +145,7 @@ async def test_idle_connections_expire_oldest_first() -> None:
         assert await clients[2].closed()
         await clients[0].ask(3)
         assert run.closed("idle") == 2
-        run.server.change_limits(max_idle_ms=50)
+        run.change_limits(max_idle_ms=50)
         run.clock.advance(50)
         assert await clients[0].closed()
 
@@ -251,7 +251,7 @@ async def test_a_spent_memory_pool_stops_reading_until_memory_comes_back() -> No
         assert run.server.snapshot().pool_used == 2 * 80_016 + 80_012 + NARROW - 4
         held[1].release()
         assert run.server.snapshot().pool_waiting == 1
-        run.server.change_limits(queued_max_request_bytes=-1)
+        run.change_limits(queued_max_request_bytes=-1)
         await run.until(lambda: len(held) == 4)
         for request in held:
             request.respond([struct.pack(">ii", 4, 1)])
@@ -268,7 +268,7 @@ async def test_the_largest_request_can_be_changed() -> None:
         client.send(request_bytes(2, bytes(1000)))
         assert await client.closed()
         assert run.closed("oversize") == 1
-        run.server.change_limits(request_max_bytes=2_000_000)
+        run.change_limits(request_max_bytes=2_000_000)
         assert await other.ask(2, bytes(1_000_000)) == bytes(1_000_000)
 
 

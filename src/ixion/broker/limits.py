@@ -81,16 +81,6 @@ def follow_limits(config: DynamicConfig, server: SocketServer) -> None:
             server.change_handlers(after[settings.NUM_IO_THREADS])
         now = limits_of(after)
         if now != server.limits:
-            server.change_limits(
-                max_connections=now.max_connections,
-                max_connections_per_listener=now.max_connections_per_listener,
-                max_connections_per_ip=now.max_connections_per_ip,
-                max_connections_per_ip_overrides=now.max_connections_per_ip_overrides,
-                max_connection_creation_rate=now.max_connection_creation_rate,
-                max_idle_ms=now.max_idle_ms,
-                request_max_bytes=now.request_max_bytes,
-                queued_max_requests=now.queued_max_requests,
-                queued_max_request_bytes=now.queued_max_request_bytes,
-            )
+            server.set_limits(now)
 
     config.listen(changed, check_fixed)

@@ -1,1 +1,1 @@
-"""The vocabulary of the whole system: error codes, exceptions, ids. It imports the standard library only."""
+"""The vocabulary of the whole system: error codes, exceptions, ids, names. It imports the standard library only."""

@@ -41,7 +41,7 @@ def id_from_text(text: str) -> bytes:
         value = a2b_base64(text.encode().translate(FROM_URL) + b"==")
     except ValueError:
         value = b""
-    # The decoder passes over what it does not know; only the text that we would write for the value is its text.
+    # The decoder ignores unknown characters, so the value is written again and compared.
     if len(value) != ID_SIZE or id_text(value) != text:
         raise ValueError(f"{text!r} is not an id: {TEXT_SIZE} characters of URL-safe base64 are")
     return value

@@ -43,7 +43,7 @@ class Waiter(Protocol):
         """Read on: there is memory again, or the connection has the pass."""
 
 
-class Line:
+class WaitingLine:
     """The connections that wait, and the one that has the pass."""
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class MemoryPool:
         self.size: i64 = size  # negative: no limit
         self.used: i64 = 0
         self._large: i64 = 0  # the part of it that large requests have
-        self._line = Line()
-        self._large_line = Line()
+        self._line = WaitingLine()
+        self._large_line = WaitingLine()
         self._waking = False
         self._stirred = False  # bytes or a pass came back that were not offered to the lines yet
 
@@ -112,7 +112,7 @@ class MemoryPool:
         self.size = size
         self._wake()
 
-    def _line_of(self, large: bool) -> Line:
+    def _line_of(self, large: bool) -> WaitingLine:
         return self._large_line if large else self._line
 
     def _wake(self) -> None:
@@ -128,7 +128,7 @@ class MemoryPool:
         finally:
             self._waking = False
 
-    def _move(self, line: Line, large: bool) -> None:
+    def _move(self, line: WaitingLine, large: bool) -> None:
         """Give the pass to the first in line if it is free; let in those behind as far as there is room for a read."""
         woken: i64 = 0
         while line.waiting:

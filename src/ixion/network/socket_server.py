@@ -14,8 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from ixion.network.acceptor import Acceptor
 from ixion.network.connection import Connection
@@ -132,9 +131,8 @@ class SocketServer:
         for channel in self._channels:
             await channel.stop()
 
-    def change_limits(self, **changes: Any) -> None:
-        """Replace the named limits. They hold at once, for open connections, too."""
-        limits = replace(self._shared.limits, **changes)
+    def set_limits(self, limits: NetworkLimits) -> None:
+        """Replace all limits. They hold at once, for open connections, too."""
         shared = self._shared
         shared.limits = limits
         shared.pool.resize(limits.queued_max_request_bytes)

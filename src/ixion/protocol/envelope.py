@@ -69,8 +69,8 @@ def decode_request(
 ) -> tuple[RequestHeader, Struct]:
     """The request in `data[start:end]`. A listener that only brokers reach may grant a larger budget.
 
-    Bytes behind it are passed over, as Kafka does: librdkafka (seen in 2.16) writes null for "all topics" of a Metadata
-    request from version 9 on as four bytes instead of one, so that all is said three bytes before the end.
+    Bytes after it are ignored, as in Kafka: librdkafka (seen in 2.16) writes null for "all topics" of a Metadata
+    request from version 9 on as four bytes instead of one, so that the request ends three bytes before the frame.
     """
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
@@ -192,7 +192,7 @@ def write_response(sink: Sink, key: i64, version: i64, correlation_id: i32, body
 def decode_response(
     key: i64, version: i64, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = RESPONSE_BUDGET
 ) -> tuple[ResponseHeader, Struct]:
-    """The answer to a request of that key and version. The caller knows them; the bytes do not say."""
+    """The answer to a request of that key and version, which the bytes do not contain."""
     codecs = exchange(key, version)
     header, body = codecs.response_header.decode_prefix(data, start, end, ELEMENT_BUDGET)
     return cast(ResponseHeader, header), cast(Struct, codecs.response.decode(data, body, end, budget))

@@ -1,4 +1,4 @@
-"""What can be wrong with a message: the bytes of a stranger (`DecodeError`) or a value of our own (`EncodeError`).
+"""What can be wrong with a message: the bytes of a peer (`DecodeError`) or a value of our own (`EncodeError`).
 
 Both learn where they happened while they travel outwards: every structure and every array they pass adds its own step,
 so that the message names the place the way one would write it, `topics[2].partitions[0].records`.

@@ -7,7 +7,7 @@
 
 The header is checked on the way in as far as it must be to be read: 61 bytes, magic 2, a length of at least 49. Old
 messages (magic 0 and 1) are refused by name. Whether the rest is true (CRC, counts, records) is for `crc_is_valid()`,
-for iteration, which raises on the first lie, or for `validate`. See `layout` for the fields.
+for iteration, which raises at the first record that is wrong, or for `validate`. See `layout` for the fields.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class BatchView:
         """A walker over the records, inflated within `limits` when compressed."""
         self._require_complete()
         if self.count == 0:
-            return Walker(b"", 0, 0)  # what compaction leaves of a batch; no codec has a say in it
+            return Walker(b"", 0, 0)  # what compaction leaves of a batch; the codec does not matter
         if self.codec_id != 0:
             inflated = inflate(self.codec, self.payload(), limits)
             return Walker(inflated, 0, len(inflated))

@@ -1,8 +1,8 @@
 """Walks from batch to batch through a buffer that holds several.
 
-Two moods. *Strict* is for bytes that claim to be whole, as in a produce request: a torn or lying length is an error.
-*Lenient* is for the tail of a file or of a fetch response, which may stop anywhere: the batches that are complete come
-out, and the rest is left for the caller (`iter_complete_batches` ends there; `complete_size` says how much it was).
+`iter_batches` is for bytes that must be whole, as in a produce request: a torn batch or a wrong length is an error.
+`iter_complete_batches` is for the tail of a file or of a fetch response, which may stop anywhere: it ends at the first
+batch that is not complete.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
 
 
 def iter_complete_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
-    """The batches that are whole, up to the first that is not. A length that cannot be true is still an error."""
+    """The complete batches, up to the first that is not. An impossible length is still an error."""
     end = len(buffer)
     while end - position >= LOG_OVERHEAD:
         if not has_complete_batch(buffer, position):

@@ -7,7 +7,7 @@
 
 `size_in_bytes` is exact for an uncompressed batch and an upper estimate for a compressed one. `append` refuses (returns
 False, changes nothing) what would go beyond `max_bytes`, but always takes the first record: whether a single record is
-too large is not the builder's question. One builder makes one batch; it is not thread-safe.
+too large, the caller decides. One builder makes one batch; it is not thread-safe.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class BatchBuilder:
         return True
 
     def name_producer(self, producer_id: i64, producer_epoch: i64, base_sequence: i64) -> None:
-        """Whose batch it is, if that is known only when it is sent."""
+        """Set the producer of the batch, if it is known only when the batch is sent."""
         self._producer_id = producer_id
         self._producer_epoch = i16(producer_epoch)
         self._base_sequence = i32(base_sequence)

@@ -4,8 +4,8 @@ A few hundred bytes can claim to inflate to gigabytes (zstd 32 000 : 1, gzip 1 0
 every inflation runs under `InflateLimits`, in pieces of at most 256 kB, and stops at the first piece beyond them. (A
 bare snappy block cannot be cut; it comes whole, but can be no bomb: see `codec_snappy`.)
 
-Example, with the default limits: 1 kB may inflate to 16 MiB (what anyone may), 1 MiB to 64 MiB (the most anyone
-may); in between 128 times its own size counts.
+Example, with the default limits: 1 kB may inflate to 16 MiB (which every batch may), 1 MiB to 64 MiB (the most for any
+batch); in between, 128 times the compressed size is the limit.
 
 Libraries, chosen side by side (µs to inflate 16 kB / 1 MB of text, ours under a limit): gzip by the standard library's
 zlib, 45 / 3 400 (cramjam 39 / 3 200, without a limit); lz4 by `lz4`, 7 / 470 (cramjam 11 / 400, without a limit); zstd

@@ -21,7 +21,7 @@ MARKER: Final = Struct(">hi")
 
 
 class ControlType(IntEnum):
-    """What a control record says. Types beyond these are to be skipped, so newer brokers can add some."""
+    """The types of control records. Readers skip unknown types, so that newer brokers can add some."""
 
     UNKNOWN = -1
     ABORT = 0

@@ -2,7 +2,7 @@
 
 The broker gives a batch its offset and leader epoch at the append; both lie before the checksum, so these patches cost
 no CRC. Timestamps and producer fields lie under it: their patches compute it anew over the whole batch, and the caller
-must have verified the old one first, or damage becomes truth.
+must have verified the old one first, or a damaged batch gets a valid CRC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A place in a frame that a stranger sent, and the limits within which it is believed.
+"""A position in a frame from an unknown peer, and the limits within which the frame is trusted.
 
 Decoding takes two passes over the same bytes. The first, `check`, builds nothing: it proves that every length fits,
 every varint ends, every string is UTF-8, every null is allowed and nothing is left over. The second, `read`, builds
@@ -8,7 +8,7 @@ the second pass may allocate is bounded before it starts:
 - An array of n elements is believed only if n of the smallest elements fit into what is left of the frame.
 - All arrays and tagged fields of a frame together hold at most `budget` elements, where each KiB of a long string
   counts as one more. An element can be six bytes on the wire and 300 bytes in memory: the default of 250 000 keeps the
-  values of any request under 75 MB. A cursor in a hurry has a small budget; beyond it the frame is to be read in steps.
+  values of any request under 75 MB. With `at_once` the budget is small; a frame beyond it is read in steps.
 - A structure holds at most 64 tagged fields. Kafka's largest has five.
 
 The check costs about 170 ns of the 1.1 µs that a Produce request takes.

@@ -1,7 +1,7 @@
 """Structures: fields in order and, in flexible versions, tagged fields behind them.
 
 The tagged fields are a varint count, then for each a varint tag, a varint size and the value, tags ascending. A tag
-that this version does not know is passed over without an object being made for it; a known one must fill its size
+that this version does not know is skipped without making an object for it; a known one must fill its size
 exactly. A tagged field at its default is not written at all.
 
 Values are made without their constructor, which would check and sort its keywords: a *draft* (the same class without
@@ -111,7 +111,7 @@ class Structure(WireType):
             count -= 1
 
     def _check_one_tagged(self, cursor: Cursor, field: Field, start: i64) -> None:
-        """The value of a known tag fills the bytes it announced: they are its whole world while it is checked."""
+        """The value of a known tag fills the bytes it announced: nothing beyond them is read while it is checked."""
         frame_end = cursor.end
         cursor.end = cursor.pos
         cursor.pos = start
