@@ -34,7 +34,7 @@ HOT = (
     *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py"),
     *("replica/follower.py", "replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/distinct.py", "apis/fetch_answer.py", "apis/fetch_session.py"),
-    *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py"),
+    *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py"),
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
+from ixion.apis.controller_calls import translated
 from ixion.apis.loggers import check_level, set_level
-from ixion.apis.patience import told
 from ixion.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.config.dynamic import Level
@@ -73,7 +73,7 @@ class ConfigEditor:
                 if times[kind, name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
                 check_edits(edits)
-                await told(self._edit(kind, name, edits, replace, validate_only))
+                await translated(self._edit(kind, name, edits, replace, validate_only))
                 outcomes.append((ErrorCode.NONE, None))
             except KafkaError as error:
                 outcomes.append((error.code, error.message))

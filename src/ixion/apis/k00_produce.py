@@ -16,6 +16,7 @@ from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.first_write import TransactionalAppend, is_transactional
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
+from ixion.apis.topic_ids import PRODUCE_BY_ID_SINCE
 from ixion.config.listeners import listeners
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.prepare import Origin
@@ -43,7 +44,6 @@ from ixion.wire.answer import LATER, Later
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
 LEADER_SINCE: Final = 10
-IDS_SINCE: Final = 13
 STEP: Final = 128  # partitions sorted out or answered in one step, some 100 µs
 
 
@@ -72,7 +72,7 @@ class Produce:
         acks = cast(ProduceRequest, call.body).acks
         if acks < -1 or acks > 1:
             return name, ErrorCode.INVALID_REQUIRED_ACKS
-        if call.version >= IDS_SINCE:
+        if call.version >= PRODUCE_BY_ID_SINCE:
             known = self._image.ids.get(topic.topic_id)
             if known is None:
                 return name, ErrorCode.UNKNOWN_TOPIC_ID

@@ -25,6 +25,7 @@ from ixion.apis.fetch_session import (
     Place,
 )
 from ixion.apis.services import Services
+from ixion.apis.topic_ids import FETCH_BY_ID_SINCE
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.network_settings import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from ixion.log.reader import Isolation
@@ -45,7 +46,6 @@ from ixion.wire.answer import LATER
 
 logger = logging.getLogger(__name__)
 
-IDS_SINCE: Final = 13
 REPLICA_STATE_SINCE: Final = 15
 # A client that has sent much ahead is not noticed to be gone. So nobody waits longer than an idle connection may.
 LONGEST_WAIT_MS: Final = 600_000
@@ -116,7 +116,7 @@ class Fetching:
         self._fetch = fetch
         self._call = call
         self._request = cast(FetchRequest, call.body)
-        self._by_id = call.version >= IDS_SINCE
+        self._by_id = call.version >= FETCH_BY_ID_SINCE
         self._session = session
         self._incremental = session is not None
         self._epoch = 0 if session is None else session.epoch
@@ -286,7 +286,7 @@ def refusal(code: ErrorCode) -> FetchResponse:
 def check_session(session: FetchSession | None, request: FetchRequest, version: int) -> ErrorCode:
     if session is None:
         return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    if session.by_id != (version >= IDS_SINCE):
+    if session.by_id != (version >= FETCH_BY_ID_SINCE):
         return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
     if session.epoch != request.session_epoch:
         return ErrorCode.INVALID_FETCH_SESSION_EPOCH

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Mapping
 from typing import cast
 
 from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.controller_calls import translated
 from ixion.apis.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
-from ixion.apis.patience import told
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE
 from ixion.controller.planning import NewTopic
 from ixion.metadata.image import ClusterImage, TopicImage
@@ -60,12 +60,12 @@ def make(services: Services) -> Handle:
         for name in [name for name in wanted if name in internal_topics]:
             del wanted[name]
             try:
-                await told(internal_topics[name].ensure())
+                await translated(internal_topics[name].ensure())
             except KafkaError as error:
                 refused[name] = error.code
         if wanted:
             try:
-                outcomes = await told(controller.topics.create(list(wanted.values())))
+                outcomes = await translated(controller.topics.create(list(wanted.values())))
                 refused |= {
                     outcome.name: outcome.code
                     for outcome in outcomes
@@ -115,7 +115,7 @@ def make(services: Services) -> Handle:
             cluster_authorized_operations=(ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
         )
 
-    creating = unhurried(create_and_answer)
+    creating = in_own_task(create_and_answer)
     answering = sliced(answer)
     return handle
 

@@ -13,6 +13,7 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
+from ixion.apis.topic_ids import OFFSET_COMMIT_BY_ID_SINCE
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k08_offset_commit import (
@@ -27,7 +28,6 @@ from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 
 MEMBER_EPOCHS_FROM: Final = 9
-TOPIC_IDS_FROM: Final = 10
 NO_RETENTION_FROM: Final = 5
 
 
@@ -37,7 +37,7 @@ def make(services: Services) -> Handle:
 
     def find(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int, ErrorCode]:
         """Name and number of partitions of a topic, or what is wrong with it."""
-        if call.version >= TOPIC_IDS_FROM:
+        if call.version >= OFFSET_COMMIT_BY_ID_SINCE:
             by_id = image.ids.get(topic.topic_id)
             if by_id is None:
                 return "", 0, ErrorCode.UNKNOWN_TOPIC_ID

@@ -15,6 +15,7 @@ from typing import Final, cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
+from ixion.apis.topic_ids import OFFSET_FETCH_BY_ID_SINCE
 from ixion.coordinators.group.offsets import NO_OFFSET, Committed
 from ixion.coordinators.group.stored_offsets import Reader
 from ixion.metadata.image import ClusterImage
@@ -33,7 +34,6 @@ from ixion.protocol.messages.k09_offset_fetch import (
 from ixion.timer.turns import Steps, map_steps
 
 SEVERAL_GROUPS_FROM: Final = 8
-TOPIC_IDS_FROM: Final = 10
 GROUP_CODE_FROM: Final = 2
 
 
@@ -109,7 +109,7 @@ def make(services: Services) -> Handle:
             return (yield from one(request, version))
         groups: list[OffsetFetchResponseGroup] = []
         for group in request.groups:
-            groups.append((yield from of_group(group, version >= TOPIC_IDS_FROM, request.require_stable)))
+            groups.append((yield from of_group(group, version >= OFFSET_FETCH_BY_ID_SINCE, request.require_stable)))
             yield
         return OffsetFetchResponse(groups=tuple(groups))
 

@@ -12,10 +12,10 @@ from collections.abc import Awaitable
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.patience import told
+from ixion.apis.controller_calls import translated
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
@@ -39,12 +39,12 @@ def make(services: Services) -> Handle:
     async def create_and_answer(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)
         try:
-            await told(topics[TOPICS[request.key_type]].ensure())
+            await translated(topics[TOPICS[request.key_type]].ensure())
         except KafkaError:
             pass  # there is no leader then, and the answer says COORDINATOR_NOT_AVAILABLE
         return await in_turns(find_all(call)) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
-    creating = unhurried(create_and_answer)
+    creating = in_own_task(create_and_answer)
 
     def find_all(call: Call) -> Steps[FindCoordinatorResponse]:
         request = cast(FindCoordinatorRequest, call.body)

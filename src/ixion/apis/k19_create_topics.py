@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.patience import in_time
+from ixion.apis.controller_calls import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.unhurried import unhurried
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.topic import TOPIC_SETTINGS
 from ixion.controller.planning import NewTopic
@@ -56,7 +56,7 @@ def make(services: Services) -> Handle:
         results = await in_turns(results_of(config, list(outcomes.values()), call.version, request.validate_only))
         return CreateTopicsResponse(throttle_time_ms=0, topics=tuple(results))
 
-    return unhurried(handle)
+    return in_own_task(handle)
 
 
 def wishes_of(request: CreateTopicsRequest) -> Steps[tuple[dict[str, TopicOutcome], list[NewTopic]]]:

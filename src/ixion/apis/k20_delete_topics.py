@@ -11,9 +11,9 @@ from collections import Counter
 from typing import cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.patience import in_time
+from ixion.apis.controller_calls import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.unhurried import unhurried
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
 from ixion.controller.topics import TopicOutcome
 from ixion.metadata.image import ClusterImage, TopicImage
@@ -56,7 +56,7 @@ def make(services: Services) -> Handle:
             ]
         return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(results))
 
-    return unhurried(handle)
+    return in_own_task(handle)
 
 
 def sort_out(

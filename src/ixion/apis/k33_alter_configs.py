@@ -10,8 +10,8 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.config_edit import ConfigEditor, Edit, Outcome, Resource
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.unhurried import unhurried
 from ixion.protocol.messages.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -30,7 +30,7 @@ def make(services: Services) -> Handle:
         answers = await in_turns(map_steps(result_of, zip(resources, outcomes, strict=True)))
         return AlterConfigsResponse(throttle_time_ms=0, responses=tuple(answers))
 
-    return unhurried(handle)
+    return in_own_task(handle)
 
 
 def resources_of(request: AlterConfigsRequest) -> Steps[list[Resource]]:

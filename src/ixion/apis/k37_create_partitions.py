@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.patience import in_time
+from ixion.apis.controller_calls import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.unhurried import unhurried
 from ixion.controller.planning import check_partitions_of_request
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k37_create_partitions import (
@@ -71,4 +71,4 @@ def make(services: Services) -> Handle:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
         await controller.topics.create_partitions(topic.name, topic.count, assignment, validate_only)
 
-    return unhurried(handle)
+    return in_own_task(handle)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.patience import in_time
+from ixion.apis.controller_calls import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns
-from ixion.apis.unhurried import unhurried
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
@@ -71,7 +71,7 @@ def make(services: Services) -> Handle:
             operation.force_complete()
         return LATER
 
-    return unhurried(handle)
+    return in_own_task(handle)
 
 
 def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[TopicPartition]]:

@@ -11,10 +11,10 @@ from collections import Counter
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.controller_calls import in_time
 from ixion.apis.features import SUPPORTED
-from ixion.apis.patience import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.unhurried import unhurried
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k57_update_features import (
     FeatureUpdateKey,
@@ -57,7 +57,7 @@ def make(services: Services) -> Handle:
             else (),
         )
 
-    return unhurried(handle)
+    return in_own_task(handle)
 
 
 def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:

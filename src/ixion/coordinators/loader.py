@@ -70,7 +70,7 @@ class Loader:
             return
         self.failed.pop(target.partition, None)
         target.begin()
-        load = Load(target, attempt)
+        load = LoadAttempt(target, attempt)
         self._lane.run(self._steps(load), partial(self._ended, load), target.is_wanted)
 
     def forget(self, partition: int) -> None:
@@ -82,7 +82,7 @@ class Loader:
         self.skipped += 1
         logger.warning("%s-%d: %s is skipped: %r", self._log.name, partition, what, error)
 
-    def _steps(self, load: Load) -> Steps[None]:
+    def _steps(self, load: LoadAttempt) -> Steps[None]:
         target = load.target
         for batch in self._log.read(target.partition):
             if batch.is_control:
@@ -96,7 +96,7 @@ class Loader:
             logger.warning("%s-%d: %d records were skipped", self._log.name, target.partition, load.skipped)
         yield from target.finish()
 
-    def _records(self, load: Load, batch: BatchView) -> Steps[None]:
+    def _records(self, load: LoadAttempt, batch: BatchView) -> Steps[None]:
         replay = load.target.replay
         records = batch.records()
         offset = int(batch.base_offset)
@@ -113,14 +113,14 @@ class Loader:
             if load.records % STEP == 0:
                 yield
 
-    def _skip(self, load: Load, offset: int, error: Exception) -> None:
+    def _skip(self, load: LoadAttempt, offset: int, error: Exception) -> None:
         load.skipped += 1
         if load.skipped <= LOGGED:
             self.skip(load.target.partition, f"the record at offset {offset}", error)
         else:
             self.skipped += 1
 
-    def _ended(self, load: Load, _: None, error: Exception | None) -> None:
+    def _ended(self, load: LoadAttempt, _: None, error: Exception | None) -> None:
         if error is None:
             return
         target, name = load.target, self._log.name
@@ -135,9 +135,7 @@ class Loader:
         self._timer.call_later(pause_ms, self.load, target, load.attempt + 1)
 
 
-class Load:
-    """One attempt."""
-
+class LoadAttempt:
     __slots__ = ("attempt", "records", "skipped", "target")
 
     def __init__(self, target: Loadable, attempt: int) -> None:

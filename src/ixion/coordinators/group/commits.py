@@ -13,12 +13,13 @@ from ixion.coordinators.group.classic.rules import check_commit
 from ixion.coordinators.group.classic.states import COMPLETING_REBALANCE, EMPTY
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.rules import check_offset_use
-from ixion.coordinators.group.journal import COMMIT_CODES, Journal
+from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.offsets import NO_EXPIRY, Committed
 from ixion.coordinators.group.records import offset_record
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.log_codes import COMMIT_CODES
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID

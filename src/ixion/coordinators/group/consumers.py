@@ -33,11 +33,12 @@ from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
 from ixion.coordinators.group.consumer.targets import NewTargets, Targets
 from ixion.coordinators.group.consumer.watch import Watch
-from ixion.coordinators.group.journal import HEARTBEAT_CODES, Draft, Journal
+from ixion.coordinators.group.journal import Draft, Journal
 from ixion.coordinators.group.records import Entry, group_record, group_tombstone
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.log_codes import COORDINATOR_CODES
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k11_join_group import JoinGroupRequest
 from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
@@ -330,7 +331,7 @@ class Consumers:
                 respond(answer)
             else:
                 self._shards.reload(shard)
-                respond(refuse(HEARTBEAT_CODES.get(code, code)))
+                respond(refuse(COORDINATOR_CODES.get(code, code)))
 
         self._journal.write_change(shard.partition, records, written)
 

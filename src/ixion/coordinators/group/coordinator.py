@@ -27,13 +27,14 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import GroupConfig
 from ixion.coordinators.group.consumers import Consumers
 from ixion.coordinators.group.expiry import expired
-from ixion.coordinators.group.journal import GROUP_CODES, Journal
+from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.members import Members
 from ixion.coordinators.group.records import group_record
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, StoredOffsets
 from ixion.coordinators.group.topics import TopicLookup
+from ixion.coordinators.log_codes import GROUP_CODES
 from ixion.model.errors import ErrorCode
 from ixion.purgatory import DelayedOperationPurgatory
 from ixion.replica.coordinator_log import CoordinatorLog

@@ -11,11 +11,12 @@ from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import check_offset_use
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
-from ixion.coordinators.group.journal import GROUP_CODES, Journal
+from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.offsets import Committed, GroupOffsets
 from ixion.coordinators.group.records import group_tombstone, offset_tombstone
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
+from ixion.coordinators.log_codes import GROUP_CODES
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Steps

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ixion.coordinators.loader import STEP, Loader
+from ixion.coordinators.log_codes import COORDINATOR_CODES
 from ixion.coordinators.txn.snapshot import NO_EPOCH, Snapshot
 from ixion.coordinators.txn.states import ENDING, State
 from ixion.coordinators.txn.storage import FLEXIBLE, PLAIN, replay, snapshot_batch, tombstone_batch
@@ -22,17 +23,6 @@ from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
-
-# What the log may say of an append, in the words of a coordinator.
-NOT_AVAILABLE: Final = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-NOT_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
 
 Stored = Callable[[ErrorCode], None]
 Finish = Callable[["Shard", Transaction], None]
@@ -106,7 +96,7 @@ class TransactionStore:
                 transaction.give_up()
                 if transaction.now.epoch == NO_EPOCH:
                     del shard.transactions[transaction.transactional_id]
-                done(in_words_of_a_coordinator(code))
+                done(COORDINATOR_CODES.get(code, code))
 
         self._log.append(shard.number, batch, appended)
 
@@ -187,13 +177,3 @@ class ShardLoad:
 
     def fail(self) -> None:
         self._shard.failed = True
-
-
-def in_words_of_a_coordinator(code: ErrorCode) -> ErrorCode:
-    if code in NOT_AVAILABLE:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if code in NOT_HERE:
-        return ErrorCode.NOT_COORDINATOR
-    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return code

@@ -1,10 +1,11 @@
-"""How long a client waits for the controller.
+"""Requests that wait for the controller: how long, and what its failures become.
 
-The work goes on when the time is over; a client that is told REQUEST_TIMED_OUT asks later what has become of it. With
-a timeout of 0 or less there is nothing to wait for beyond the work itself, so it is answered when it is done. Kafka
-answers REQUEST_TIMED_OUT there, which librdkafka then takes for success.
+The controller's work goes on after the request's timeout; the client has REQUEST_TIMED_OUT and looks later what became
+of it. With a timeout of 0 or less the answer waits until the work is done. (Kafka answers REQUEST_TIMED_OUT at once,
+which librdkafka takes for success.)
 
-What the metadata refuses is no fault of the client's, and must not cost it the connection: it is told so by a code.
+A metadata store that fails or refuses a change is not the client's fault, and must not cost it the connection: the
+answer has an error code.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _left_behind: set[asyncio.Future[Any]] = set()  # the loop itself holds them wea
 async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns; KafkaError REQUEST_TIMED_OUT if that takes too long."""
     if timeout_ms <= 0:
-        return await told(work)
+        return await translated(work)
     loop = asyncio.get_running_loop()
-    task = loop.create_task(told(work))
+    task = loop.create_task(translated(work))
     over: asyncio.Future[None] = loop.create_future()
 
     def ring() -> None:
@@ -49,7 +50,7 @@ async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not done within {timeout_ms} ms; it goes on")
 
 
-async def told(work: Awaitable[T]) -> T:
+async def translated(work: Awaitable[T]) -> T:
     """What `work` returns; a failure of the metadata is a KafkaError."""
     try:
         return await work

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from ixion.apis.patience import in_time
+from ixion.apis.controller_calls import in_time
 from ixion.metadata.errors import NoNodeError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -1,8 +1,9 @@
-"""Handlers that wait for the controller, which does one thing after the other and writes to a disk.
+"""Handlers that run in an asyncio task of their own: those that wait for the controller.
 
-An awaitable would keep one of num.io.threads places for as long as that takes: eight clients that create topics at the
-same time would stop everybody else's records. So such a handler answers later, from a task of its own. There can be as
-many of them as there are connections, because each connection has one request under way.
+The controller makes one change at a time and writes to a disk. A handler that returned an awaitable would keep one of
+the num.io.threads places until then, and eight clients that create topics would stop all produces and fetches. So such
+a handler answers `LATER`. There are at most as many of these tasks as connections, because a connection has one request
+in flight.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ixion.wire.answer import LATER, Later
 logger = logging.getLogger(__name__)
 
 
-def unhurried(handle: Callable[[Call], Awaitable[Outcome]]) -> Handle:
-    """`handle` as a handler that keeps nobody's place."""
+def in_own_task(handle: Callable[[Call], Awaitable[Outcome]]) -> Handle:
+    """`handle` as a handler that keeps none of the num.io.threads places."""
     tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them weakly only
 
     async def run(call: Call) -> None:
