@@ -252,7 +252,7 @@ class Reader:
             return
         assert not isinstance(data.records, Deferred)  # only a broker leaves records for later
         try:
-            batches = list(iter_complete_batches(bytes(data.records or b"")))
+            batches = list(iter_complete_batches(data.records or b""))
         except KafkaError as error:
             self._fault(error, str(partition))
             return

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
 HEADERS = "headers array<struct<key: string, value: binary>>"
-# A fetch brings about a megabyte of a partition by default; a task reads one partition, and wants more at a time.
-FETCH_BYTES = 8 * 1024 * 1024
 
 
 class OffsetRange(InputPartition):
@@ -143,7 +141,6 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
             cluster,
             {place: (task.start, task.end)},
             read_committed=options.read_committed,
-            partition_bytes=FETCH_BYTES,
             patience_s=options.timeout_s,
             on_missed=missed,
         )
