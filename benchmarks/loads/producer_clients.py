@@ -1,0 +1,204 @@
+"""What each Python producer does with the same work. Each is called in a process of its own.
+
+A rate is of records handed over one at a time, with acks=all and idempotence, until the last one is acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+WARM = 300  # produces that are not counted
+TOPIC = "load"
+
+
+class Rate(NamedTuple):
+    per_second: float
+    cpu_us: float  # of the client's process, per record
+    peak_mb: float
+
+
+def measured(count: int, work: Callable[[], None]) -> Rate:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    begun, before = time.perf_counter(), usage.ru_utime + usage.ru_stime
+    work()
+    seconds = time.perf_counter() - begun
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = usage.ru_utime + usage.ru_stime - before
+    return Rate(count / seconds, cpu / count * 1e6, usage.ru_maxrss / 1024)
+
+
+def import_ms(statement: str) -> float:
+    """The processor time of a fresh interpreter that imports it, beyond one that imports nothing."""
+
+    def cpu_ms(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+    return min(cpu_ms(statement) for _ in range(5)) - min(cpu_ms("pass") for _ in range(5))
+
+
+def median_us(taken: list[float]) -> float:
+    return sorted(taken[WARM:])[len(taken[WARM:]) // 2] * 1e6
+
+
+def ixion_rate(bootstrap: str, count: int, size: int) -> Rate:
+    from ixion.clients import Producer
+
+    value = os.urandom(size)
+    with Producer(bootstrap) as producer:
+        producer.send(TOPIC, value).result()
+
+        def work() -> None:
+            for _ in range(count):
+                producer.send(TOPIC, value)
+            producer.flush()
+
+        return measured(count, work)
+
+
+def ixion_wait(bootstrap: str, count: int) -> float:
+    from ixion.clients import Producer
+
+    value, taken = os.urandom(100), []
+    with Producer(bootstrap, linger_ms=0) as producer:
+        for _ in range(WARM + count):
+            begun = time.perf_counter()
+            producer.send(TOPIC, value).result()
+            taken.append(time.perf_counter() - begun)
+    return median_us(taken)
+
+
+def ixion_aio_rate(bootstrap: str, count: int, size: int) -> Rate:
+    from ixion.clients.aio import Producer
+
+    async def run() -> None:
+        value = os.urandom(size)
+        async with Producer(bootstrap) as producer:
+            for _ in range(count):
+                await producer.send(TOPIC, value)
+
+    return measured(count, lambda: asyncio.run(run()))
+
+
+def ixion_aio_wait(bootstrap: str, count: int) -> float:
+    from ixion.clients.aio import Producer
+
+    taken: list[float] = []
+
+    async def run() -> None:
+        value = os.urandom(100)
+        async with Producer(bootstrap, linger_ms=0) as producer:
+            for _ in range(WARM + count):
+                begun = time.perf_counter()
+                await (await producer.send(TOPIC, value))
+                taken.append(time.perf_counter() - begun)
+
+    asyncio.run(run())
+    return median_us(taken)
+
+
+def confluent_rate(bootstrap: str, count: int, size: int) -> Rate:
+    from confluent_kafka import Producer
+
+    value = os.urandom(size)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer.produce(TOPIC, value)
+    producer.flush()
+
+    def work() -> None:
+        for _ in range(count):
+            while True:
+                try:
+                    producer.produce(TOPIC, value)
+                except BufferError:
+                    producer.poll(0.01)
+                else:
+                    break
+        producer.flush()
+
+    return measured(count, work)
+
+
+def confluent_wait(bootstrap: str, count: int) -> float:
+    from confluent_kafka import Producer
+
+    value, taken = os.urandom(100), []
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
+    for _ in range(WARM + count):
+        begun = time.perf_counter()
+        producer.produce(TOPIC, value)
+        producer.flush()
+        taken.append(time.perf_counter() - begun)
+    return median_us(taken)
+
+
+def aiokafka_rate(bootstrap: str, count: int, size: int) -> Rate:
+    from aiokafka import AIOKafkaProducer
+
+    async def run() -> None:
+        value = os.urandom(size)
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, linger_ms=5)
+        await producer.start()
+        for _ in range(count):
+            await producer.send(TOPIC, value)
+        await producer.stop()
+
+    return measured(count, lambda: asyncio.run(run()))
+
+
+def aiokafka_wait(bootstrap: str, count: int) -> float:
+    from aiokafka import AIOKafkaProducer
+
+    taken: list[float] = []
+
+    async def run() -> None:
+        value = os.urandom(100)
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
+        await producer.start()
+        for _ in range(WARM + count):
+            begun = time.perf_counter()
+            await producer.send_and_wait(TOPIC, value)
+            taken.append(time.perf_counter() - begun)
+        await producer.stop()
+
+    asyncio.run(run())
+    return median_us(taken)
+
+
+def kafka_python_rate(bootstrap: str, count: int, size: int) -> Rate:
+    from kafka import KafkaProducer
+
+    value = os.urandom(size)
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=5)
+    producer.send(TOPIC, value).get(30)
+
+    def work() -> None:
+        for _ in range(count):
+            producer.send(TOPIC, value)
+        producer.flush()
+
+    rate = measured(count, work)
+    producer.close()
+    return rate
+
+
+def kafka_python_wait(bootstrap: str, count: int) -> float:
+    from kafka import KafkaProducer
+
+    value, taken = os.urandom(100), []
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=0)
+    for _ in range(WARM + count):
+        begun = time.perf_counter()
+        producer.send(TOPIC, value).get(30)
+        taken.append(time.perf_counter() - begun)
+    producer.close()
+    return median_us(taken)
