@@ -1,0 +1,81 @@
+"""A wrong setting is named when the client is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ixion.clients import Producer
+from ixion.clients.settings import ProducerOptions, read_producer_settings
+from ixion.records.compression import Codec
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "text"),
+    [
+        ({"linger_sm": 5}, TypeError, "unknown setting 'linger_sm'; did you mean 'linger_ms'?"),
+        ({"zzz": 5}, TypeError, "unknown setting 'zzz'"),
+        ({"linger_ms": -1}, ValueError, "linger_ms is -1; allowed are numbers from 0 on"),
+        ({"linger_ms": "5"}, ValueError, "linger_ms is '5'; allowed are numbers from 0 on"),
+        ({"linger_ms": float("nan")}, ValueError, "linger_ms is nan; allowed are numbers from 0 on"),
+        ({"acks": 2}, ValueError, "acks is 2; allowed are 'all', '-1', '1', '0'"),
+        ({"acks": True}, ValueError, "acks is True; allowed are 'all', '-1', '1', '0'"),
+        ({"compression": "brotli"}, ValueError, "compression is 'brotli'; allowed are 'none', 'gzip', 'snappy', 'lz4'"),
+        ({"batch_size": 1.5}, ValueError, "batch_size is 1.5; allowed are whole numbers from 0 to 2147483647"),
+        ({"retries": -1}, ValueError, "retries is -1; allowed are whole numbers from 0 to 2147483647"),
+        ({"enable_idempotence": 1}, ValueError, "enable_idempotence is 1; allowed are True and False"),
+        ({"client_id": b"x"}, ValueError, "client_id is b'x'; allowed is text"),
+        ({"value_serializer": "json"}, ValueError, "value_serializer is 'json'; allowed are functions and None"),
+        ({"compression_level": "9"}, ValueError, "compression_level is '9'; allowed are whole numbers and None"),
+        ({"acks": 1, "enable_idempotence": True}, ValueError, "enable_idempotence needs acks='all'"),
+        (
+            {"max_in_flight_requests_per_connection": 6, "enable_idempotence": True},
+            ValueError,
+            "enable_idempotence needs",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named(given: dict[str, Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as caught:
+        Producer("127.0.0.1:9092", **given)
+    assert str(caught.value).startswith(text)
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(ValueError, match="is no address"):
+        Producer("127.0.0.1:port")
+
+
+def test_the_defaults_are_kafkas() -> None:
+    settings = read_producer_settings({})
+    assert (settings.acks, settings.enable_idempotence, settings.max_in_flight) == (-1, True, 5)
+    assert (settings.batch_size, settings.linger_s, settings.buffer_memory) == (16_384, 0.005, 33_554_432)
+    assert (settings.max_block_s, settings.max_request_size, settings.retries) == (60.0, 1_048_576, 2**31 - 1)
+    assert (settings.delivery_timeout_s, settings.client.request_timeout_s) == (120.0, 30.0)
+    assert (settings.client.retry_backoff_s, settings.client.retry_backoff_max_s) == (0.1, 1.0)
+    assert (settings.client.reconnect_backoff_s, settings.client.reconnect_backoff_max_s) == (0.05, 1.0)
+    assert settings.client.metadata_max_age_s == 300.0
+    assert settings.compression is Codec.NONE
+
+
+def test_less_than_all_acknowledgements_turn_idempotence_off() -> None:
+    assert not read_producer_settings({"acks": "1"}).enable_idempotence
+    assert not read_producer_settings({"max_in_flight_requests_per_connection": 10}).enable_idempotence
+
+
+def test_every_option_is_read() -> None:
+    """A name that is allowed and has no effect would be worse than one that is refused."""
+
+    class Watched(dict[str, Any]):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked: set[str] = set()
+
+        def get(self, key: str, default: Any = None) -> Any:
+            self.asked.add(key)
+            return default
+
+    given = Watched()
+    read_producer_settings(given)
+    assert given.asked == set(ProducerOptions.__annotations__)
