@@ -14,11 +14,15 @@ from typing import Any, TypeVar
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.local_broker import LocalBroker
+from ixion.controller.planning import NewTopic
+from ixion.controller.topics import TopicOutcome
 from ixion.metadata import paths
 from ixion.metadata.embedded import EmbeddedStore
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.metadata.topic_node import decode_partition_state
+from ixion.model.errors import ErrorCode
 from tests.replica.world import SELF, World
 
 T = TypeVar("T")
@@ -70,3 +74,17 @@ class Realm:
         """Of the logs, without the marks that make them unique."""
         names = [entry.name for path in self.world.paths for entry in Path(path).iterdir() if entry.is_dir()]
         return sorted(name.partition(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)
+
+
+def create(realm: Realm, *wishes: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:
+    return realm.run(realm.controller.topics.create(wishes, validate_only))
+
+
+def delete(realm: Realm, *names: str) -> list[ErrorCode]:
+    return [outcome.code for outcome in realm.run(realm.controller.topics.delete(names))]
+
+
+def state(realm: Realm, name: str = "t", number: int = 0) -> tuple[int, int]:
+    """(leader, leader epoch) as the tree has them."""
+    found = decode_partition_state(name, number, realm.session.get(paths.partition_state(name, number)).data)
+    return found.leader, found.leader_epoch
