@@ -1,14 +1,14 @@
-"""The consumer protocol at the coordinator's door: finds or makes the group, writes what changed, then answers.
+"""Requests of the consumer protocol (KIP-848), and of classic members in a consumer group: the entry to both.
 
-Also the place where a group goes from one protocol to the other (see `consumer.migration`).
+It finds or makes the group, lets the rules decide (`consumer.heartbeats`, `consumer.classic_side`), writes what changed
+and then answers. `migrations` turns a group of one protocol into one of the other.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
@@ -18,7 +18,6 @@ from ixion.coordinators.group.classic.answers import join_error, sync_error
 from ixion.coordinators.group.classic.group import CONSUMER, ClassicGroup
 from ixion.coordinators.group.classic.member import RespondJoin, RespondSync
 from ixion.coordinators.group.classic.rebalance import Rebalance
-from ixion.coordinators.group.classic.states import EMPTY
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.classic_side import ClassicMembers, MemberIdRequired
 from ixion.coordinators.group.consumer.describe import described, not_described
@@ -28,17 +27,15 @@ from ixion.coordinators.group.consumer.heartbeats import ConsumerHeartbeats
 from ixion.coordinators.group.consumer.limits import GroupConfig, Limits
 from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember
-from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
-from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
 from ixion.coordinators.group.consumer.targets import NewTargets, Targets
 from ixion.coordinators.group.consumer.watch import Watch
-from ixion.coordinators.group.journal import Draft, Journal
-from ixion.coordinators.group.records import Entry, group_record, group_tombstone
+from ixion.coordinators.group.consumer_writes import ConsumerWrites
+from ixion.coordinators.group.journal import Journal
+from ixion.coordinators.group.migrations import Migrations, no_consumer_group
 from ixion.coordinators.group.shard import Shard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.topics import TopicLookup
-from ixion.coordinators.log_codes import COORDINATOR_CODES
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k11_join_group import JoinGroupRequest
 from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
@@ -53,11 +50,7 @@ from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
-logger = logging.getLogger(__name__)
-
 CONSUMER_PROTOCOL: Final = 1  # the level of group.version that allows it
-
-A = TypeVar("A")
 
 
 class Consumers:
@@ -76,25 +69,34 @@ class Consumers:
         new_id: Callable[[str], str],
     ) -> None:
         self._shards = shards
-        self._journal = journal
-        self._rebalance = rebalance
         self._topics = topics
         self._config = config
         self._clock_ms = clock_ms
         self._version = version
         self._limits = Limits(config, group_config)
         self._watch = Watch(timer, self._limits, self.remove)
-        lane = Lane(partial(timer.call_later, 0), fair=True)
-        targets = Targets(topics, self._limits, lane, draft=self._draft, on_ready=self._on_targets)
-        self._engine = Engine(topics, self._limits, Matches(topics, lane, self._on_matched), targets)
         self._bounds = bounds = rebalance.bounds
+        self._writes = writes = ConsumerWrites(shards, journal, bounds)
+        self.migrations = Migrations(
+            rebalance,
+            topics,
+            self._limits,
+            writes,
+            clock_ms=clock_ms,
+            classic_max_size=lambda: config.current[settings.GROUP_MAX_SIZE],
+            resume=self.resume,
+            unload=self.unload,
+        )
+        lane = Lane(partial(timer.call_later, 0), fair=True)
+        targets = Targets(topics, self._limits, lane, draft=writes.draft, on_ready=self._on_targets)
+        self._engine = Engine(topics, self._limits, Matches(topics, lane, self._on_matched), targets)
         self._heartbeats = ConsumerHeartbeats(
             self._engine,
             self._watch,
             self._limits,
             bounds,
             clock_ms=clock_ms,
-            save=self._save,
+            save=writes.save,
             remove=self.remove,
             new_id=lambda: new_id("member"),
         )
@@ -149,8 +151,8 @@ class Consumers:
         except KafkaError as error:
             respond(join_error(error.code, request.member_id))
         else:
-            self._note(group)
-            self._write(shard, change.records, answer, respond, lambda code: join_error(code, request.member_id))
+            self._writes.note(group)
+            self._writes.write(shard, change.records, answer, respond, lambda code: join_error(code, request.member_id))
 
     def classic_sync(self, group: ConsumerGroup, request: SyncGroupRequest, respond: RespondSync) -> None:
         try:
@@ -174,24 +176,16 @@ class Consumers:
         if isinstance(shard, ErrorCode) or shard.groups.get(group.group_id) is not group:
             return
         self._watch.forget(group, member)
-        if self._is_to_go_down(group, member):
-            self._go_down(shard, group, member, reason)
+        if self.migrations.is_downgrade(group, member):
+            self.migrations.downgrade(shard, group, member, reason)
             return
         change = Change(group, self._clock_ms())
         self._engine.remove(change, [member])
-        self._note(group)
-        self._save(change)
-
-    def replace_empty(self, shard: Shard, group: ConsumerGroup) -> ClassicGroup:
-        """Classic members join a consumer group that nobody is in: it becomes a classic one."""
-        classic = ClassicGroup(group.group_id, self._clock_ms())
-        self._drop(shard, group)
-        shard.groups[group.group_id] = classic
-        self._write_quietly(shard, group_tombstones(group))
-        return classic
+        self._writes.note(group)
+        self._writes.save(change)
 
     def resume(self, group: ConsumerGroup) -> None:
-        self._note(group)
+        self._writes.note(group)
         for member in group.members.values():
             self._watch.alive(group, member)
 
@@ -223,47 +217,21 @@ class Consumers:
         if request.member_epoch < JOIN:
             group = shard.groups.get(request.group_id)
             if not isinstance(group, ConsumerGroup):
-                raise _not_found(request.group_id)
+                raise no_consumer_group(request.group_id)
             respond(self._heartbeats.leave(group, request))
             return
-        change, before = self._change(shard, request)
+        change, before = self.migrations.change(shard, request)
         answer = self._heartbeats.beat(change, request, caller)
         if isinstance(before, ClassicGroup):
-            if before.protocol_type is not None:
-                change.records.insert(0, group_tombstone(before.group_id))
-            self._rebalance.unload(before, ErrorCode.REBALANCE_IN_PROGRESS)
-            self.resume(change.group)
+            self.migrations.upgraded(change, before)
         shard.groups[request.group_id] = change.group
-        self._note(change.group)
-        self._write(shard, change.records, answer, respond, _refusal)
+        self._writes.note(change.group)
+        self._writes.write(shard, change.records, answer, respond, _refusal)
 
     @property
     def _is_enabled(self) -> bool:
         protocols = self._config.current[settings.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]
         return CONSUMER in protocols and self._version() >= CONSUMER_PROTOCOL
-
-    def _change(
-        self, shard: Shard, request: ConsumerGroupHeartbeatRequest
-    ) -> tuple[Change, ClassicGroup | ConsumerGroup | None]:
-        """What the heartbeat is to change, and what has been there so far. Nothing is replaced yet."""
-        now_ms = self._clock_ms()
-        group = shard.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            return Change(group, now_ms), group
-        if request.member_epoch != JOIN:
-            raise _not_found(request.group_id)
-        if group is None or group.state is EMPTY:
-            return Change(ConsumerGroup(request.group_id), now_ms), group
-        if (
-            not self._limits.may_upgrade
-            or group.protocol_type != CONSUMER
-            or len(group.members) >= self._limits.max_size
-        ):
-            raise _not_found(request.group_id)
-        try:
-            return to_consumer_group(group, self._topics, now_ms), group
-        except KafkaError as error:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"The group cannot be upgraded: {error.message}") from None
 
     def _on_matched(self, group_id: str, regex: str) -> None:
         shard = self._shards.find(group_id)
@@ -271,81 +239,15 @@ class Consumers:
         if isinstance(group, ConsumerGroup) and regex in group.demand.regexes:
             change = Change(group, self._clock_ms())
             self._engine.pattern_matched(change, regex)
-            self._note(group)
-            self._save(change)
-
-    def _draft(self, group_id: str) -> Draft:
-        return self._journal.draft(self._shards.partition_for(group_id))
+            self._writes.note(group)
+            self._writes.save(change)
 
     def _on_targets(self, new: NewTargets) -> None:
         group = new.group
         shard = self._shards.find(group.group_id)
         if not isinstance(shard, ErrorCode) and shard.groups.get(group.group_id) is group:
             new.apply(self._clock_ms())
-            new.draft.write(partial(self._written_quietly, shard))
-
-    def _is_to_go_down(self, group: ConsumerGroup, leaving: ConsumerMember) -> bool:
-        others = len(group.members) - 1
-        return (
-            others > 0
-            and not leaving.is_classic
-            and group.demand.classic_members == others
-            and self._limits.may_downgrade
-            and others <= self._config.current[settings.GROUP_MAX_SIZE]
-        )
-
-    def _go_down(self, shard: Shard, group: ConsumerGroup, leaving: ConsumerMember, reason: str) -> None:
-        records = group_tombstones(group)
-        group.remove(leaving.member_id)
-        classic = to_classic_group(group, self._topics, self._clock_ms())
-        self._drop(shard, group)
-        shard.groups[group.group_id] = classic
-        assignments = {each.member_id: each.assignment for each in classic.members.values()}
-        self._write_quietly(shard, [*records, group_record(classic, assignments)])
-        self._rebalance.resume(classic)
-        self._rebalance.prepare_if_possible(classic, f"the last member of the consumer protocol is gone: {reason}")
-
-    def _drop(self, shard: Shard, group: ConsumerGroup) -> None:
-        self.unload(group)
-        if shard.groups.get(group.group_id) is group:
-            del shard.groups[group.group_id]
-
-    def _note(self, group: ConsumerGroup) -> None:
-        self._bounds.hold(group.group_id, group.held_bytes)
-
-    def _save(self, change: Change) -> None:
-        shard = self._shards.find(change.group.group_id)
-        if not isinstance(shard, ErrorCode):
-            self._write_quietly(shard, change.records)
-
-    def _write(
-        self,
-        shard: Shard,
-        records: Sequence[Entry],
-        answer: A,
-        respond: Callable[[A], None],
-        refuse: Callable[[ErrorCode], A],
-    ) -> None:
-        def written(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE:
-                respond(answer)
-            else:
-                self._shards.reload(shard)
-                respond(refuse(COORDINATOR_CODES.get(code, code)))
-
-        self._journal.write_change(shard.partition, records, written)
-
-    def _write_quietly(self, shard: Shard, records: Sequence[Entry]) -> None:
-        self._journal.write_change(shard.partition, records, partial(self._written_quietly, shard))
-
-    def _written_quietly(self, shard: Shard, code: ErrorCode) -> None:
-        if code is not ErrorCode.NONE:
-            logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
-            self._shards.reload(shard)
-
-
-def _not_found(group_id: str) -> KafkaError:
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not of the consumer protocol")
+            self._writes.write_draft(shard, new.draft)
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

@@ -1,4 +1,4 @@
-"""The classic protocol at the coordinator's door: finds the group, then lets it speak (JoinGroup … LeaveGroup)."""
+"""Requests of the classic protocol, JoinGroup to LeaveGroup: finds the group and hands the request to it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Members:
                 if group.members:
                     self._consumers.classic_join(shard, group, request, caller, respond)
                     return
-                group = self._consumers.replace_empty(shard, group)
+                group = self._consumers.migrations.replace_empty(shard, group)
             self._joining.join(group, request, caller, later)
             if group.is_awaited:
                 shard.groups[request.group_id] = group  # a new one, unless it has refused whom it was made for
