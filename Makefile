@@ -31,10 +31,12 @@ test-interpreted: .venv/.built
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
 
-fuzz: .venv/.built ## mutate what strangers may send, and live many lives of a log, for minutes
+fuzz: .venv/.built ## mutate what strangers may send, and live many lives of logs, groups, transactions and wheels
 	IXION_EXPECT=compiled IXION_FUZZ_ROUNDS=$${IXION_FUZZ_ROUNDS:-300000} IXION_FUZZ_SEED=$${IXION_FUZZ_SEED:-$$(date +%s)} \
-	  IXION_LOG_LIVES=$${IXION_LOG_LIVES:-5000} \
-	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py
+	  IXION_LIVES=$${IXION_LIVES:-2000} \
+	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py \
+	  tests/coordinators/group/test_classic_machine.py tests/coordinators/group/test_consumer_machine.py \
+	  tests/coordinators/txn/test_machine.py tests/timer/test_model.py $(ARGS)
 
 soak: .venv/.built ## minutes of transactions while broker and clients are killed; every promise is checked
 	$(BIN)/python -m devtools.soak $(ARGS)
@@ -75,8 +77,8 @@ support: .venv/.ready ## write docs/protocol-support.md anew from the message ta
 bench: .venv/.built ## measure side by side with Apache Kafka; tables, JSON, charts
 	$(BIN)/python -m benchmarks $(ARGS)
 
-dist: .venv/.ready ## build the sdist and a wheel into dist/, install both into empty environments and try them
-	$(BIN)/python -m devtools.dist
+dist: .venv/.ready ## build the sdist and a wheel into dist/, install both into empty environments and try them; ARGS="python3.13"
+	$(BIN)/python -m devtools.dist $(ARGS)
 
 lock: .venv/.ready ## write requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \

@@ -1,5 +1,7 @@
 """`make dist`: builds the sdist and, from it, a wheel for this machine, then proves that both install and work.
 
+    make dist ARGS="python3.12 python3.13"      # tries the sdist with these as well
+
 Both are built as pip builds them: isolated, with what `[build-system]` in pyproject.toml asks for and nothing else.
 cibuildwheel (pyproject.toml, .github/workflows/wheels.yml) does the same for every platform.
 """
@@ -13,8 +15,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,9 +39,9 @@ def clean_environment(**variables: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not re.match("IXION_|PYTHON", name)} | variables
 
 
-def empty_venv(place: Path) -> str:
-    """A new environment without even pip; returns its Python."""
-    venv.create(place, with_pip=False)
+def empty_venv(place: Path, python: str = sys.executable) -> str:
+    """A new environment of PYTHON without even pip; returns its Python."""
+    subprocess.run([python, "-m", "venv", "--without-pip", str(place)], env=clean_environment(), check=True)
     return str(place / "bin" / "python")
 
 
@@ -92,7 +94,21 @@ def compare(built: Path, names: set[str], expected: set[str]) -> None:
         raise UnsoundError(f"{built.name} lacks {sorted(expected - names)} and has {sorted(names - expected)} too much")
 
 
+def prove(wheel: Path, sdist: Path, pythons: Sequence[str]) -> None:
+    """Install into empty environments: the wheel, and the sdist compiled and interpreted, for each Python."""
+    cases = [(sys.executable, wheel, "compiled", {"IXION_REQUIRE_COMPILED": "1"})]
+    for python in (sys.executable, *pythons):
+        cases.append((python, sdist, "compiled", {"IXION_REQUIRE_COMPILED": "1", "IXION_COMPILE": FEW}))
+        cases.append((python, sdist, "interpreted", {"IXION_PURE": "1"}))
+    for python, built, kind, variables in cases:
+        with tempfile.TemporaryDirectory() as temporary:
+            installed = empty_venv(Path(temporary) / "venv", python)
+            install(installed, built, **variables)
+            print(f"{built.name}: {try_out(installed, kind)}", end="", flush=True)
+
+
 def main() -> None:
+    """The words of the command line are further Pythons to try the sdist with."""
     out = ROOT / "dist"
     shutil.rmtree(out, ignore_errors=True)
     print("building; compiling takes minutes")
@@ -104,11 +120,7 @@ def main() -> None:
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
     check_sdist(sdist)
     check_wheel(wheel)
-    with tempfile.TemporaryDirectory() as temporary:
-        for built, few in ((wheel, ""), (sdist, FEW)):
-            python = empty_venv(Path(temporary) / built.suffix)
-            install(python, built, IXION_REQUIRE_COMPILED="1", IXION_COMPILE=few)
-            print(f"{built.name}: {try_out(python, 'compiled')}", end="")
+    prove(wheel, sdist, sys.argv[1:])
 
 
 if __name__ == "__main__":

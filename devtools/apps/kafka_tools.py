@@ -40,7 +40,7 @@ SCENARIO: Final = (
     (f"{TOOLS}LogDirsCommand", "--describe --topic-list tools", '"partition":"tools-0"'),
     (f"{TOOLS}TransactionsCommand", "list", "TransactionalId"),
     (f"{TOOLS}TransactionsCommand", "find-hanging --topic tools", None),
-    (ACLS, "--list", "No Authorizer is configured"),
+    (ACLS, "--list", "SecurityDisabledException"),
     (f"{TOOLS}FeatureCommand", "describe", "metadata.version|group.version"),
     (CLUSTER, "", "Cluster ID:"),
     (f"{TOOLS}BrokerApiVersionsCommand", "", "Produce(0)"),

@@ -8,7 +8,6 @@ it that reaches the recovery point at least.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import tempfile
@@ -25,6 +24,7 @@ from ixion.log.log import Log
 from ixion.log.offset_map import OffsetMap
 from ixion.log.retention import delete_doomed, retain
 from ixion.records.compression import Codec
+from tests.lives import lives
 from tests.log.journal import Journal, materialize
 from tests.log.support import NOW, Box, batch, stored
 
@@ -219,7 +219,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=int(os.environ.get("IXION_LOG_LIVES", "150")),  # `make fuzz` gives it many more
+    max_examples=lives(80),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

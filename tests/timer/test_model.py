@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ixion.timer import ManualClock, SystemTimer, TimerTask
+from tests.lives import lives
 
 DELAYS = st.one_of(
     st.integers(-5, 50),
@@ -97,4 +98,4 @@ class WheelAgainstList(RuleBasedStateMachine):
 
 
 TestWheelAgainstList = WheelAgainstList.TestCase
-TestWheelAgainstList.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestWheelAgainstList.settings = settings(max_examples=lives(40), stateful_step_count=60, deadline=None)

@@ -26,6 +26,7 @@ from ixion.model.topic_partition import TopicPartition
 from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, SESSION_MS, SLACK_MS, Consumer, Judge
 from tests.coordinators.group.kit import GROUP, World
 from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS
+from tests.lives import lives
 
 pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 
@@ -434,4 +435,4 @@ class Groups(Judge, RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestGroups.settings = settings(max_examples=lives(60), stateful_step_count=40, deadline=None)

@@ -31,6 +31,7 @@ from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, Partition
 from tests.coordinators.group.eager_kit import EagerClient
 from tests.coordinators.group.kit import GROUP, MemoryTopics, World, whole
+from tests.lives import lives
 
 pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -435,4 +436,4 @@ def known_of(group: ConsumerGroup | None) -> Any:
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestGroups.settings = settings(max_examples=lives(40), stateful_step_count=30, deadline=None)

@@ -16,7 +16,6 @@ takes the markers and the writes that verification lets through, and is the judg
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 import pytest
@@ -29,6 +28,7 @@ from ixion.coordinators.txn.states import SETTLED
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from tests.coordinators.txn.world import World
+from tests.lives import lives
 
 pytestmark = pytest.mark.timeout(600)  # a failure is made small for five minutes before it is shown
 NAMES = ["x", "yy"]
@@ -366,6 +366,4 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(
-    max_examples=int(os.environ.get("IXION_TXN_LIVES", "100")), stateful_step_count=40, deadline=None
-)
+TestTransactions.settings = settings(max_examples=lives(60), stateful_step_count=40, deadline=None)
