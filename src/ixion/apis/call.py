@@ -46,7 +46,7 @@ class Call:
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the client came by; it is told the addresses of that one."""
+        """The name of the listener that the client connected to; answers have the addresses of that one."""
         return self.request.listener
 
     @property

@@ -1,7 +1,7 @@
-"""Records of a transaction are appended: which partitions must ask the coordinator, and what they are told.
+"""Appends records of a transaction, after the coordinator has verified the partitions that need it.
 
-A partition in which the producer's transaction is open has been asked about; only the first write goes by the
-coordinator (`coordinators.txn.verification`). One request comes from one producer, so it is asked once.
+Only the first write of a transaction to a partition goes by the coordinator (`coordinators.txn.verification`): where
+the transaction is open already, it did. One request comes from one producer.
 
 What the coordinator says holds for this turn of the loop: afterwards the transaction may be over. So a request with
 very many partitions is verified and appended a chunk at a time. Only the partitions that its client adds by writing are

@@ -76,7 +76,7 @@ class Fetch:
                 return refusal(fault)
             assert session is not None
             session.used_ms = self.clock_ms()
-            session.advance()  # now, not when it is answered: whoever comes with this epoch again is too late
+            session.advance()  # now, not with the answer: another request with this epoch comes too late
         elif request.session_id != NO_SESSION:
             self.sessions.remove(request.session_id)
         fetching = Fetching(self, call, session)

@@ -2,8 +2,8 @@
 
 A consumer that has read up to an offset in an epoch learns by it whether the log it reads now is a continuation of the
 one it read then (KIP-320); a follower learns where to truncate. If nothing was written in the epoch, the answer is
-about the largest one below it; -1 and -1 say that nothing is known. Version 3 brought the id of who asks: consumers
-(-1) and followers are served by the leader only, somebody who debugs (-2) by any replica.
+about the largest one below it; -1 and -1 say that nothing is known. Version 3 brought the replica id: consumers
+(-1) and followers are served by the leader only, a debugging client (-2) by any replica.
 """
 
 from __future__ import annotations

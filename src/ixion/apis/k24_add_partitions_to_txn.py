@@ -2,7 +2,7 @@
 
 Versions 0-3 come from clients, one transaction each. If a partition does not exist nothing is added: it gets
 UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED. Versions 4 and 5 come from brokers (KIP-890): many
-transactions at once, to be added or only looked up (`verify_only`). Before version 2 a fenced producer is told
+transactions at once, to be added or only looked up (`verify_only`). Before version 2 a fenced producer gets
 INVALID_PRODUCER_EPOCH.
 """
 

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn, 0-4: the offsets of a group will be a part of the transaction.
 
 It adds the group's partition of `__consumer_offsets`, so that the marker reaches it. Clients of transaction.version 2
-leave this request out: their TxnOffsetCommit adds. Before version 2 a fenced producer is told INVALID_PRODUCER_EPOCH.
+leave this request out: their TxnOffsetCommit adds. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Answered when the outcome is stored; it cannot change any more, and the markers follow. Version 5 (KIP-890) raises the
 epoch with every transaction and gives the producer the new one; see `coordinators.txn.ending` for what repetitions and
-latecomers get. Before version 2 a fenced producer is told INVALID_PRODUCER_EPOCH.
+latecomers get. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The transaction must hold the group's partition of `__consumer_offsets`: clients before version 5 have announced it
 (AddOffsetsToTxn) and are refused if not, from version 5 on (KIP-890) the commit itself adds it. Version 3 brought
 member id and generation (KIP-447), by which a member that was replaced is refused; 4 the code TRANSACTION_ABORTABLE.
-Before version 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE, which those clients retry.
+Before version 2 COORDINATOR_LOAD_IN_PROGRESS becomes COORDINATOR_NOT_AVAILABLE, which those clients retry.
 """
 
 from __future__ import annotations

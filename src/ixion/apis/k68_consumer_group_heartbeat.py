@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68), versions 0 and 1: all that a member of a consumer group says and is told (KIP-848).
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: all that a member and its group say to each other (KIP-848).
 
 Version 0 leaves it to the broker to name a new member; in version 1 members name themselves, and may subscribe by a
 pattern, which the broker resolves (the syntax of RE2; it matches whole names of topics, internal ones included).

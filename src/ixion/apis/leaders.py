@@ -1,4 +1,4 @@
-"""Who leads a partition, for answers that tell a client where to go instead (KIP-951)."""
+"""The leader of a partition, for answers that send a client there (KIP-951)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who remembers what clients agree on: groups and their offsets, transactions and their outcome."""
+"""Coordinators keep what clients agree on: groups and their offsets, transactions and their outcome."""

@@ -176,7 +176,7 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         if error.code in (ErrorCode.INVALID_TIMESTAMP, ErrorCode.INVALID_RECORD):
             result.log_start = partition.log.log_start
         return
-    except Exception:  # as Kafka does: the other partitions, and those who wait for an answer, are not at fault
+    except Exception:  # as in Kafka: the other partitions still count, and the client gets its answer
         logger.exception("an append to %s failed", partition.log.name)
         result.code = ErrorCode.UNKNOWN_SERVER_ERROR
         return

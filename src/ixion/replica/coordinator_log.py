@@ -8,7 +8,7 @@ from typing import Protocol
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 
-# Told the code and the offset after the last record written.
+# Called with the code and the offset after the last record written.
 Appended = Callable[[ErrorCode, int], None]
 
 

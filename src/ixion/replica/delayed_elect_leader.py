@@ -16,7 +16,7 @@ class DelayedElectLeader(DelayedOperation):
         leader_of: Callable[[str, int], int],
         done: Callable[[frozenset[TopicPartition]], None],
     ) -> None:
-        """`expected` says who was elected where; `done` is told the partitions that did not show it in time."""
+        """`expected` has the elected leaders; `done` gets the partitions that did not show theirs in time."""
         super().__init__(timeout_ms)
         self._waiting = dict(expected)
         self._leader_of = leader_of

@@ -21,7 +21,7 @@ class Follower:
         self.leader_end_then = -1  # the leader's end at its last fetch
 
     def reset(self, now_ms: int, in_sync: bool) -> None:
-        """A new leader begins. Who was in sync has the time of one lag to show itself."""
+        """A new leader begins. An in-sync follower gets replica.lag.time.max.ms to fetch."""
         self.end_offset = -1
         self.log_start = -1
         self.caught_up_ms = now_ms if in_sync else 0

@@ -1,6 +1,6 @@
 """All replicas of this broker, and the purgatories in which requests wait for them.
 
-Who wakes whom:
+Which event completes which operations:
 
 | what happened to a partition      | produces       | fetches                                  | deletions |
 |-----------------------------------|----------------|------------------------------------------|-----------|
@@ -122,8 +122,8 @@ class ReplicaManager:
         self.partitions[key] = partition
         self.offline.discard(key)
         if anew:
-            for told in self.on_leadership:
-                told(topic, number, leader_epoch)
+            for listener in self.on_leadership:
+                listener(topic, number, leader_epoch)
         if partition.shows_flushed_only and partition.log.recovery_point < partition.log.end_offset:
             self.flush_soon(partition)  # what recovery has found was acknowledged, and must not wait for an append
         self.delays.follow(partition)
@@ -131,7 +131,7 @@ class ReplicaManager:
         return partition
 
     def stop(self, topic: str, number: int, *, delete: bool) -> None:
-        """The partition is no longer here. Whoever waits for it is told so."""
+        """The partition is no longer here. Operations that wait for it complete with an error."""
         self.offline.discard((topic, number))
         self._take_out((topic, number))
         if delete:
@@ -151,8 +151,8 @@ class ReplicaManager:
             led, partition.leads = partition.leads, False
             self.delays.forget(key)
             if led:
-                for told in self.on_leadership:
-                    told(*key, -1)
+                for listener in self.on_leadership:
+                    listener(*key, -1)
         self.wake_all(key)
 
     def reconfigure(self, topic: str) -> None:

@@ -34,7 +34,7 @@ class DirectoryMoves:
     def __init__(
         self, logs: LogManager, loop: asyncio.AbstractEventLoop, threads: int, moved: Callable[[Partition], None]
     ) -> None:
-        """`moved` is told, on the loop, of each partition that has arrived."""
+        """`moved` is called on the loop with each partition that has arrived."""
         self._logs = logs
         self._loop = loop
         self._threads = threads

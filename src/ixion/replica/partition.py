@@ -22,7 +22,7 @@ from ixion.model.topic_partition import TopicPartition
 from ixion.records.layout import Buffer
 from ixion.replica.follower import Follower
 
-# Told the in-sync replicas that a leader wants; the caller writes them down and calls `set_isr` when it has.
+# Called with the in-sync replicas that a leader wants; it stores them and then calls `set_isr`.
 IsrChange = Callable[["Partition", tuple[int, ...]], None]
 
 
@@ -48,7 +48,7 @@ class Partition:
         self._clock_ms = clock_ms
         self.appended_ms = 0
 
-    # Who leads.
+    # Leadership.
 
     def make_leader(self, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
         """True if this broker leads anew: it did not before, or the epoch is a later one."""
@@ -91,7 +91,7 @@ class Partition:
 
     @property
     def lost(self) -> ErrorCode:
-        """Why it is led here no more, for those who waited."""
+        """The code for operations that waited: why this broker does not lead it any more."""
         return ErrorCode.KAFKA_STORAGE_ERROR if self.log.directory.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # Appending.
@@ -150,7 +150,7 @@ class Partition:
         return moved or self.low_watermark != before
 
     def shrink_isr(self) -> None:
-        """Called from time to time: who has been behind for too long is no longer in sync."""
+        """Called from time to time: a follower that has been behind for too long leaves the ISR."""
         if not self.leads or not self.followers:
             return
         now_ms = self._clock_ms()
@@ -187,7 +187,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The largest log start that every replica has reached; -1 as long as one of them has not told its own."""
+        """The largest log start that every replica has reached; -1 until each of them has reported its own."""
         low = self.log.log_start
         for follower in self.followers.values():
             low = min(low, follower.log_start)

@@ -1,1 +1,1 @@
-"""The group coordinator: who is in a group, who reads which partition, and how far they have read."""
+"""The group coordinator: the members of groups, the partitions that they read, and their offsets."""

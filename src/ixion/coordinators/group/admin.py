@@ -75,7 +75,7 @@ class Admin:
             self._offsets.forget_group(shard, group, deleted)
 
     def _end(self, group: Group) -> None:
-        """Whoever still holds on to the group object learns that it is over."""
+        """Mark the group object as dead for requests that still hold it."""
         if isinstance(group, ConsumerGroup):
             self._consumers.unload(group)
         elif group.state is not DEAD:

@@ -1,4 +1,4 @@
-"""Who sends a request, as far as a group cares."""
+"""The sender of a request, as far as a group needs it."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Commits:
             if committer.generation >= 0:
                 knows = committer.knows_epochs and not committer.is_transactional
                 return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
-            return ErrorCode.NONE  # somebody who assigns partitions by hand and only stores offsets here
+            return ErrorCode.NONE  # a consumer that assigns partitions by itself and only stores offsets here
         if isinstance(group, ConsumerGroup):
             if committer.generation < 0 and not group.members:
                 return ErrorCode.NONE

@@ -6,7 +6,7 @@
     offsets    fetch, delete                           offsets out of it
     admin      list, describe, delete                  groups as seen from outside
 
-Everything happens on the broker's event loop. What changes a group or an offset is in the log before anybody is told.
+Everything happens on the broker's event loop. A change of a group or an offset is in the log before it is answered.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class GroupCoordinator:
     def commit_transactional(self, committer: Committer, wanted: Sequence[Wanted], done: Answered) -> None:
         """Offsets that count when the transaction of `committer.producer_id` commits; a code for each, in their order.
 
-        That the producer may add to its transaction has been verified by whoever calls.
+        The caller has verified that the producer may add to its transaction.
         """
         self.commits.commit(committer, wanted, done)
 

@@ -10,7 +10,7 @@ from ixion.records.builder import BatchBuilder
 from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ixion.replica.coordinator_log import CoordinatorLog
 
-# Told how it went, and the offset of the first record (-1 if nothing was written).
+# Called with the code and the offset of the first record (-1 if nothing was written).
 Written = Callable[[ErrorCode, int], None]
 
 

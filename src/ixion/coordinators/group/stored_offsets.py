@@ -28,7 +28,7 @@ Found = tuple[TopicPartition, Committed | None, ErrorCode]
 
 
 class Reader(NamedTuple):
-    """Who asks, and for which group; members of consumer groups name themselves, others need not."""
+    """The group whose offsets are read, and the member that reads them if it is of a consumer group."""
 
     group_id: str
     member_id: str | None = None

@@ -66,7 +66,7 @@ def transaction_coordinator(
 def lowest_free(replicas: ReplicaManager, coordinator: TransactionCoordinator) -> int:
     """One more than any producer id in the logs: a directory may come here without the tree it was written under.
 
-    Whoever may write can make an id up, and one at the very end would leave none for anybody: those are passed over.
+    A client that may write can make up a producer id. One at the very end would leave none, so those are ignored.
     """
     known = [number for partition in replicas.partitions.values() for number in partition.log.producers.producers]
     listed = coordinator.list()

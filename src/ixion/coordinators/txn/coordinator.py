@@ -281,7 +281,7 @@ class TransactionCoordinator:
         """Stores the outcome, sets the markers going, and answers.
 
         The markers are not waited for. Where partitions have one replica they are all written when the answer goes out,
-        so that whoever hears of a commit can read it.
+        so that a client that gets the answer can read what was committed.
         """
 
         def stored(code: ErrorCode) -> None:

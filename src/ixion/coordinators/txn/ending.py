@@ -22,7 +22,7 @@ of before, raise: an abort of nothing, which raises the epoch):
     CompleteAbort      same               raise          F                   S
     CompleteCommit     S                  raise          same                S
 
-A commit that comes just after the coordinator gave its transaction up (F in the third column) is told PRODUCER_FENCED,
+A commit that comes just after the coordinator gave its transaction up (F in the third column) gets PRODUCER_FENCED,
 as Kafka does from KAFKA-20785 on; its earlier INVALID_TXN_STATE made applications believe in a fault of their own.
 
 The markers carry the raised epoch, so that a write of the transaction that comes after its marker is refused as old.

@@ -1,4 +1,4 @@
-"""Writes markers into partitions that this broker leads, and tells the group coordinator of those in its topic."""
+"""Writes markers into partitions that this broker leads; the group coordinator hears of those in __consumer_offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ixion.replica.manager import ReplicaManager
 
 TIMEOUT_MS: Final = 30_000  # request.timeout.ms of the coordinator: how long acks=all may take before it is tried again
 
-# Told the partition of __consumer_offsets, the producer and whether it committed: its offsets count now, or never.
+# Called with the partition of __consumer_offsets, the producer and whether it committed: its offsets count or go.
 OffsetsDecided = Callable[[int, int, bool], None]
 
 

@@ -1,4 +1,4 @@
-"""Markers: the control batch that ends a transaction in one partition, and whoever writes them there."""
+"""Markers: the control batch that ends a transaction in one partition, and what writes it there."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ Written = Callable[[dict[TopicPartition, ErrorCode]], None]
 
 class MarkerWriter(Protocol):
     def write(self, marker: Marker, done: Written) -> None:
-        """Append to every partition, with acks=all. `done` is told what became of each, once, perhaps at once."""
+        """Append to every partition, with acks=all. `done` is called once with a code for each, perhaps at once."""

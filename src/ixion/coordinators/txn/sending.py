@@ -5,7 +5,7 @@ What a partition may answer, and what follows:
 A. NONE: it has the marker.
 B. It is not there, and the cluster knows no such partition: it was deleted, and needs no marker.
 C. The marker is older than the partition: a newer coordinator, or a newer epoch of the producer, has been there.
-   Sending ends for good; whoever is newer finishes.
+   Sending ends for good; the newer one finishes.
 D. Anything else (no leader, too few replicas, disk trouble, timeout): tried again after a pause, as long as it takes.
 """
 

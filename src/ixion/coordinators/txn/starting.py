@@ -1,7 +1,7 @@
-"""InitProducerId with a transactional id: who is the producer from now on, and with which epoch.
+"""InitProducerId with a transactional id: which producer has the id from now on, and with which epoch.
 
 Without producer id and epoch in the request, a new instance of the application takes over: the epoch is raised, and
-whoever used the id before is fenced. With both (KIP-360), the present producer wants to go on after an error:
+the producer that used the id before is fenced. With both (KIP-360), the present producer wants to go on after an error:
 
     request epoch = current epoch        raised by one; the old one is remembered as last
     request epoch = last epoch           the answer to the line above was lost: the same answer again, nothing changes

@@ -1,7 +1,7 @@
 """A transactional id in memory: what is stored of it, and the one change that may be on its way to the log.
 
 A change is prepared, stored, and only then made: until the append is acknowledged, `now` says what was true before, and
-everybody else is told CONCURRENT_TRANSACTIONS. There is one change at a time.
+other requests get CONCURRENT_TRANSACTIONS. There is one change at a time.
 """
 
 from __future__ import annotations

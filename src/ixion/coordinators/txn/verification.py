@@ -95,7 +95,7 @@ class Verification:
 
 
 def understood(client: Client, code: ErrorCode) -> ErrorCode:
-    """The code in which this client is told."""
+    """The code that this client understands."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH  # a producer asks for a new epoch then, and learns whether it is fenced
     if code == ErrorCode.TRANSACTION_ABORTABLE and not client.knows_abortable:

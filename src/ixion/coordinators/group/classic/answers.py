@@ -17,7 +17,7 @@ def join_error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
 def joined(
     group: ClassicGroup, member_id: str, *, leader: str | None = None, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The present generation. The leader, and nobody else, is told who the members are.
+    """The present generation. Only the leader gets the list of members.
 
     Another `leader` than the real one keeps a member from assigning.
     """

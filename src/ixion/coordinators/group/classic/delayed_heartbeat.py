@@ -2,7 +2,7 @@
 
 Completes when
   A. the member gave one, or waits for an answer of ours, which is as good;
-  B. a member who was only given an id came back with it, so is a real member now;
+  B. a pending member came back with the id it was given, so it is a real member now;
   C. the member is gone, or the group is;
   D. the time is up: the session timeout passed, and `on_failed` decides what that means.
 """

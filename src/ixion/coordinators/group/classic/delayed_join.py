@@ -1,7 +1,7 @@
 """The wait for members to join a rebalance.
 
 `DelayedJoin` completes when
-  A. all known members have joined, and nobody who was given an id is still to come back with it;
+  A. all known members have joined, and no pending member is still to come back with its id;
   B. the group is gone: deleted, or moved to another coordinator;
   C. the time is up, which is the longest rebalance timeout of any member.
 

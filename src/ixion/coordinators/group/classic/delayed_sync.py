@@ -3,8 +3,8 @@
 Completes when
   A. all have asked;
   B. the generation is over: another rebalance began, or the group is gone;
-  C. the time is up, and `on_failed` removes those who did not ask. A member that joins and then hangs, the leader above
-     all, would otherwise hold the group in CompletingRebalance for as long as its heartbeat thread lives.
+  C. the time is up, and `on_failed` removes the members that did not ask. Otherwise a member that joins and then hangs,
+     above all the leader, would hold the group in CompletingRebalance for as long as its heartbeat thread lives.
 """
 
 from __future__ import annotations

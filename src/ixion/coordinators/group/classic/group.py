@@ -1,7 +1,7 @@
 """A classic group: its members, its generation and its state. No I/O and no clock; times are arguments.
 
-A generation is one agreement on who reads what. It grows by one with every completed rebalance, and whoever names an
-older one is told so (ILLEGAL_GENERATION), which is how a member that slept through a rebalance is kept from committing
+A generation is one assignment of partitions to members. It grows by one with every completed rebalance. A request with
+an older one gets ILLEGAL_GENERATION, which is how a member that slept through a rebalance is kept from committing
 offsets of partitions it no longer has.
 
 The protocol of a generation is elected: of the protocols that all members support, each member votes for the one it
@@ -41,7 +41,7 @@ class ClassicGroup:
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.pending_members: set[str] = set()  # were given an id and have not come back with it
-        self.pending_sync: set[str] = set()  # have been told the generation and have not asked for their assignment
+        self.pending_sync: set[str] = set()  # have the generation and have not asked for their assignment
         self.new_member_added = False  # during the initial delay, which then goes on
         self.awaiting_join = 0  # members whose JoinGroup waits
         self.subscribed: frozenset[str] | None = None  # None: not known
@@ -72,7 +72,7 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether somebody with these protocols can join those who are here."""
+        """Whether a member with these protocols can join the present ones."""
         if self.state is EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         size = len(self.members)
@@ -158,7 +158,7 @@ class ClassicGroup:
         return True
 
     def elect_joined_leader(self) -> bool:
-        """The leader stays if it has joined; else the first who has takes over. False if nobody has."""
+        """The leader stays if it has joined; else the first member that has takes over. False if none has."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is not None and leader.awaits_join:
             return True

@@ -1,6 +1,6 @@
 """JoinGroup: a member comes, or comes back.
 
-What happens depends on who asks:
+What happens depends on the member:
 
 | who                            | what                                                                             |
 |--------------------------------|----------------------------------------------------------------------------------|
@@ -233,8 +233,8 @@ class Joining:
 def _as_before(group: ClassicGroup, member: ClassicMember, old_leader: str | None, version: int) -> JoinGroupResponse:
     """The answer to a static member that came back to a stable group: the present generation, to which it then syncs.
 
-    If it is the leader it must not assign again: the group would not listen. From version 9 on it can be told so;
-    before that it is told of a leader that is not it.
+    If it is the leader it must not assign again: the group would not listen. From version 9 on the answer can say so;
+    before that it names another leader.
     """
     if version >= SKIPS_ASSIGNMENT_FROM:
         return joined(group, member.member_id, skip_assignment=group.leader_id == member.member_id)

@@ -21,7 +21,7 @@ def size_of(protocols: Protocols) -> int:
 
 
 class ClassicMember:
-    """Who it is, what it can follow, what it was given, and which answers it waits for.
+    """A member: its protocols, its assignment, and the answers that it waits for.
 
     The two `respond_…` fields are set exactly while a request of the member waits. `ClassicGroup` sets the first one,
     because it counts them.
@@ -86,8 +86,8 @@ class ClassicMember:
     def is_alive(self) -> bool:
         """Whether an expected heartbeat may be ticked off.
 
-        Who waits for our answer cannot send one, so counts as alive; except a new member, who may have given up its
-        connection and come back under another id.
+        A member that waits for our answer cannot send one, so it counts as alive; except a new member, which may have
+        closed its connection and come back under another id.
         """
         if not self.is_new and (self.awaits_join or self.awaits_sync):
             return True

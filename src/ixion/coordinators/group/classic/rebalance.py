@@ -1,9 +1,9 @@
 """A rebalance from its beginning to the assignment, and what removes members from it.
 
-    prepare      those who wait for an assignment are sent to rejoin; wait for everybody (DelayedJoin)
-    on_joined    those who did not come are removed (static ones stay: they may be restarting); a new generation is
-                 told to all members, and everybody is to ask for its assignment in time (DelayedSync)
-    assign       the leader's assignment, once it is in the log, goes to all who wait; the group is stable
+    prepare      members that wait for an assignment must rejoin; wait until all have joined (DelayedJoin)
+    on_joined    members that did not join are removed (static ones stay: they may be restarting); all others get the
+                 new generation, and must ask for their assignment in time (DelayedSync)
+    assign       the leader's assignment, once it is in the log, goes to the members that wait; the group is stable
 
 Everything runs on one event loop. A method may answer requests, which does not re-enter the group. The members of a
 group of more than `AT_ONCE` are answered in turns of the loop.
@@ -126,7 +126,7 @@ class Rebalance:
             self._lane.run(steps, log_error, at_once=False)
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
-        """A member left or failed; those who stay share its partitions."""
+        """A member left or failed; the other members share its partitions."""
         self._drop(group, member)
         if group.state in (STABLE, COMPLETING_REBALANCE):
             self.prepare_if_possible(group, reason)
@@ -141,7 +141,7 @@ class Rebalance:
             self.check_join(group)
 
     def unload(self, group: ClassicGroup, code: ErrorCode) -> None:
-        """The group is coordinated elsewhere from now on, or deleted; whoever waits is told so."""
+        """The group is coordinated elsewhere from now on, or deleted; requests that wait get `code`."""
         group.transition(DEAD, self._clock_ms())
         self.bounds.forget(group)
         for member in list(group.members.values()):
@@ -229,7 +229,7 @@ class Rebalance:
             self.remove(group, member, member_reason(member_id, "has missed its session timeout", None))
 
     def _drop(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Out of the group. If a request of its waits, it is told to begin anew, should it still be there."""
+        """Remove the member. A request of its that waits gets UNKNOWN_MEMBER_ID, so that a live client joins anew."""
         group.answer_join(member, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.answer_sync(member, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)

@@ -1,4 +1,4 @@
-"""Who may do what to a classic group, as codes: NONE is yes. Nothing here changes anything.
+"""What a request may do to a classic group, as error codes: NONE is yes. Nothing here changes anything.
 
 The order of the questions is part of the protocol: a fenced static member must hear that it is fenced (it gives up),
 not that its generation is old (it would rejoin and fence its successor).
@@ -91,7 +91,7 @@ def has_memory_for(group: ClassicGroup, member_id: str, protocols: Protocols, ma
 def has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """Whether the group may take in this member ("" is a new one) without passing group.max.size.
 
-    While a rebalance gathers members, those count who have joined this time: those who have not may be dead. So a
+    While a rebalance gathers members, only members that have joined this time count: the others may be dead. So a
     group that was loaded over its limit sheds the ones that come last.
     """
     if group.state in (EMPTY, DEAD):

@@ -41,7 +41,7 @@ BEFORE: Final[dict[GroupState, frozenset[GroupState]]] = {
 
 
 class IllegalTransitionError(RuntimeError):
-    """A group was told to enter a state that cannot follow the one it is in; it stays where it is."""
+    """The state cannot follow the one that the group is in; nothing is changed."""
 
 
 def check_transition(group_id: str, before: GroupState, after: GroupState) -> None:

@@ -1,6 +1,6 @@
 """A change of a consumer group: done to the group at once, and noted as the records that make it last.
 
-If the records cannot be written, what is in memory is ahead of the log; whoever writes them then reads the log again.
+If the records cannot be written, what is in memory is ahead of the log; the writer then has the log read again.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class ClassicMembers:
         name, metadata = classic.protocols[0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        # Who has joined and is to let go of partitions learns here of which: it must not be sent to join once more.
+        # A member that has joined and must revoke partitions learns here which ones: it must not join once more.
         is_told_what_to_give = member.current.state is MemberState.UNREVOKED_PARTITIONS
         if member.epoch < group.assignment_epoch and not is_told_what_to_give:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)

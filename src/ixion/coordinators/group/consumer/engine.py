@@ -1,12 +1,12 @@
 """What makes a consumer group move: subscriptions change, topics change, targets are computed, members follow.
 
-    update     a member says something: its subscription, and what it has; it is told where it stands
+    update     a heartbeat brings a subscription or owned partitions; the member moves a step towards its target
     remove     a member is gone; the others hear of their new targets with their next heartbeats
 
 Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch, and the last ones
 have been in force for group.consumer.assignment.interval.ms. So a group nobody hears of costs nothing, and a hundred
-members that come or leave in a row cost one computation. Whoever joins in between is a member with nothing for now, and
-finds its partitions with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
+members that come or leave in a row cost one computation. A member that joins in between has no partitions for now, and
+gets them with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
 
        0 ms   a joins      epoch 2, targets of epoch 2     a has everything
      300 ms   b joins      epoch 3, targets of epoch 2     b has nothing yet: the last targets are too young

@@ -1,4 +1,4 @@
-"""A consumer group: members, their targets, and who has which partition. No I/O, no clock.
+"""A consumer group: members, their targets, and the owners of partitions. No I/O, no clock.
 
 Three numbers tell where it stands. The *group epoch* grows with every change that may ask for another assignment: a
 member comes, goes or subscribes to something else, a topic grows. The *assignment epoch* is the group epoch for which
@@ -20,7 +20,7 @@ from ixion.coordinators.group.topics import Topic, TopicLookup, hash_of
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 1  # a member's epoch is 0 when it joins, so the first that it is told of must be more
+        self.epoch = 1  # a member's epoch is 0 when it joins, so the first one that it gets must be more
         self.assignment_epoch = 1  # that nobody reads anything needs no computation
         self.assigned_ms = 0  # when the targets were computed; 0: never, or nobody knows
         self.metadata_hash = 0  # of the topics that the epoch is about
@@ -79,7 +79,7 @@ class ConsumerGroup:
                 del self.static_members[instance_id]
 
     def move(self, member: ConsumerMember, current: Current) -> None:
-        """The member stands somewhere else now; who has which partition follows."""
+        """The member has another state now; the owners of partitions follow."""
         self._release(member)
         member.current = current
         self._claim(member)

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: everything that a member of a consumer group says, and is told.
+"""ConsumerGroupHeartbeat: the one request of the consumer protocol.
 
 A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other is a sign of
 life, and may bring a new subscription or the partitions that the member has. The answer brings the member's epoch, and
@@ -107,7 +107,7 @@ class ConsumerHeartbeats:
         if request.member_epoch == LEAVE_FOR_A_WHILE:
             change = Change(group, self._clock_ms())
             kept = replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={})
-            # Who comes back as this instance has them from its beginning.
+            # A member that comes back as this instance has them from its beginning.
             change.move(member, replace(kept, since=dict.fromkeys(kept.held(), JOIN)))
             self._watch.asked_anew(group, member)
             self._save(change)
@@ -150,7 +150,7 @@ class ConsumerHeartbeats:
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f"instance {instance_id} is member {static.member_id}, which has not left; {member_id} must wait",
                 )
-        # Who is one already, and joins, has lost what it was told and has nothing: it is told again.
+        # A known member that joins has lost its assignment: it gets everything anew.
         return known or ConsumerMember(member_id=member_id)
 
 

@@ -17,7 +17,7 @@ class ClassicSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """Who a member is and what it wants; it is replaced as a whole when the member says something new."""
+    """What a member says of itself and what it wants to read; replaced as a whole when that changes."""
 
     instance_id: str | None = None
     rack_id: str | None = None

@@ -46,7 +46,7 @@ class Kind(Generic[K, V]):
 def _epoch(
     group: ConsumerGroup, _: stored.ConsumerGroupMetadataKey, read: stored.ConsumerGroupMetadataValue | None
 ) -> None:
-    """The tombstone of this one is the last of a group that is deleted; whoever calls then drops the group."""
+    """The tombstone of this one is the last of a group that is deleted; the caller then drops the group."""
     if read is None:
         group.dead = True
     else:

@@ -33,10 +33,10 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     if epoch != JOIN or version >= MEMBER_NAMES_ITSELF_FROM:
         need(bool(request.member_id), "the member id is empty")
     if epoch == JOIN:
-        need(request.rebalance_timeout_ms != -1, "who joins must name a rebalance timeout")
-        need(request.topic_partitions == (), "who joins must have no partitions, and say so with an empty list")
+        need(request.rebalance_timeout_ms != -1, "a member that joins must name a rebalance timeout")
+        need(request.topic_partitions == (), "a member that joins must send an empty list of partitions")
         subscribed = request.subscribed_topic_names is not None or bool(request.subscribed_topic_regex)
-        need(subscribed, "who joins must subscribe to topics, by their names or by a pattern")
+        need(subscribed, "a member that joins must subscribe to topics, by name or by pattern")
     if epoch == LEAVE_FOR_A_WHILE:
         need(request.instance_id is not None, "only a static member leaves for a while; this one names no instance id")
     assignor = request.server_assignor

@@ -1,4 +1,4 @@
-"""What is expected of the members of consumer groups, and by when. Who does not do it is removed.
+"""What the members of consumer groups must do, and by when. A member that is late is removed.
 
 session    give a sign of life             within the session timeout
 revoke     let go of what it is asked for  within its rebalance timeout

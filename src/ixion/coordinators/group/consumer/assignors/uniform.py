@@ -2,7 +2,7 @@
 
 1. Everybody keeps what it had of the topics it still reads, up to its fair share: with 10 partitions and 4 readers that
    is 2, and for two of them 3. (With different subscriptions there is no such number; all is kept at first.)
-2. What is free then goes to whoever has least, the partitions with the fewest readers first.
+2. Free partitions go to the member with the fewest, those with the fewest readers first.
 3. While one reader has two more than another that could take one of them, it hands one over. (Only with different
    subscriptions; see `unlike`.)
 """

@@ -1,12 +1,13 @@
 """Sharing out among members that do not all read the same topics.
 
-    hand_out    every free partition goes to that reader of its topic who has least
-    balance     while one who has partitions of a topic has two more than one who reads it, one is handed over
+    hand_out    every free partition goes to the reader of its topic that has the fewest partitions
+    balance     while a member with partitions of a topic has two more than another reader, it hands one over
 
-Who has least and who has most is asked of heaps, one for the readers of a topic (topics with the same readers share
-theirs) and one for those who have partitions of it. An entry tells how many a member had when it was pushed. One that
-tells less than is true in a heap of readers, or more in a heap of givers, is put right when it comes to the top; one
-that errs to the other side would never come there, so a member whose number changes to that side is pushed anew:
+Heaps find the readers with the fewest and the most partitions: one heap for the readers of a topic (topics with the
+same readers share theirs) and one for the members that have partitions of it. An entry has the number of partitions
+that its member had when it was pushed. A number that is too small in a heap of readers, or too large in a heap of
+givers, is corrected when it comes to the top. One that is wrong the other way would never come there, so a member whose
+number changes that way is pushed anew:
 
     member 3 gives one away, 5 → 4     readers: (4, 3) is pushed        givers: (-5, 3) is put right at the top
     member 7 takes it,       1 → 2     readers: (1, 7) is put right     givers: (-2, 7) is pushed
@@ -138,7 +139,7 @@ class Unlike:
         return True
 
     def _least(self, topic: bytes) -> int:
-        """Of the topic's readers, the one who has least."""
+        """Of the topic's readers, the one with the fewest partitions."""
         heap = self._readers[topic]
         while True:
             size, place = heap[0]
@@ -147,7 +148,7 @@ class Unlike:
             heapreplace(heap, (self._sizes[place], place))
 
     def _most(self, topic: bytes) -> int:
-        """Of those who have partitions of the topic, the one who has most."""
+        """Of the members that have partitions of the topic, the one with the most partitions."""
         heap = self._givers[topic]
         while True:
             size, place = heap[0]
