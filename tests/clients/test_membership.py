@@ -139,6 +139,17 @@ def test_leaving_a_broker_that_is_gone_is_no_error() -> None:
     cluster.close()
 
 
+def test_heartbeats_go_on_until_the_caller_joins(cluster: Cluster) -> None:
+    member = Membership(cluster, "slow", ["orders"])
+    member.join()
+    member.must_rejoin = True
+    beat(member)
+    assert member._next_s > 0
+    member.leave()
+    beat(member)
+    assert member._next_s == 0.0, "a member that has left is silent"
+
+
 def test_more_partitions_mean_a_rebalance(cluster: Cluster) -> None:
     member = Membership(cluster, "growing", ["orders"])
     member.join()

@@ -103,8 +103,9 @@ class Membership:
         return found
 
     def heartbeat_if_due(self) -> None:
-        """Tell the coordinator that we are alive, and hear whether the group is being balanced anew."""
-        if self.must_rejoin or time.monotonic() < self._next_s:
+        """Tell the coordinator that we are alive, and hear whether the group is being balanced anew. Also while it is:
+        the caller may take its time to join."""
+        if self.generation < 0 or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + HEARTBEAT_S
         if self.is_leader and self._has_grown():

@@ -20,8 +20,10 @@ from ixion.clients.consumer.errors import (
 )
 from ixion.clients.consumer.guard import ConcurrentUseError
 from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.consumer.served_member import ServedMember
 from ixion.clients.consumer.subscription import NotAssignedError
 from ixion.clients.groups import describe_group
+from ixion.clients.membership import Membership
 from ixion.clients.offsets import delete_records
 from ixion.clients.producer import Producer
 from ixion.protocol.registry import ApiKey
@@ -72,6 +74,14 @@ def poll_all(consumer: Consumer, count: int) -> list[ConsumerRecord]:
         assert more, f"{len(found)} of {count} records came"
         found += more
     return found
+
+
+def hurry(consumer: Consumer) -> None:
+    """Its next heartbeat is due, so that it notices a rebalance at once."""
+    assert consumer._part is not None
+    member = consumer._part._member
+    assert isinstance(member, Membership | ServedMember)
+    member._next_s = 0.0
 
 
 def test_step_1_records_come_by_polling_again_and_again(broker: Broker, topic: str) -> None:
@@ -317,8 +327,7 @@ def test_two_members_share_a_topic_and_hear_of_it(broker: Broker, topic: str) ->
         other = threading.Thread(target=join)
         other.start()
         while not shares:
-            assert first._part is not None
-            first._part._member._next_s = 0.0  # the next heartbeat is due
+            hurry(first)
             first.poll(0.05)
         assert shares == [1]
         assert len(first.assignment()) == 1
@@ -346,8 +355,7 @@ def test_cooperative_members_read_on_while_the_group_is_balanced(broker: Broker,
         def join() -> None:
             with Consumer(broker.bootstrap, **settings) as second:
                 while not second.assignment() and not ended.is_set():
-                    assert second._part is not None
-                    second._part._member._next_s = 0.0
+                    hurry(second)
                     second.poll(0.05)
                 shares.append(second.assignment())
                 ended.wait(WAIT_S)
@@ -355,8 +363,7 @@ def test_cooperative_members_read_on_while_the_group_is_balanced(broker: Broker,
         other = threading.Thread(target=join)
         other.start()
         while not shares:
-            assert first._part is not None
-            first._part._member._next_s = 0.0  # the next heartbeat is due
+            hurry(first)
             # Nothing is committed, so a partition that is kept and begun anew would be read twice.
             assert first.poll(0.05) == []
         assert sorted([*first.assignment(), *shares[0]]) == [TopicPartition(topic, 0), TopicPartition(topic, 1)]
@@ -374,6 +381,7 @@ def test_sticky_members_get_back_what_they_had(broker: Broker, topic: str) -> No
         assert member._part is not None
         member._part.join_again()
         member.poll(0.05)
+        assert isinstance(member._part._member, Membership)
         assert member._part._member._last == (member.assignment(), member._part._member.generation)
         assert len(member.assignment()) == 2
 

@@ -17,6 +17,7 @@ from devtools.kafka import RealKafka
 from devtools.parts import need
 from ixion.clients import Consumer, TopicPartition
 from ixion.testing import Broker
+from tests.clients.consumer.test_consumer import hurry
 
 KAFKA = "3.9.1"
 PARTITIONS = 4
@@ -75,9 +76,7 @@ class Theirs:
 
 
 def poll(member: Consumer) -> None:
-    """A poll that finds a heartbeat due, so that a rebalance is noticed at once."""
-    assert member._part is not None
-    member._part._member._next_s = 0.0
+    hurry(member)
     member.poll(0.05)
 
 

@@ -1,8 +1,9 @@
-"""A consumer's part in a classic group: joins within poll, heartbeats beside it, commits, the listener.
+"""A consumer's part in a group: joins within poll, heartbeats beside it, commits, the listener.
 
 With an eager assignor, all partitions are given up before a join, and those that are assigned begin where the group has
 committed. With cooperative-sticky alone, partitions are read on until the group wants them back: those are given up
-after the join, and a second join hands them to their new owners.
+after the join, and a second join hands them to their new owners. The consumer protocol (KIP-848) goes on in the same
+steps, but there the coordinator assigns.
 
 The member has a connection of its own, because heartbeats go out while the consumer waits for records.
 """
@@ -16,6 +17,8 @@ from ixion.clients.assignors import COOPERATIVE
 from ixion.clients.cluster import Cluster
 from ixion.clients.consumer.errors import CommitFailedError
 from ixion.clients.consumer.heartbeats import Heartbeats
+from ixion.clients.consumer.member import GroupMember
+from ixion.clients.consumer.served_member import ServedMember
 from ixion.clients.consumer.settings import ConsumerSettings
 from ixion.clients.membership import Membership
 from ixion.clients.metadata import TopicPartition
@@ -39,19 +42,31 @@ class GroupPart:
         self, bootstrap: str, group: str, topics: Sequence[str], listener: RebalanceListener, settings: ConsumerSettings
     ) -> None:
         self.listener = listener
-        self.is_cooperative = set(settings.partition_assignment_strategy) == {COOPERATIVE}
+        is_served = settings.group_protocol == "consumer"  # the coordinator assigns, step by step
+        self.is_cooperative = is_served or set(settings.partition_assignment_strategy) == {COOPERATIVE}
         self._group = group
         self._cluster = Cluster(
             bootstrap, client_id=settings.client_id, timeout_s=settings.default_api_timeout_ms / 1000
         )
-        self._member = Membership(
-            self._cluster,
-            group,
-            topics,
-            session_s=settings.session_timeout_ms / 1000,
-            rebalance_s=settings.max_poll_interval_ms / 1000,
-            instance_id=settings.group_instance_id,
-            strategies=settings.partition_assignment_strategy,
+        self._member: GroupMember = (
+            ServedMember(
+                self._cluster,
+                group,
+                topics,
+                rebalance_s=settings.max_poll_interval_ms / 1000,
+                instance_id=settings.group_instance_id,
+                assignor=settings.group_remote_assignor,
+            )
+            if is_served
+            else Membership(
+                self._cluster,
+                group,
+                topics,
+                session_s=settings.session_timeout_ms / 1000,
+                rebalance_s=settings.max_poll_interval_ms / 1000,
+                instance_id=settings.group_instance_id,
+                strategies=settings.partition_assignment_strategy,
+            )
         )
         self._heartbeats = Heartbeats(self._member, settings.max_poll_interval_ms / 1000)
         self._heartbeats.start()

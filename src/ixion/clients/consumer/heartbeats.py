@@ -13,14 +13,14 @@ from __future__ import annotations
 import threading
 import time
 
-from ixion.clients.membership import Membership
+from ixion.clients.consumer.member import GroupMember
 from ixion.model.errors import KafkaError
 
 TURN_S = 0.1  # how soon the thread notices that a heartbeat is due, or that it should end
 
 
 class Heartbeats:
-    def __init__(self, member: Membership, max_poll_s: float) -> None:
+    def __init__(self, member: GroupMember, max_poll_s: float) -> None:
         self.lock = threading.RLock()
         self.expired = False  # the caller took too long; the member has left
         self.fault: KafkaError | None = None  # for the caller to see
@@ -45,8 +45,8 @@ class Heartbeats:
     def turn(self, now_s: float) -> None:
         """Do what is due."""
         with self.lock:
-            if self._member.must_rejoin:
-                return
+            if self._member.generation < 0:
+                return  # not in the group
             if now_s - self._polled_s > self._max_poll_s:
                 self._member.leave()
                 self.expired = True

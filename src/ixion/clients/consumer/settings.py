@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from ixion.clients.assignors import ASSIGNORS, EAGER
 
 RESETS: Final = ("earliest", "latest", "none")
+PROTOCOLS: Final = ("classic", "consumer")
 LEVELS: Final = ("read_uncommitted", "read_committed")
 
 
@@ -21,6 +22,8 @@ class ConsumerSettings(NamedTuple):
     max_poll_records: int = 500
     max_poll_interval_ms: int = 300_000
     session_timeout_ms: int = 45_000
+    group_protocol: str = "classic"
+    group_remote_assignor: str | None = None  # of the consumer protocol; None: the coordinator's choice
     partition_assignment_strategy: Sequence[str] = EAGER
     isolation_level: str = "read_uncommitted"
     fetch_min_bytes: int = 1
@@ -54,6 +57,7 @@ def read_settings(given: dict[str, Any]) -> ConsumerSettings:
         if kind is int and value < LEAST.get(name, 1):
             raise ValueError(f"{name} must be at least {LEAST.get(name, 1)}, not {value}")
     check_word("auto_offset_reset", found.auto_offset_reset, RESETS)
+    check_word("group_protocol", found.group_protocol, PROTOCOLS)
     check_word("isolation_level", found.isolation_level, LEVELS)
     if not found.partition_assignment_strategy or isinstance(found.partition_assignment_strategy, str):
         raise ValueError("partition_assignment_strategy must be a list of one name or more")
