@@ -38,6 +38,10 @@ class TimedOutError(KafkaError):
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
 
 
+class FencedError(KafkaError):
+    """Another producer has taken over the transactional id: this one must end."""
+
+
 class UnknownTopicError(KafkaError):
     """The cluster has no such topic; the message names the one that may have been meant."""
 

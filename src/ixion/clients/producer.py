@@ -13,6 +13,14 @@ that settles them: a caller's, within `send`, `poll`, `flush` and `close`, or th
 is logged. A failure is also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with`
 block on an exception sends nothing more: records that are not acknowledged fail.
 
+With a `transactional_id`, records are sent in transactions:
+
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("invoices", b"value")
+    producer.send_offsets({TopicPartition("orders", 0): 18}, "billing")
+    producer.commit_transaction()
+
 Threads may share a producer. A forked child needs one of its own.
 """
 
@@ -22,6 +30,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -30,8 +39,10 @@ from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
+from ixion.clients.core.producer.transactions import GroupMetadata
 from ixion.clients.engine import Engine
 from ixion.clients.faults import TimedOutError
+from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
@@ -160,11 +171,40 @@ class Producer:
         if failure is not None:
             raise failure
 
+    def init_transactions(self, timeout_s: float | None = None) -> None:
+        """Once, before the first transaction: ends what an earlier producer of the transactional id left open."""
+        self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
+
+    def begin_transaction(self) -> None:
+        self._check_process()
+        with self._lock:
+            self._machine.the_transactions().begin()
+
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
+    ) -> None:
+        """Commit the offsets that a group reads on from as a part of the transaction."""
+        member = GroupMetadata(group) if isinstance(group, str) else group
+        transactions = self._machine.the_transactions()
+        self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)
+
+    def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """Flush and commit. KafkaError if a record failed: then only `abort_transaction` is left. FencedError if
+        another producer has taken over the transactional id."""
+        self._transact(self._machine.commit, "commit_transaction", timeout_s)
+
+    def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """Give up what was written; records that were not sent yet fail."""
+        self._transact(self._machine.abort, "abort_transaction", timeout_s)
+        self._sender.refused = None
+
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up. What is not settled by then fails."""
+        """Flush and hang up; an open transaction is aborted. What is not settled by then fails."""
         if self._is_closed or self._engine.is_forked:
             return
         try:
+            if self._machine.transactions is not None and self._machine.transactions.is_open:
+                self.abort_transaction(timeout_s)
             self.flush(timeout_s)
         finally:
             self._end(TimedOutError("not acknowledged before the producer was closed"))
@@ -229,6 +269,19 @@ class Producer:
         if self._is_closed or self._sender.fatal is not None:
             raise self._unusable()
         raise machine.why_it_waits(topic, max_block_s)
+
+    def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
+        """Ask for it and wait until it is done."""
+        self._check_process()
+        within_s = self._settings.max_block_s if timeout_s is None else timeout_s
+        transactions = self._machine.the_transactions()
+        with self._lock:
+            act()
+            self._engine.wait(lambda: transactions.is_settled, time.monotonic() + within_s)
+        self._tell()
+        transactions.check()
+        if not transactions.is_settled:
+            raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to go on")
 
     def _delivery(self, batch: Batch, index: int, timeout_s: float | None) -> Delivery:
         if not batch.part_of(index).is_done:

@@ -49,6 +49,8 @@ class ProducerOptions(TypedDict, total=False):
     retry_backoff_max_ms: float
     retry_backoff_ms: float
     socket_connection_setup_timeout_ms: float
+    transaction_timeout_ms: float
+    transactional_id: str | None
     value_serializer: Serializer | None
 
 
@@ -65,6 +67,9 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     if idempotent and not is_possible:
         text = "enable_idempotence needs acks='all' and max_in_flight_requests_per_connection of at most 5"
         raise ValueError(text)
+    transactional_id = options.text_or_none("transactional_id")
+    if transactional_id is not None and not idempotent:
+        raise ValueError("transactional_id needs enable_idempotence, acks='all' and at most 5 requests in flight")
     linger_s = options.seconds("linger_ms", 5)
     request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1)
     delivery_timeout_s = options.seconds("delivery_timeout_ms", max(120_000, (linger_s + request_timeout_s) * 1000))
@@ -99,6 +104,8 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         partitioner=options.function("partitioner"),
         partitioner_ignore_keys=options.flag("partitioner_ignore_keys", False),
         adaptive_partitioning=options.flag("partitioner_adaptive_partitioning_enable", True),
+        transactional_id=transactional_id,
+        transaction_timeout_s=options.seconds("transaction_timeout_ms", 60_000, least_ms=1),
         key_serializer=options.function("key_serializer"),
         value_serializer=options.function("value_serializer"),
         interceptors=tuple(given.get("interceptors") or ()),
@@ -149,6 +156,12 @@ class Options:
         value = self._given.get(name, default)
         if not isinstance(value, str):
             raise self._wrong(name, "allowed is text")
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        value = self._given.get(name)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self._wrong(name, "allowed are text and None")
         return value
 
     def function(self, name: str) -> Callable[..., Any] | None:

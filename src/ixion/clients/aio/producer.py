@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -23,7 +23,9 @@ from ixion.clients.aio.engine import AioEngine
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
+from ixion.clients.core.producer.transactions import GroupMetadata
 from ixion.clients.faults import TimedOutError
+from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import log_callback, random
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
@@ -137,11 +139,39 @@ class Producer:
         if failure is not None:
             raise failure
 
+    async def init_transactions(self, timeout_s: float | None = None) -> None:
+        """Once, before the first transaction: ends what an earlier producer of the transactional id left open."""
+        await self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
+
+    async def begin_transaction(self) -> None:
+        self._check()
+        self._machine.the_transactions().begin()
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
+    ) -> None:
+        """Commit the offsets that a group reads on from as a part of the transaction."""
+        member = GroupMetadata(group) if isinstance(group, str) else group
+        transactions = self._machine.the_transactions()
+        await self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)
+
+    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """Flush and commit. KafkaError if a record failed: then only `abort_transaction` is left. FencedError if
+        another producer has taken over the transactional id."""
+        await self._transact(self._machine.commit, "commit_transaction", timeout_s)
+
+    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """Give up what was written; records that were not sent yet fail."""
+        await self._transact(self._machine.abort, "abort_transaction", timeout_s)
+        self._sender.refused = None
+
     async def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up. What is not settled by then fails."""
+        """Flush and hang up; an open transaction is aborted. What is not settled by then fails."""
         if self._is_closed:
             return
         try:
+            if self._machine.transactions is not None and self._machine.transactions.is_open:
+                await self.abort_transaction(timeout_s)
             await self.flush(timeout_s)
         finally:
             await self._end(TimedOutError("not acknowledged before the producer was closed"))
@@ -195,6 +225,22 @@ class Producer:
         finally:
             self._turns.remove(turn)
             machine.has_waiters = bool(self._turns)
+
+    async def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
+        """Ask for it and wait until it is done."""
+        self._check()
+        within_s = self._settings.max_block_s if timeout_s is None else timeout_s
+        transactions = self._machine.the_transactions()
+        act()
+        try:
+            async with asyncio.timeout(within_s):
+                while not transactions.is_settled:
+                    self._engine.soon()
+                    await self._step()
+        except TimeoutError:
+            text = f"{what} is not done within {within_s:.3g} s; call it again to go on"
+            raise TimedOutError(text) from None
+        transactions.check()
 
     def _settling(self, batch: Batch) -> asyncio.Future[None]:
         """Done when the batch is settled, or has been split; it does not linger until then."""

@@ -116,7 +116,7 @@ class Batch:
                 return part.part_of(index - start)
         return self
 
-    def split(self, max_bytes: int) -> list[Batch]:
+    def split(self, max_bytes: int, transactional: bool = False) -> list[Batch]:
         """The same records in smaller batches, none larger than `max_bytes` unless it is of one record."""
         assert self.builder is None
         view = BatchView(bytes(self.data))
@@ -127,7 +127,7 @@ class Batch:
             value = None if record.value is None else bytes(record.value)
             last = found[-1].builder if found else None
             if last is None or not last.append(key, value, record.headers, record.timestamp):
-                last = BatchBuilder(max_bytes=max_bytes, codec=view.codec)
+                last = BatchBuilder(max_bytes=max_bytes, codec=view.codec, is_transactional=transactional)
                 last.append(key, value, record.headers, record.timestamp)
                 found.append(Batch(self.place, last, self.born_s, 0))
                 starts.append(number)

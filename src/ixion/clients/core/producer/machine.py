@@ -30,6 +30,7 @@ from ixion.clients.core.producer.outbox import Outbox
 from ixion.clients.core.producer.partitioner import Sticky, keyed_partition
 from ixion.clients.core.producer.sender import Sender
 from ixion.clients.core.producer.settings import ProducerSettings
+from ixion.clients.core.producer.transactions import Transactions
 from ixion.clients.faults import DisconnectedError, TimedOutError
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
@@ -63,7 +64,13 @@ class ProducerMachine:
         self.has_waiters = False  # for room in the buffer: batches go out at once
         self.is_closing = False
         self.used_bytes: i64 = 0  # of buffer.memory
-        self.identity = Identity(self.client) if self.is_idempotent else None
+        self.transactions: Transactions | None = None
+        self.identity: Identity | None = None
+        if settings.transactional_id is not None:
+            name, timeout_s = settings.transactional_id, settings.transaction_timeout_s
+            self.identity = self.transactions = Transactions(self.client, self, name, timeout_s)
+        elif self.is_idempotent:
+            self.identity = Identity(self.client)
         self.sender = Sender(self)
         self._random = random
         self._topics: dict[str, TopicQueues] = {}
@@ -88,6 +95,8 @@ class ProducerMachine:
         now_s: float,
     ) -> Batch | None:
         """The batch that has the record now, as its last one; None if it must wait. KafkaError if it is refused."""
+        if self.transactions is not None:
+            self.transactions.check_open()
         queues = self._topics.get(topic)
         if queues is None or self._changes != self.client.cluster.changes:
             queues = self._look_up(topic, now_s)
@@ -162,7 +171,7 @@ class ProducerMachine:
     def wake_s(self) -> float:
         """When `tick` has something to do even if no socket stirs and no record comes."""
         wake_s = min(self.client.wake_s, self.sender.wake_s)
-        if self.identity is not None and self.active:
+        if self.identity is not None and (self.active or self.transactions is not None):
             wake_s = min(wake_s, self.identity.wake_s)
         return wake_s
 
@@ -191,6 +200,32 @@ class ProducerMachine:
         self.is_closing = True
         self.fail_all(error)
         self.client.close(error, now_s)
+
+    def the_transactions(self) -> Transactions:
+        """ValueError for a producer without a transactional id."""
+        if self.transactions is None:
+            raise ValueError("this producer has no transactional_id, so it has no transactions")
+        return self.transactions
+
+    def commit(self) -> None:
+        """Commit the open transaction, when all of it is written."""
+        self.the_transactions().commit()
+        self.seal_all()
+
+    @property
+    def has_flying(self) -> bool:
+        """Whether a request with batches is under way."""
+        return any(box.flying for box in self.active)
+
+    def abort(self) -> None:
+        """Abort the open transaction: what was not sent fails, what was is given up by the broker."""
+        self.the_transactions().abort()
+        self.sender.refused = None
+        error = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted before it was sent")
+        for box in self.active:
+            for batch in box.drop_unsent(error):
+                self.settled(batch)
+        self.sender.is_awake = True
 
     def hurry(self, batch: Batch) -> None:
         """A caller waits for this batch: it is sent as it is."""
@@ -287,6 +322,7 @@ class ProducerMachine:
             settings.compression,
             settings.compression_level,
             self.due,
+            settings.transactional_id is not None,
         )
         queues.boxes[partition] = box
         return box

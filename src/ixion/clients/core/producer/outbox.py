@@ -43,12 +43,21 @@ HALF: Final = 1 << 30  # of all sequence numbers: nothing that is under way is s
 
 @final
 class Outbox:
-    def __init__(self, place: TopicPartition, batch_bytes: int, codec: Codec, level: int | None, due: Due) -> None:
+    def __init__(
+        self,
+        place: TopicPartition,
+        batch_bytes: int,
+        codec: Codec,
+        level: int | None,
+        due: Due,
+        transactional: bool = False,
+    ) -> None:
         self.place = place
         self.due = due
         self.batch_bytes = batch_bytes
         self.codec = codec
         self.level = level
+        self.transactional = transactional
         self.open: Batch | None = None
         self.waiting: deque[Batch] = deque()
         self.flying: deque[Batch] = deque()
@@ -65,7 +74,9 @@ class Outbox:
 
     def begin(self, now_s: float, reserved: i64) -> Batch:
         """Open a batch."""
-        builder = BatchBuilder(max_bytes=self.batch_bytes, codec=self.codec, level=self.level)
+        builder = BatchBuilder(
+            max_bytes=self.batch_bytes, codec=self.codec, level=self.level, is_transactional=self.transactional
+        )
         batch = Batch(self.place, builder, now_s, reserved)
         self.open = batch
         return batch
@@ -207,6 +218,18 @@ class Outbox:
             self.waiting.popleft()  # interrupted while it was taken
         for batch in flying:
             self.give_back(batch, self.not_before_s, True)
+
+    def drop_unsent(self, error: KafkaError) -> list[Batch]:
+        """Fail what does not fly; the transaction is aborted."""
+        self.seal()
+        left = [*self._returned, *self.waiting]
+        self._returned.clear()
+        self.waiting.clear()
+        for batch in left:
+            if batch.sequence != NO_SEQUENCE:
+                self.wants_epoch = True
+            batch.settle(-1, error, self.due)
+        return left
 
     def unsettled(self) -> list[Batch]:
         """In the order of their records."""

@@ -22,7 +22,7 @@ from ixion.clients.address import Address
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
 from ixion.clients.core.producer.batch import Batch, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox
-from ixion.clients.faults import TimedOutError, error_code
+from ixion.clients.faults import FencedError, TimedOutError, error_code
 from ixion.clients.metadata import Node, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
 
 LAST_BY_NAME: Final = 12  # later versions of Produce name topics by id only
+LAST_OF_V1: Final = 11  # in later versions a broker adds the partition to the transaction by itself
 MAY_BE_WRITTEN: Final = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
 NUMBERS_DIFFER: Final = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -118,7 +119,7 @@ class Sender:
             if box.wants_epoch and box.can_change_epoch:
                 if box.identity is identity.current:
                     identity.bump()
-                if identity.is_known:
+                if identity.is_known and box.identity is not identity.current:
                     box.adopt(identity.current)
 
     def _send_round(self, now_s: float) -> bool:
@@ -129,6 +130,7 @@ class Sender:
             if not owner.identity.is_known:
                 return False
             identity = owner.identity.current
+        transactions = owner.transactions
         is_hurried = owner.has_waiters or owner.is_closing
         boxes = list(owner.active)
         count = len(boxes)
@@ -148,6 +150,8 @@ class Sender:
                     continue
             if now_s < box.not_before_s:
                 self.wake_s = min(self.wake_s, box.not_before_s)
+                continue
+            if transactions is not None and not transactions.may_write(box.place):
                 continue
             if not is_open and not box.may_send(self._most_flying, identity):
                 continue
@@ -189,6 +193,7 @@ class Sender:
         return (machine if machine.may_send(self._max_in_flight, now_s) else None), partition.leader
 
     def _send(self, load: Load, now_s: float) -> None:
+        owner = self._owner
         topics = self._client.cluster.topics
         data: dict[str, list[PartitionProduceData]] = {}
         has_ids = True
@@ -200,7 +205,10 @@ class Sender:
             if batch.attempts > 1:
                 self.retries += batch.count
         try:
-            version = load.machine.version(ApiKey.PRODUCE, newest=ApiKey.PRODUCE.newest if has_ids else LAST_BY_NAME)
+            newest = ApiKey.PRODUCE.newest if has_ids else LAST_BY_NAME
+            if owner.transactions is not None and not owner.transactions.uses_v2:
+                newest = LAST_OF_V1
+            version = load.machine.version(ApiKey.PRODUCE, newest=newest)
         except KafkaError as fault:
             for box, batch in load.batches:
                 self.refuse(box, batch, fault)
@@ -209,6 +217,7 @@ class Sender:
             load.names[topics[name].topic_id] = name
         settings = self._owner.settings
         request = ProduceRequest(
+            transactional_id=settings.transactional_id,
             acks=self._acks,
             timeout_ms=int(settings.client.request_timeout_s * 1000),
             topic_data=tuple(
@@ -244,13 +253,14 @@ class Sender:
             self.give_back(box, batch, now_s, in_doubt=code in MAY_BE_WRITTEN, at_once=is_news)
         elif code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1 and not (batch.is_done or batch.is_in_doubt):  # E
             self.splits += 1
-            parts = batch.split(max(len(batch.data) // 2, 1))
+            parts = batch.split(max(len(batch.data) // 2, 1), box.transactional)
             self._owner.split(batch, parts)
             box.replace(batch, parts)
         else:
             error = KafkaError(code, f"{box.place}: {said or code.explanation}")
             if code in FATAL:  # G
-                self.fatal = self.fatal or error
+                fenced = code == ErrorCode.PRODUCER_FENCED
+                self.fatal = self.fatal or (FencedError(code, error.message) if fenced else error)
             if self._owner.is_idempotent and code in NUMBERS_DIFFER:  # F
                 self._count_refusal(batch, error)
                 box.refuse_and_restart(batch, error)
@@ -264,6 +274,9 @@ class Sender:
         self._owner.settled(batch)
 
     def give_back(self, box: Outbox, batch: Batch, now_s: float, *, in_doubt: bool, at_once: bool = False) -> None:
+        transactions = self._owner.transactions
+        if transactions is not None and transactions.is_aborting and not batch.is_done:
+            batch.settle(-1, KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted"), box.due)
         pause_s = 0.0 if at_once else self._client.retry.pause_s(int(batch.attempts))
         was_done = batch.is_done
         box.give_back(batch, now_s + pause_s, in_doubt)
@@ -279,6 +292,8 @@ class Sender:
         if not batch.is_done:
             self.failures += batch.count
             self.refused = self.refused or error
+            if self._owner.transactions is not None:
+                self._owner.transactions.fail(error)
 
     def _expire(self, box: Outbox, now_s: float) -> None:
         """Nothing is retried beyond `delivery.timeout.ms` of its first record."""

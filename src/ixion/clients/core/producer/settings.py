@@ -50,6 +50,8 @@ class ProducerSettings(NamedTuple):
     partitioner: Partitioner | None = None
     partitioner_ignore_keys: bool = False
     adaptive_partitioning: bool = True
+    transactional_id: str | None = None
+    transaction_timeout_s: float = 60.0
     key_serializer: Serializer | None = None
     value_serializer: Serializer | None = None
     interceptors: Sequence[Interceptor] = ()

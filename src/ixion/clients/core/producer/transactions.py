@@ -1,0 +1,459 @@
+"""The transactions of a producer with a transactional id: which request its coordinator gets next.
+
+    UNINITIALIZED ─ init ─▶ INITIALIZING ─▶ READY ─ begin ─▶ OPEN ─ commit ─▶ COMMITTING ─▶ READY
+                                                              │  ▲ any failure: only abort is left (`failure`)
+                                                              └─ abort ─▶ ABORTING ─▶ READY, in a new epoch
+
+One request at a time is under way. Two protocols (KIP-890): brokers with the feature transaction.version 2 add
+partitions and groups to a transaction by themselves and give a new epoch at its end; for older ones a partition is
+added before its first batch is sent (AddPartitionsToTxn), a group before its offsets (AddOffsetsToTxn), and a new epoch
+after an abort is asked for (InitProducerId).
+
+Errors: what a retry can mend is asked again, of another coordinator if this one has moved. PRODUCER_FENCED and
+INVALID_PRODUCER_EPOCH mean that another producer has taken over the transactional id: that is final (`FencedError`),
+and so is every answer that says that the id may not be used. Anything else fails the transaction, which can be aborted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ixion.clients.core.client import Client
+from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome
+from ixion.clients.core.producer.batch import ProducerIdentity
+from ixion.clients.core.producer.identity import Identity
+from ixion.clients.faults import FencedError, error_code
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.protocol.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ixion.protocol.messages.k26_end_txn import EndTxnRequest, EndTxnResponse
+from ixion.protocol.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.machine import ProducerMachine
+
+UNINITIALIZED: Final = 0
+INITIALIZING: Final = 1
+READY: Final = 2
+OPEN: Final = 3
+COMMITTING: Final = 4
+ABORTING: Final = 5
+NAMES: Final = ("before init_transactions", "while it initializes", "between transactions", "in a transaction",
+                "while it commits", "while it aborts")  # fmt: skip
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+LAST_OF_ONE: Final = 3  # later versions of FindCoordinator ask for several keys at once
+LAST_OF_CLIENTS: Final = 3  # later versions of AddPartitionsToTxn are spoken between brokers
+LAST_END_OF_V1: Final = 4
+LAST_COMMIT_OF_V1: Final = 4
+FEATURE: Final = "transaction.version"
+MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+FINAL: Final = (
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    ErrorCode.UNSUPPORTED_VERSION,
+)
+
+
+class GroupMetadata(NamedTuple):
+    """Whose offsets a transaction commits, and as which member; a group id alone is enough without a membership."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class GroupOffsets(NamedTuple):
+    group: GroupMetadata
+    offsets: dict[TopicPartition, int]
+
+
+class Transactions(Identity):
+    def __init__(self, client: Client, owner: ProducerMachine, transactional_id: str, timeout_s: float) -> None:
+        super().__init__(client)
+        self.state = UNINITIALIZED
+        self.failure: KafkaError | None = None  # of the open transaction: it can only be aborted
+        self.uses_v2 = False
+        self.newest_version = 2  # of the protocol that we speak
+        self._owner = owner
+        self._id = transactional_id
+        self._timeout_ms = int(timeout_s * 1000)
+        self._coordinators: dict[tuple[int, str], int] = {}  # node ids by kind and key
+        self._added: set[TopicPartition] = set()
+        self._to_add: dict[TopicPartition, None] = {}
+        self._offsets: deque[GroupOffsets] = deque()  # to be committed
+        self._groups: set[str] = set()  # added
+        self._is_empty = True  # nothing was written in this transaction
+        self._asked = ""  # what is under way
+
+    # What the producer calls.
+
+    def init(self) -> None:
+        """Once more after a timeout goes on with the first."""
+        self._require(UNINITIALIZED, INITIALIZING)
+        self.state = INITIALIZING
+
+    def begin(self) -> None:
+        self._require(READY)
+        self.state = OPEN
+        self._is_empty = True
+
+    def commit(self) -> None:
+        """Once more after a timeout goes on with the first."""
+        self._require(OPEN, COMMITTING)
+        if self.failure is not None:
+            raise self.failure
+        self.state = COMMITTING
+
+    def abort(self) -> None:
+        """Once more after a timeout goes on with the first."""
+        self._require(OPEN, COMMITTING, ABORTING)
+        self.state = ABORTING
+        self._to_add.clear()
+        self._offsets.clear()
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
+        self._require(OPEN)
+        if self.failure is not None:
+            raise self.failure
+        if offsets:
+            self._offsets.append(GroupOffsets(group, dict(offsets)))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of what was last asked for is still to be done."""
+        if self.fatal is not None or (self.failure is not None and self.state != ABORTING):
+            return True
+        return self.state in (READY, OPEN) and not self._offsets
+
+    def check(self) -> None:
+        """KafkaError if the producer can go on no more, or the transaction only be aborted."""
+        if self.fatal is not None:
+            raise self.fatal
+        if self.failure is not None:
+            raise self.failure
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == OPEN
+
+    @property
+    def is_aborting(self) -> bool:
+        return self.state == ABORTING
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether offsets wait to be committed to the transaction."""
+        return bool(self._offsets)
+
+    def check_open(self) -> None:
+        """KafkaError if no record may be sent now."""
+        self._require(OPEN)
+        if self.failure is not None:
+            raise self.failure
+
+    def fail(self, error: KafkaError) -> None:
+        """A record of the transaction was not written, or could not be: it can only be aborted."""
+        if self.state in (OPEN, COMMITTING) and self.failure is None:
+            self.failure = error
+            self._offsets.clear()
+
+    def may_write(self, place: TopicPartition) -> bool:
+        """Whether batches of the partition may be sent; it is added to the transaction first if need be."""
+        if self.state not in (OPEN, COMMITTING) or self.failure is not None:
+            return False
+        self._is_empty = False
+        if self.uses_v2 or place in self._added:
+            return True
+        self._to_add[place] = None
+        return False
+
+    # What the machine calls.
+
+    @property
+    def wake_s(self) -> float:
+        if self._is_asking or self.fatal is not None or not self._wanted():
+            return NEVER
+        return max(self._not_before_s, self._client.some_ready_s)
+
+    def bump(self) -> None:
+        """Only the coordinator gives epochs; one that is wanted comes with the abort."""
+
+    def forget_question(self) -> None:
+        super().forget_question()
+        self._asked = ""
+
+    def tick(self, now_s: float, is_wanted: bool) -> None:  # noqa: ARG002  (a transaction knows by itself)
+        if self.state == COMMITTING and self.failure is not None:
+            self.state = OPEN  # the caller hears of the failure, and may abort
+        if self._is_asking or self.fatal is not None or now_s < self._not_before_s:
+            return
+        wanted = self._wanted()
+        if wanted == "nothing":
+            self._finish()
+        elif wanted:
+            machine = self._machine_for(wanted, now_s)
+            if machine is not None:
+                self._ask(wanted, machine, now_s)
+
+    def _wanted(self) -> str:
+        """The next request, "nothing" if a transaction ends without one, "" if there is nothing to do."""
+        state = self.state
+        if state in (UNINITIALIZED, READY):
+            return ""
+        if (TRANSACTION, self._id) not in self._coordinators:
+            return "find"
+        if state == INITIALIZING:
+            return "init"
+        if state == ABORTING:
+            if self._owner.has_flying:
+                return ""
+            return "nothing" if self._is_empty else "end"
+        if self.failure is not None:
+            return ""
+        if self._to_add:
+            return "add partitions"
+        if self._offsets:
+            group = self._offsets[0].group.group_id
+            if not self.uses_v2 and group not in self._groups:
+                return "add offsets"
+            return "commit offsets" if (GROUP, group) in self._coordinators else "find group"
+        if state == COMMITTING and not self._owner.incomplete:
+            return "nothing" if self._is_empty else "end"
+        return ""
+
+    def _machine_for(self, wanted: str, now_s: float) -> ConnectionMachine | None:
+        if wanted in ("find", "find group"):
+            return self._client.least_loaded(now_s)
+        key = (GROUP, self._offsets[0].group.group_id) if wanted == "commit offsets" else (TRANSACTION, self._id)
+        node_id = self._coordinators[key]
+        if node_id not in self._client.cluster.nodes:
+            self._client.cluster.mark_stale()
+            return None
+        machine = self._client.ready(node_id, now_s)
+        if machine is None and now_s >= self._client.may_try_s(node_id) and not self._client.is_connecting(node_id):
+            del self._coordinators[key]
+        return machine
+
+    def _ask(self, wanted: str, machine: ConnectionMachine, now_s: float) -> None:
+        try:
+            api, version, request = self._request(wanted, machine)
+        except KafkaError as fault:
+            self.fatal = fault
+            return
+        self._is_asking = True
+        self._asked = wanted
+        machine.send(api, version, request, self, now_s)
+
+    def _request(self, wanted: str, machine: ConnectionMachine) -> tuple[ApiKey, int, Struct]:
+        producer_id, epoch = self.current
+        if wanted in ("find", "find group"):
+            kind, key = TRANSACTION, self._id
+            if wanted == "find group":
+                kind, key = GROUP, self._offsets[0].group.group_id
+            version = machine.version(ApiKey.FIND_COORDINATOR, oldest=1)
+            if version > LAST_OF_ONE:
+                return ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+            return ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=key, key_type=kind)
+        if wanted == "init":
+            version = machine.version(ApiKey.INIT_PRODUCER_ID)
+            self.uses_v2 = min(machine.features.get(FEATURE, 0), self.newest_version) >= 2
+            request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=self._timeout_ms)
+            if version >= 3 and self.is_known:
+                request = InitProducerIdRequest(
+                    transactional_id=self._id,
+                    transaction_timeout_ms=self._timeout_ms,
+                    producer_id=producer_id,
+                    producer_epoch=epoch,
+                )
+            return ApiKey.INIT_PRODUCER_ID, version, request
+        if wanted == "add partitions":
+            topics: dict[str, list[int]] = {}
+            for place in self._to_add:
+                topics.setdefault(place.topic, []).append(place.partition)
+            return (
+                ApiKey.ADD_PARTITIONS_TO_TXN,
+                machine.version(ApiKey.ADD_PARTITIONS_TO_TXN, newest=LAST_OF_CLIENTS),
+                AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self._id,
+                    v3_and_below_producer_id=producer_id,
+                    v3_and_below_producer_epoch=epoch,
+                    v3_and_below_topics=tuple(
+                        [
+                            AddPartitionsToTxnTopic(name=name, partitions=tuple(numbers))
+                            for name, numbers in topics.items()
+                        ]
+                    ),
+                ),
+            )
+        if wanted == "add offsets":
+            group = self._offsets[0].group.group_id
+            return (
+                ApiKey.ADD_OFFSETS_TO_TXN,
+                machine.version(ApiKey.ADD_OFFSETS_TO_TXN),
+                AddOffsetsToTxnRequest(
+                    transactional_id=self._id, producer_id=producer_id, producer_epoch=epoch, group_id=group
+                ),
+            )
+        if wanted == "commit offsets":
+            self._is_empty = False
+            newest = ApiKey.TXN_OFFSET_COMMIT.newest if self.uses_v2 else LAST_COMMIT_OF_V1
+            version = machine.version(ApiKey.TXN_OFFSET_COMMIT, newest=newest)
+            return ApiKey.TXN_OFFSET_COMMIT, version, self._offset_commit(self._offsets[0], version)
+        version = machine.version(ApiKey.END_TXN, newest=ApiKey.END_TXN.newest if self.uses_v2 else LAST_END_OF_V1)
+        return (
+            ApiKey.END_TXN,
+            version,
+            EndTxnRequest(
+                transactional_id=self._id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                committed=self.state == COMMITTING,
+            ),
+        )
+
+    def _offset_commit(self, sent: GroupOffsets, version: int) -> TxnOffsetCommitRequest:
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for place, offset in sent.offsets.items():
+            part = TxnOffsetCommitRequestPartition(
+                partition_index=place.partition, committed_offset=offset, committed_metadata=""
+            )
+            topics.setdefault(place.topic, []).append(part)
+        has_member = version >= 3
+        return TxnOffsetCommitRequest(
+            transactional_id=self._id,
+            group_id=sent.group.group_id,
+            producer_id=self.current.producer_id,
+            producer_epoch=self.current.epoch,
+            generation_id=sent.group.generation_id if has_member else -1,
+            member_id=sent.group.member_id if has_member else "",
+            group_instance_id=sent.group.group_instance_id if has_member else None,
+            topics=tuple(
+                [TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items()]
+            ),
+        )
+
+    # What comes back.
+
+    def complete(self, outcome: Outcome, now_s: float) -> None:
+        asked = self._asked
+        self._is_asking = False
+        self._asked = ""
+        if not isinstance(outcome, Struct):
+            if asked not in ("find", "find group"):
+                self._coordinators.clear()
+            self._pause(now_s)
+            return
+        code = self._take(asked, outcome)
+        if code == ErrorCode.NONE:
+            self._failures = 0
+            return
+        if code in MOVED:
+            self._coordinators.clear()
+        if code.retriable or code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._pause(now_s)
+            return
+        text = f"transactional id {self._id!r}: {code.explanation}"
+        if code in FENCED:
+            self.fatal = FencedError(code, text)
+        elif code in FINAL or asked in ("find", "init", "end"):
+            self.fatal = KafkaError(code, text)
+        else:
+            self.fail(KafkaError(code, text))
+
+    def _pause(self, now_s: float) -> None:
+        self._failures += 1
+        self._not_before_s = now_s + self._client.retry.pause_s(self._failures)
+
+    def _take(self, asked: str, answer: Struct) -> ErrorCode:
+        """Take an answer in; the first error that it carries."""
+        if isinstance(answer, FindCoordinatorResponse):
+            return self._found(asked, answer)
+        if isinstance(answer, InitProducerIdResponse):
+            code = error_code(answer.error_code)
+            if code == ErrorCode.NONE:
+                self.current = ProducerIdentity(answer.producer_id, answer.producer_epoch)
+                self.state = READY
+            return code
+        if isinstance(answer, AddPartitionsToTxnResponse):
+            return self._partitions_added(answer)
+        if isinstance(answer, AddOffsetsToTxnResponse):
+            code = error_code(answer.error_code)
+            if code == ErrorCode.NONE and self._offsets:
+                self._is_empty = False
+                self._groups.add(self._offsets[0].group.group_id)
+            return code
+        if isinstance(answer, TxnOffsetCommitResponse):
+            codes = [error_code(part.error_code) for topic in answer.topics for part in topic.partitions]
+            wrong = [code for code in codes if code != ErrorCode.NONE]
+            if not wrong and self._offsets:
+                self._offsets.popleft()
+            return wrong[0] if wrong else ErrorCode.NONE
+        assert isinstance(answer, EndTxnResponse)
+        code = error_code(answer.error_code)
+        if code == ErrorCode.NONE:
+            if answer.producer_id >= 0:
+                self.current = ProducerIdentity(answer.producer_id, answer.producer_epoch)
+            self._finish()
+        return code
+
+    def _found(self, asked: str, answer: FindCoordinatorResponse) -> ErrorCode:
+        node_id, code = answer.node_id, error_code(answer.error_code)
+        if answer.coordinators:
+            node_id, code = answer.coordinators[0].node_id, error_code(answer.coordinators[0].error_code)
+        if code == ErrorCode.NONE:
+            if asked == "find":
+                self._coordinators[TRANSACTION, self._id] = node_id
+            elif self._offsets:
+                self._coordinators[GROUP, self._offsets[0].group.group_id] = node_id
+        return code
+
+    def _partitions_added(self, answer: AddPartitionsToTxnResponse) -> ErrorCode:
+        worst = ErrorCode.NONE
+        for topic in answer.results_by_topic_v3_and_below:
+            for result in topic.results_by_partition:
+                code = error_code(result.partition_error_code)
+                if code == ErrorCode.NONE:
+                    place = TopicPartition(topic.name, result.partition_index)
+                    self._to_add.pop(place, None)
+                    self._added.add(place)
+                else:
+                    worst = code
+        return worst
+
+    def _finish(self) -> None:
+        """The transaction is over. After an abort an older broker is asked for a new epoch."""
+        was_aborted = self.state == ABORTING
+        self._added.clear()
+        self._to_add.clear()
+        self._groups.clear()
+        self.failure = None
+        self.state = INITIALIZING if was_aborted and not (self.uses_v2 and not self._is_empty) else READY
+        self._is_empty = True
+
+    def _require(self, *allowed: int) -> None:
+        if self.fatal is not None:
+            raise self.fatal
+        if self.state not in allowed:
+            raise ValueError(f"the producer is {NAMES[self.state]}; this needs one {NAMES[allowed[0]]}")
