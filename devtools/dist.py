@@ -64,7 +64,8 @@ def try_out(python: str, kind: str) -> str:
 
 
 def sources() -> set[str]:
-    return {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "ixion").rglob("*.py")} | {"ixion/py.typed"}
+    """Of every package: ixion, and pyspark_ixion, which Spark looks for by its name."""
+    return {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")} | {"ixion/py.typed"}
 
 
 def check_sdist(sdist: Path) -> None:
