@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -33,6 +34,8 @@ def test_acks(broker: Broker, topic: str, driver: Driver, acks: int) -> None:
 def test_every_kind_of_message_from_each_client_to_each(
     broker: Broker, topic: str, driver: Driver, reader: Driver, codec: str
 ) -> None:
+    if reader is not driver and os.environ.get("IXION_EXPECT") == "interpreted":
+        pytest.skip("from one client to another in the compiled run; here each reads what it wrote")
     driver.produce(broker.bootstrap, topic, EVERY_KIND, codec=codec)
     assert reader.read(broker.bootstrap, topic, 0, len(EVERY_KIND)) == EVERY_KIND
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -10,6 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.broker.served import environment
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("IXION_EXPECT") == "interpreted",
+    reason="nothing of the plugin is compiled; done in the compiled run",
+)
 
 HEAVY = ("asyncio", "dataclasses", "ixion.broker", "ixion.testing.broker", "sqlite3", "typer", "uvloop")
 
