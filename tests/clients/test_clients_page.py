@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ixion.clients import Producer
 from ixion.clients.consumer.settings import ConsumerSettings
+from ixion.clients.settings import read_producer_settings
 from ixion.testing import Broker
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "clients.md").read_text()
@@ -16,9 +18,10 @@ PAGE = (Path(__file__).parent.parent.parent / "docs" / "clients.md").read_text()
 
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 6
     with Broker() as broker:
         broker.create_topic("orders", 1)
+        broker.create_topic("invoices", 1)
         with Producer(broker.bootstrap) as producer:
             for number in range(3):
                 producer.send("orders", b"%d" % number)
@@ -27,6 +30,25 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "orders 0 2 None b'2'" in capsys.readouterr().out
 
 
-def test_the_table_lists_every_setting_with_its_default() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", PAGE, re.MULTILINE)
-    assert dict(rows) == {name: repr(default) for name, default in ConsumerSettings._field_defaults.items()}
+def table(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, re.MULTILINE))
+
+
+def test_the_tables_list_every_setting_with_its_default() -> None:
+    consumer, _, producer = PAGE.partition("## Producer")
+    assert table(consumer) == {name: repr(default) for name, default in ConsumerSettings._field_defaults.items()}
+    asked = Asked()
+    read_producer_settings(asked)
+    assert table(producer) == {name: repr(default) for name, default in asked.defaults.items()}
+
+
+class Asked(dict[str, Any]):
+    """No setting is given; notes the default of each that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.defaults: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.defaults[key] = default
+        return default
