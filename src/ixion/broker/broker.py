@@ -129,7 +129,7 @@ class Broker:
         parts.session = parts.engine.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
 
     def _expired(self) -> None:
-        logger.critical("the session with the metadata expired, so this broker is registered no more; it stops")
+        logger.critical("the metadata session expired, so this broker is no longer registered; it stops")
         self.failed.set()
 
     def _make_directory(self, path: str) -> None:

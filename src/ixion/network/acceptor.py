@@ -68,7 +68,7 @@ class Acceptor:
             try:
                 accepted, address = await self._accept(self._socket)
             except OSError as error:
-                log.error("listener %s cannot accept: %s; it tries again", self.listener.name, error)
+                log.error("listener %s cannot accept connections: %s; trying again", self.listener.name, error)
                 await asyncio.sleep(RETRY_S)
                 continue
             try:
@@ -95,7 +95,7 @@ class Acceptor:
         if not quotas.take(name, address):
             accepted.close()
             self._shared.counters.count_closed("address_limit")
-            log.info("closed a connection from %s: it has as many as one address may have", address)
+            log.info("closed a connection from %s: max.connections.per.ip is reached", address)
             return
         if quotas.exceeded:
             self._close_excess()

@@ -193,6 +193,6 @@ class SocketServer:
         left = list(self._connections())
         if not left:  # the last one is closing already
             return
-        log.warning("%d connections still had requests in flight when the time to stop was over", len(left))
+        log.warning("closing %d connections: their requests were still in flight after the time to stop", len(left))
         for connection in left:
             connection.cut_off()

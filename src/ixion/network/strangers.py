@@ -23,4 +23,4 @@ class Strangers:
         if len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[address] = None
-        log.warning("closed %s on listener %s, which sent %s; said once per address", address, listener, what)
+        log.warning("closed %s on listener %s: it sent %s (logged once per address)", address, listener, what)

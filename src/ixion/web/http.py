@@ -93,7 +93,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             response = plain(404) if page is None else await page()
         except Exception:
-            logger.exception("a page failed")
+            logger.exception("a page over HTTP failed")
             response = plain(500)
         self._task = None
         self._send(response, last=last, bare=bare)
