@@ -98,10 +98,23 @@ def held(path: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[], None]
         file.write_bytes(content)
 
 
+def threads_of(process: subprocess.Popen[str]) -> int:
+    return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
+def settled_threads(process: subprocess.Popen[str]) -> int:
+    """The number of threads once all that load are there: the pools make theirs one by one."""
+    looks = [threads_of(process)]
+    while len(looks) < 40 or len(set(looks[-40:])) > 1:
+        time.sleep(0.005)
+        looks.append(threads_of(process))
+    return looks[-1]
+
+
 def until_stopping(process: subprocess.Popen[str], threads: int) -> None:
     """The signal has reached the broker: it waits for the loader on a thread of its own."""
     deadline = time.monotonic() + SECONDS
-    while process.poll() is None and len(os.listdir(f"/proc/{process.pid}/task")) <= threads:
+    while process.poll() is None and threads_of(process) <= threads:
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -111,7 +124,7 @@ def test_a_signal_while_logs_are_loaded(tmp_path: Path, number: signal.Signals) 
     fill(tmp_path / "d")
     before = offsets(tmp_path / "d")
     with held(tmp_path / "d") as (process, feed):
-        threads = len(os.listdir(f"/proc/{process.pid}/task"))
+        threads = settled_threads(process)
         process.send_signal(number)
         until_stopping(process, threads)
         feed()
@@ -127,7 +140,7 @@ def test_two_signals_while_logs_are_loaded(tmp_path: Path) -> None:
     fill(tmp_path / "d")
     before = offsets(tmp_path / "d")
     with held(tmp_path / "d") as (process, _):
-        threads = len(os.listdir(f"/proc/{process.pid}/task"))
+        threads = settled_threads(process)
         process.send_signal(signal.SIGINT)
         until_stopping(process, threads)
         process.send_signal(signal.SIGINT)
