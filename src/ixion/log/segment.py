@@ -17,7 +17,7 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files, Part
 from ixion.log.handle import Handle
 from ixion.log.index_file import IndexFile
-from ixion.log.names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from ixion.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from ixion.log.offset_index import MAX_RELATIVE, OffsetIndex
 from ixion.log.scan import Scan
 from ixion.log.time_index import TimeIndex
@@ -409,11 +409,3 @@ class Segment:
 
     def _index_files(self) -> list[IndexFile]:
         return [self.index.file, self.time_index.file, self.txn_index.file]
-
-
-def snapshot_path(folder: str, offset: int) -> str:
-    return os.path.join(folder, file_name(offset, SNAPSHOT))
-
-
-def deleted_path(path: str) -> str:
-    return path + DELETED

@@ -56,10 +56,6 @@ class Snapshots:
         for other in [other for other in self.offsets if other > offset]:
             self.drop(other)
 
-    def drop_at_or_below(self, offset: int) -> None:
-        for other in [other for other in self.offsets if other <= offset]:
-            self.drop(other)
-
     def drop_all(self) -> None:
         self.drop_above(-1)
 
