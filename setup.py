@@ -24,11 +24,11 @@ HOT = (
     *("network/processor.py", "network/request.py", "network/request_channel.py", "network/request_times.py"),
     *(f"network/{name}.py" for name in ("read_buffer", "response_writer", "slow_readers", "slow_senders")),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
-    *(f"log/{name}.py" for name in ("append", "breather", "compaction", "config", "epochs", "files", "flushing")),
-    *(f"log/{name}.py" for name in ("handle", "directory_state", "index_file", "log", "offset_index", "offset_map")),
-    *(f"log/{name}.py" for name in ("prepare", "producer_entry", "producer_state", "reader", "recovery")),
-    *(f"log/{name}.py" for name in ("replay", "scan", "segment", "segment_list", "time_index", "truncation")),
-    "log/txn_index.py",
+    *(f"log/{name}.py" for name in ("append", "breather", "closing", "compaction", "config")),
+    *(f"log/{name}.py" for name in ("directory_state", "epochs", "files", "flushing", "handle", "index_file")),
+    *(f"log/{name}.py" for name in ("log", "offset_index", "offset_map", "prepare", "producer_entry")),
+    *(f"log/{name}.py" for name in ("producer_state", "reader", "recovery", "replay", "scan", "segment")),
+    *(f"log/{name}.py" for name in ("segment_list", "time_index", "truncation", "txn_index")),
     # Of the broker, what every produce and every fetch goes through.
     *("replica/append.py", "replica/append_result.py", "replica/completions.py", "replica/counters.py"),
     *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py"),

@@ -38,6 +38,7 @@ CONFIGS = {
     "txn": SMALL,
     "brief": SMALL,
     "older": SMALL,
+    "follower": SMALL,
 }
 KEPT = 4  # records of `short` that retention never takes: the active segment and one before
 PRODUCERS = {"plain": 1, "short": 2, "moved": 3, "older": 4}
@@ -51,6 +52,7 @@ class Truth:
     under_way: tuple[str, bytes] | None = None  # an append that was neither acknowledged nor refused
     deleting: bool = False  # the deletion of `brief` has begun
     aborted: bool = False  # the abort of `txn` was acknowledged
+    cutting: int = -1  # records that `follower` keeps when the truncation under way is finished
 
 
 @dataclass(slots=True)
@@ -132,6 +134,15 @@ class Life:
                 self.truth.aborted = True
             log.set_high_watermark(log.end_offset)
 
+    def truncate(self, keep: int = 4) -> None:
+        """As a follower whose leader has another end."""
+        log = self.manager.get("follower", 0)
+        if log is not None and len(self.truth.acked.get("follower", [])) > keep:
+            self.truth.cutting = keep
+            if self.tell(lambda: log.truncate_to(keep)):
+                del self.truth.acked["follower"][keep:]
+                self.truth.cutting = -1
+
     def flush(self) -> None:
         for log in list(self.manager.logs.values()):
             self.tell(log.flush)
@@ -151,7 +162,7 @@ class Life:
         self.manager.flush_due()
 
     def checkpoint(self) -> None:
-        self.manager.checkpoint_all()
+        self.manager.checkpoints.write_all()
 
     def move(self) -> None:
         if self.manager.get("moved", 0) is not None:
@@ -177,9 +188,12 @@ class Life:
             lambda: self.fill("moved", 7),
             lambda: self.fill("older", 2),
             lambda: self.fill("brief", 3),
+            lambda: self.fill("follower", 7),
             self.transact,
             self.flush,
             self.checkpoint,
+            self.truncate,
+            lambda: self.fill("follower", 5),
             lambda: self.fill("plain", 3),
             self.look_after,
             self.move,
@@ -271,6 +285,12 @@ def check_records(truth: Truth, topic: str, log: Log) -> None:
     elif topic == "short":
         assert any(found == wish[len(wish) - len(found) :] for wish in expected), (topic, found, expected)
         assert len(found) >= min(KEPT, len(acked)), (topic, found, expected)
+    elif topic == "follower" and truth.cutting >= 0:
+        # Segments go from the last one on. From now on the log has what was found.
+        assert found == acked[: len(found)], (found, acked)
+        assert len(found) >= truth.cutting
+        del acked[len(found) :]
+        truth.cutting = -1
     else:
         assert found in expected, (topic, found, expected)
     if topic == "txn" and truth.aborted and acked:

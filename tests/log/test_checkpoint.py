@@ -31,7 +31,7 @@ def test_offsets_are_written_as_kafka_does(tmp_path: Path) -> None:
 
 def test_epochs_are_written_as_kafka_does(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
-    write_epochs(FILES, str(path), [(2, 0), (5, 40)], True)
+    write_epochs(FILES, str(path), [(2, 0), (5, 40)])
     assert path.read_text() == "0\n2\n2 0\n5 40\n"
     assert read_epochs(FILES, str(path)) == [(2, 0), (5, 40)]
 

@@ -117,7 +117,7 @@ def fill(stage: Stage, *, clean: bool) -> None:
         log.set_high_watermark(number + 2)
         log.raise_log_start(number + 1)
         log.append_as_leader(batch(b"last"), 0)
-    manager.checkpoint_all()
+    manager.checkpoints.write_all()
     if clean:
         manager.close()
     else:
@@ -211,7 +211,7 @@ def test_a_log_that_cannot_be_opened_now_is_named_and_opened_later(stage: Stage,
     with pytest.raises(KafkaError) as caught:
         manager.create("orders", 2)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    manager.checkpoint_all()
+    manager.checkpoints.write_all()
     assert stage.offsets()[checkpoint.LOG_STARTS] == before[checkpoint.LOG_STARTS]
     assert manager.load_missing() == []
     stage.files.before = lambda _what, _path: None

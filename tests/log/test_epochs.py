@@ -80,7 +80,7 @@ def test_which_epoch_wrote_an_offset(cache: EpochCache, offset: int, epoch: int)
 
 
 def test_the_file_follows_when_asked(tmp_path: Path, cache: EpochCache) -> None:
-    cache.write(False)
+    cache.write()
     again = EpochCache(Files(), str(tmp_path / "leader-epoch-checkpoint"))
     again.load()
     assert again.entries() == cache.entries()

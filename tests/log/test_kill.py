@@ -28,7 +28,7 @@ while True:
     log.append_as_leader(builder.build(), 0)
     if log.end_offset % 50 == 0:
         log.flush(log.end_offset - 20)
-        manager.checkpoint_recovery_points()
+        manager.checkpoints.write_recovery_points()
     print(log.end_offset, flush=True)
 """
 

@@ -105,7 +105,7 @@ def test_after_a_crash_logs_are_recovered_from_their_recovery_point(stage: Stage
     log.append_as_leader(batch(b"a"), 0)
     log.flush()
     log.append_as_leader(batch(b"b"), 0)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.abandon()
     again = stage.manager()
     log = again.logs["orders", 0]
@@ -282,14 +282,14 @@ def test_a_checkpoint_that_finds_no_room_is_written_when_there_is(stage: Stage, 
     stage.files.sick = "recovery-point-offset-checkpoint"
     stage.files.error = error
     stage.files.short = 3
-    manager.checkpoint_all()
+    manager.checkpoints.write_all()
     assert log.directory.full
     assert not log.directory.offline
     assert not list(Path(stage.paths[0]).glob("*.tmp")), "what was written of it takes no room"
     assert stored(log) == [(0, b"a")]
     stage.files.sick = None
     DiskGuard(1000, lambda _: (5000, 1 << 40)).check(log.directory)
-    manager.checkpoint_all()
+    manager.checkpoints.write_all()
     manager.abandon()
     again = stage.manager()
     assert again.logs["orders", 0].recovery_point == 1
@@ -305,7 +305,7 @@ def test_a_topic_made_anew_inherits_no_offsets(stage: Stage) -> None:
         log.set_high_watermark(9)
         log.raise_log_start(7)
         log.flush()
-    manager.checkpoint_all()
+    manager.checkpoints.write_all()
     for again in range(2):  # known from what was written, then from what was read
         manager.delete("orders", 0)
         new = manager.create("orders", 0, None, manager.directories[0])
@@ -320,7 +320,7 @@ def test_a_topic_made_anew_inherits_no_offsets(stage: Stage) -> None:
         found.raise_high_watermark(2)
         found.raise_log_start(1)
         found.flush()
-        manager.checkpoint_all()
+        manager.checkpoints.write_all()
         manager.abandon()
         manager = stage.manager()
     manager.abandon()

@@ -498,7 +498,7 @@ def test_killed_at_any_step_of_a_move(tmp_path: Path) -> None:
         log.append_as_leader(batch(b"x" * 100), 0)
     log.set_high_watermark(log.end_offset)
     log.raise_log_start(1)
-    stage.manager.checkpoint_all()
+    stage.manager.checkpoints.write_all()
     expected = stored(log)
     files.count = 0
     moved = stage.mover().run()

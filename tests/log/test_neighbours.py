@@ -115,7 +115,7 @@ def test_a_log_that_is_loaded_while_a_checkpoint_is_written_keeps_its_entry(tmp_
     for log in manager.logs.values():
         log.set_high_watermark(log.end_offset)
         log.raise_log_start(7)
-    manager.checkpoint_log_starts()
+    manager.checkpoints.write_log_starts()
     path = str(tmp_path / LOG_STARTS)
     expected = read_offsets(files, path)
     assert len(expected) == 3
@@ -132,7 +132,7 @@ def test_a_log_that_is_loaded_while_a_checkpoint_is_written_keeps_its_entry(tmp_
         original(name, offsets, missing)
 
     directory.write_checkpoint = overtaken  # type: ignore[method-assign]
-    manager.checkpoint_log_starts()
+    manager.checkpoints.write_log_starts()
     assert manager.unreadable == {}
     assert read_offsets(files, path) == expected
     manager.abandon()

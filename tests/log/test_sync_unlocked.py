@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +13,13 @@ import pytest
 from ixion.log.cleaner import Cleaner
 from ixion.log.compaction import CompactionAbortedError, build_map, compact
 from ixion.log.config import LogConfig
+from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.mover import Mover
 from ixion.log.offset_map import OffsetMap
+from ixion.log.truncation import SYNCING, Cut
+from ixion.model.errors import KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 CONFIG = LogConfig(
@@ -33,6 +38,7 @@ class Watch(QuickFiles):
         self.logs: list[Log] = []
         self.syncs = 0
         self.locked = 0
+        self.is_real = False  # a folder that is gone cannot be synced
         self.meanwhile: Callable[[], None] = lambda: None
 
     def sync(self, fd: int) -> None:
@@ -40,6 +46,8 @@ class Watch(QuickFiles):
 
     def sync_dir(self, path: str) -> None:
         self._note()
+        if self.is_real:
+            os.listdir(path)
 
     def _note(self) -> None:
         self.syncs += 1
@@ -83,6 +91,110 @@ def test_a_move_syncs_without_the_lock_of_the_log_in_use(tmp_path: Path, flush_m
     assert manager.get("orders", 0) is moved
     assert stored(moved) == expected
     assert moved.recovery_point == moved.end_offset
+    manager.abandon()
+
+
+def to_the_middle(log: Log) -> None:
+    log.truncate_to(15)
+
+
+def within_a_segment(log: Log) -> None:
+    log.truncate_to(39)
+
+
+def below_the_start(log: Log) -> None:
+    log.truncate_to(0)
+
+
+def to_another_offset(log: Log) -> None:
+    log.truncate_fully(500)
+
+
+TRUNCATIONS = [to_the_middle, within_a_segment, below_the_start, to_another_offset]
+
+
+@pytest.mark.parametrize("truncate", TRUNCATIONS)
+def test_a_truncation_syncs_without_the_lock_and_before_the_next_append(
+    tmp_path: Path, truncate: Callable[[Log], None]
+) -> None:
+    files = Watch()
+    manager, log = filled([tmp_path / "d"], files)
+    log.flush()
+    manager.checkpoints.write_all()
+    files.syncs = 0
+    seen: list[list[tuple[int, bytes]]] = []
+
+    def use() -> None:
+        seen.append(stored(log))
+        with pytest.raises(KafkaError, match="a truncation is being synced"):
+            log.append_as_leader(batch(b"too early"), 1)
+        assert not log.mend()
+
+    files.meanwhile = use
+    truncate(log)
+    assert files.syncs
+    assert files.locked == 0
+    assert all(records == stored(log) for records in seen)
+    end = log.end_offset
+    assert log.append_as_leader(batch(b"in its place"), 1).first_offset == end
+    # A start after a kill begins recovery where the records are that came in place of the truncated ones.
+    shutil.copytree(tmp_path / "d", tmp_path / "copy")
+    directory = LogDirectory(str(tmp_path / "copy"), QuickFiles())
+    directory.begin()
+    assert directory.recovery_points["orders", 0] <= end
+    assert directory.high_watermarks["orders", 0] <= end
+    directory.release()
+    manager.abandon()
+
+
+def test_a_truncation_that_another_one_overtakes_does_not_admit_appends(tmp_path: Path) -> None:
+    files = Watch()
+    manager, log = filled([tmp_path], files)
+    refused = 0
+
+    def overtake() -> None:
+        nonlocal refused
+        if files.syncs == 1:
+            log.truncate_to(10)
+            log.broken = SYNCING  # as if the second one were still at it
+            log.unsynced_cut = Cut(None, False)
+        elif not log.lock.locked():
+            refused += 1
+
+    files.meanwhile = overtake
+    log.truncate_to(20)
+    assert refused
+    with pytest.raises(KafkaError, match="a truncation is being synced"):
+        log.append_as_leader(batch(b"too early"), 1)
+    manager.abandon()
+
+
+def test_a_truncation_of_a_log_that_is_deleted_meanwhile(tmp_path: Path) -> None:
+    files = Watch()
+    manager, log = filled([tmp_path], files)
+
+    def delete() -> None:
+        if files.syncs == 1:
+            manager.delete("orders", 0)
+            manager.delete_folders(NOW + 1)
+
+    files.meanwhile = delete
+    files.is_real = True
+    with pytest.raises(KafkaError, match="closed"):
+        log.truncate_to(20)
+    assert not manager.directories[0].state.offline
+    manager.abandon()
+
+
+def test_a_log_is_closed_without_a_sync_under_the_lock(tmp_path: Path) -> None:
+    files = Watch()
+    manager, log = filled([tmp_path], files)
+    log.flush()
+    log.append_as_leader(batch(b"last"), 0)
+    files.syncs = 0
+    log.close()
+    assert files.syncs > 3
+    assert files.locked == 0
     manager.abandon()
 
 

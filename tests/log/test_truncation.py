@@ -9,12 +9,14 @@ import pytest
 
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.log.names import LOG
 from ixion.log.prepare import Origin
 from ixion.log.retention import retain
 from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.faults import FaultyFiles
-from tests.log.support import NOW, Box, QuickFiles, batch, marker, stored
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, stored
 
 # Rising, equal, and one that towers over what follows.
 TIMES = [NOW + time for time in (5, 9, 3, 3, 40, 7, 8, 41, 41, 2, 60, 1, 61, 4, 4, 4)]
@@ -142,3 +144,40 @@ def test_a_truncation_that_fails_at_any_call(tmp_path: Path, number: int, offset
         offsets = [offset for offset, _ in stored(again)]
         assert offsets == sorted(set(offsets))
         again.abandon()
+
+
+def begin_managed(path: Path) -> tuple[LogManager, Log]:
+    manager = LogManager([str(path)], clock_ms=Clock(), config_of=lambda _: CONFIG, files=QuickFiles())
+    manager.load()
+    return manager, manager.create("orders", 0)
+
+
+@pytest.mark.parametrize("killed_halfway", [False, True])
+def test_recovery_reads_what_came_in_place_of_flushed_records(tmp_path: Path, killed_halfway: bool) -> None:
+    """The checkpoint had a recovery point beyond the truncation; from the next append on it must not be believed."""
+    manager, log = begin_managed(tmp_path)
+    for number in range(20):
+        log.append_as_leader(batch(b"old %d" % number * 10), 0)
+    log.set_high_watermark(20)
+    log.flush()
+    manager.checkpoints.write_all()
+    if killed_halfway:  # after the cut, before the checkpoint is lowered
+        log.directory.lower_checkpoints = lambda _topic, _partition, _end: None
+    log.truncate_to(5)
+    if killed_halfway:
+        manager.abandon()
+        manager, log = begin_managed(tmp_path)
+        assert log.end_offset == 5
+    for number in range(30):
+        log.append_as_leader(batch(b"new %d" % number * 10), 1)
+    sealed = next(segment for segment in log.segments if segment.base_offset > 5)
+    path, size = Path(sealed.path(LOG)), sealed.size
+    assert sealed.base_offset < 20
+    manager.abandon()
+    path.write_bytes(path.read_bytes()[: size - 1])  # the power failed: nothing since the truncation was synced
+    manager, log = begin_managed(tmp_path)
+    found = stored(log)
+    assert [offset for offset, _ in found] == list(range(len(found)))
+    assert sealed.base_offset <= len(found) == log.end_offset < 20
+    assert log.high_watermark <= 5
+    manager.abandon()

@@ -31,17 +31,17 @@ def schedule(parts: Parts) -> None:
     scheduler.every(
         "recovery-point-checkpoint",
         config[log.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS],
-        logs.checkpoint_recovery_points,
+        logs.checkpoints.write_recovery_points,
     )
     scheduler.every(
         "log-start-offset-checkpoint",
         config[log.LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS],
-        logs.checkpoint_log_starts,
+        logs.checkpoints.write_log_starts,
     )
     scheduler.every(
         "high-watermark-checkpoint",
         config[replica.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
-        logs.checkpoint_high_watermarks,
+        logs.checkpoints.write_high_watermarks,
     )
     scheduler.every("delete-logs", DELETE_CHECK_MS, lambda: logs.delete_folders(parts.clock_ms()))
     if config[log.LOG_CLEANER_ENABLE]:

@@ -59,8 +59,8 @@ def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
     return entries
 
 
-def write_epochs(files: Files, path: str, entries: list[tuple[int, int]], sync: bool) -> None:
-    files.replace_content(path, _content([f"{epoch} {start}" for epoch, start in entries]), sync)
+def write_epochs(files: Files, path: str, entries: list[tuple[int, int]]) -> None:
+    files.replace_content(path, _content([f"{epoch} {start}" for epoch, start in entries]), False)
 
 
 def _content(lines: list[str]) -> bytes:

@@ -98,8 +98,8 @@ def compact(
 ) -> CompactionStats:
     """Rewrites the segments below `end`, unless the log has been truncated more than `truncations` times by then."""
     stats = CompactionStats()
+    settle(log)
     with log.lock:
-        settle(log)
         segments = [segment for segment in log.segments if segment.base_offset < end]
     tracker = TxnTracker()
     for group in _groups(segments, log.config.segment_bytes, log.config.segment_index_bytes):

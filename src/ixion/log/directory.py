@@ -123,7 +123,17 @@ class LogDirectory:
             raise self.state.fail(f"writing {name}", error) from error
         self._written[name] = dict(offsets)
 
-    def remembers(self, key: TopicPartition) -> bool:
+    def lower_checkpoints(self, key: tuple[str, int], end: int) -> None:
+        """A log ends at `end` now: offsets beyond it that the checkpoints have become this. KafkaError if they cannot.
+
+        Else records that come in place of those would seem to be flushed, committed or deleted after a crash.
+        """
+        for name in _OF_PARTITIONS:
+            offsets = self._on_disk(name)
+            if offsets.get(key, 0) > end:
+                self.write_checkpoint(name, offsets | {key: end}, set())
+
+    def remembers(self, key: tuple[str, int]) -> bool:
         """Whether a checkpoint file has an offset of this partition."""
         return any(key in self._on_disk(name) for name in _OF_PARTITIONS)
 

@@ -105,6 +105,8 @@ class DirectoryLoader:
                 log_start=directory.log_starts.get(key, 0),
                 high_watermark=directory.high_watermarks.get(key, -1),
             )
+            # The end may lie before a checkpoint: a truncation was interrupted, or recovery has cut off a damage.
+            directory.state.lower_checkpoints(parsed.topic, parsed.partition, log.end_offset)
         except Exception as error:
             if not directory.state.offline:
                 self._note_failure(path, parsed, error)

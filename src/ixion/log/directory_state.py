@@ -27,6 +27,10 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
+def _no_checkpoints(_topic: str, _partition: int, _end: int) -> None:
+    """A directory without a manager has none."""
+
+
 class DirectoryState:
     def __init__(self, path: str, on_offline: Callable[[str, str], None] | None = None) -> None:
         self.path = path
@@ -35,6 +39,8 @@ class DirectoryState:
         self.stopping = False  # the broker stops: long work on the logs is given up
         self.reason = ""
         self._on_offline = on_offline
+        # (topic, partition, end): the log was truncated, and no checkpoint may lie beyond its end. Blocks.
+        self.lower_checkpoints: Callable[[str, int, int], None] = _no_checkpoints
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
         """Puts the directory into the state that the error calls for; gives the error to raise to the caller."""

@@ -115,12 +115,12 @@ class EpochCache:
             self._entries = []
             self._changed()
 
-    def write(self, sync: bool) -> None:
+    def write(self) -> None:
         """Brings the file up to date; does nothing when it is."""
         if self._dirty:
-            write_epochs(self._files, self._path, self._entries, sync)
+            write_epochs(self._files, self._path, self._entries)
             self._dirty = False
-            self._unsynced = not sync
+            self._unsynced = True
 
     def sync_again(self) -> None:
         """The file was taken to be synced, and that failed."""

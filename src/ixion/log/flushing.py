@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 PIECE: Final = 1 << 20  # bytes
 
 
+def sync_folder(log: Log) -> None:
+    """Puts the names of the log's files on the disk. The folder may be renamed meanwhile. Blocks."""
+    while True:
+        folder = log.folder
+        try:
+            log.files.sync_dir(folder)
+            return
+        except FileNotFoundError:
+            if log.folder == folder:
+                log.check_not_closed()  # else its folder was deleted
+                raise
+
+
 def flush(log: Log, to: int) -> None:
     """Everything below `to` is on the disk when this returns; -1 stands for all there is now."""
     with log.lock:
@@ -72,7 +85,7 @@ def _flush_once(log: Log, target: int) -> bool:
                         taken.append(file)
                         indexes.append(index)
                 covered = log.end_offset
-            log.epochs.write(False)
+            log.epochs.write()
             epochs = log.epochs.take_unsynced()
         except OSError as error:
             _take_back(log, taken, False)

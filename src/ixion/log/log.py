@@ -32,9 +32,10 @@ from librt.threading import Lock
 from ixion.log import checkpoint
 from ixion.log.append import append_prepared
 from ixion.log.aside import Aside
-from ixion.log.config import LogConfig
+from ixion.log.closing import close
+from ixion.log.config import NEVER, LogConfig
 from ixion.log.corrupt import CorruptFileError
-from ixion.log.directory_state import NO_ROOM, DirectoryState
+from ixion.log.directory_state import DirectoryState
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
@@ -43,7 +44,7 @@ from ixion.log.producer_state import ProducerState
 from ixion.log.segment import Segment
 from ixion.log.segment_list import SegmentList
 from ixion.log.snapshots import Snapshots
-from ixion.log.truncation import restart_at, truncate
+from ixion.log.truncation import SYNCING, Cut, restart_at, truncate
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 
@@ -98,17 +99,22 @@ class Log:
         self.visible_end = 0 if config.delivery_delay_ms else NO_BARRIER  # consumers read up to here at most
         self._rules = topic_rules(config)
         self.jitter_ms = 0  # by which the active segment is rolled early
-        self.truncations = 0  # so far; a flush that finds another number has been overtaken
+        self.truncations = 0  # begun so far; a flush or a compaction that finds another number has been overtaken
+        self.unsynced_cut: Cut | None = None  # of the last truncation, until it is on the disk
         self.new_names = False  # files were made or renamed since the folder was last synced
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
-    def check_open(self) -> None:
+    def check_not_closed(self) -> None:
         """A caller with a log that was deleted, or moved to another directory, must ask for it again."""
         if self.closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory.path} is closed")
+
+    def check_open(self) -> None:
+        """KafkaError if the log cannot be read."""
+        self.check_not_closed()
         if self.truncating >= 0:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
 
@@ -116,7 +122,7 @@ class Log:
         self.check_open()
         self.directory.check_writable()
         if self.broken:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} takes no appends: {self.broken}")
 
     def reconfigure(self, config: LogConfig) -> None:
         with self.lock:
@@ -204,7 +210,7 @@ class Log:
             return
         active.seal()
         self.producers.end_offset = base_offset
-        self.snapshots.take(self.producers, False)
+        self.snapshots.take(self.producers)
         self.start_segment(base_offset, now_ms)
 
     def start_segment(self, base_offset: int, now_ms: int) -> None:
@@ -293,7 +299,7 @@ class Log:
     # Truncation.
 
     def truncate_to(self, offset: int) -> bool:
-        """Drops everything at or after `offset`; False if the log ends there or earlier."""
+        """Drops everything at or after `offset`; False if the log ends there or earlier. Blocks; see `truncation`."""
         if offset < 0:
             raise ValueError(f"cannot truncate {self.name} to offset {offset}")
         with self.lock:
@@ -302,34 +308,31 @@ class Log:
                 self.epochs.truncate_end(max(offset, self.end_offset))
                 return False
             shortens = offset < self.end_offset
-            self._truncate(offset)
-            return shortens
+        self._truncate(offset)
+        return shortens
 
     def mend(self) -> bool:
-        """Makes the files of a broken log agree with what it knows; False if it is not broken."""
+        """Makes the files of a broken log agree with what it knows; False if it is not broken. Blocks."""
         with self.lock:
-            if self.closed or not self.broken:
+            if self.closed or not self.broken or self.broken == SYNCING:
                 return False
-            self._truncate(self.truncating if self.truncating >= 0 else self.end_offset)
-            return True
+        self._truncate(NEVER)
+        return True
 
     def _truncate(self, offset: int) -> None:
         try:
             truncate(self, offset)
         except OSError as error:
-            # A sync that found no room may have dropped pages of what stays; see `flushing`.
-            self.must_rewrite = self.must_rewrite or error.errno in NO_ROOM
-            raise self.directory.fail(f"truncating {self.name} to {offset}", error) from error
+            raise self.directory.fail(f"truncating {self.name}", error) from error
         except CorruptFileError as damage:
-            raise self.break_off(f"it cannot be truncated to {offset}", damage) from damage
+            raise self.break_off("it cannot be truncated", damage) from damage
 
     def truncate_fully(self, offset: int) -> None:
-        """Drops everything and goes on at `offset`."""
-        with self.lock:
-            try:
-                restart_at(self, offset)
-            except OSError as error:
-                raise self.directory.fail(f"truncating {self.name} fully", error) from error
+        """Drops everything and goes on at `offset`. Blocks; see `truncation`."""
+        try:
+            restart_at(self, offset)
+        except OSError as error:
+            raise self.directory.fail(f"truncating {self.name} fully", error) from error
 
     # Flushing and closing.
 
@@ -359,37 +362,18 @@ class Log:
     def close(self) -> None:
         """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more.
 
-        A KafkaError says that the log is not clean: the next start must recover it.
+        A KafkaError says that the log is not clean: the next start must recover it. Blocks.
         """
-        with self.lock:
-            if self.closed:
-                return
-            try:
-                self.segments.active.add_last_timestamp()
-            except OSError as error:
-                raise self.directory.fail(f"closing {self.name}", error) from error
-        self.flush()
-        with self.lock:
-            self.closed = True
-            try:
-                if not self.directory.offline and not self.broken:
-                    self.segments.active.write_indexes_so_far()
-                    self.epochs.write(False)  # `flush` has synced what batches need
-                    self.snapshots.take(self.producers, True)
-            except OSError as error:
-                raise self.directory.fail(f"closing {self.name}", error) from error
-            finally:
-                self._release()
-            if self.broken:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} must be recovered: {self.broken}")
+        close(self)
 
     def abandon(self) -> None:
         """Lets go of the files and writes nothing, as a crash or a dead disk would."""
         with self.lock:
             self.closed = True
-            self._release()
+            self.release_files()
 
-    def _release(self) -> None:
+    def release_files(self) -> None:
+        """The caller holds the lock."""
         for segment in self.segments:
             segment.close()
 

@@ -172,7 +172,7 @@ def _load_segments(
         segment = Segment(log.files, log.folder, base, kinds, now_ms)
         if (clean or base < doubtful) and not _is_sound(segment, kinds):
             damage = _recover_one(log, segment, log_start)
-            log.snapshots.take(log.producers, False)
+            log.snapshots.take(log.producers)
             if damage is not None:
                 cut_damage(segment, damage, log.aside)
             # It lies below the recovery point, so no flush will sync it.
@@ -228,7 +228,7 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
             cut_damage(segment, damage, log.aside)
             return False
         if later:
-            log.snapshots.take(log.producers, False)  # so that the next segment need not read this one again
+            log.snapshots.take(log.producers)  # so that the next segment need not read this one again
     return True
 
 
@@ -263,4 +263,4 @@ def _reread_epochs(log: Log) -> None:
             head = scan.head()
             if head.leader_epoch > log.epochs.latest:
                 log.epochs.assign(int(head.leader_epoch), int(head.base_offset))
-    log.epochs.write(False)
+    log.epochs.write()

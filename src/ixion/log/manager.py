@@ -13,10 +13,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from ixion.log import checkpoint
-from ixion.log.checkpoint import Offsets
+from ixion.log.checkpoint_writer import CheckpointWriter
 from ixion.log.config import LogConfig
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
@@ -67,13 +67,15 @@ class LogManager:
         )  # with a folder in use whose log is neither open nor closed properly
         self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
         self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
-        self._checkpointing = threading.Lock()  # taken before the locks of logs
         self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
         self.directories: list[LogDirectory] = []
+        self.checkpoints = CheckpointWriter(self)
         self._loading = DirectoryLoader(self, recovery_threads)
         try:
             for path in paths:
-                self.directories.append(LogDirectory(path, self.files, self._went_offline))
+                directory = LogDirectory(path, self.files, self._went_offline)
+                directory.state.lower_checkpoints = partial(self.checkpoints.lower, directory)
+                self.directories.append(directory)
         except BaseException:
             for directory in self.directories:
                 directory.release()
@@ -115,7 +117,7 @@ class LogManager:
         name = folder_name(topic, partition)
         key = (topic, partition)
         if key not in self.logs and key not in self.unreadable:
-            self._forget_offsets(key)
+            self.checkpoints.forget(topic, partition)
         with self.lock:
             log = self.logs.get(key)
             if log is None:
@@ -184,17 +186,6 @@ class LogManager:
             except OSError as error:
                 raise log.directory.fail(f"making {log.name}", error) from error
             self._unsynced.discard(folder)
-
-    def _forget_offsets(self, key: TopicPartition) -> None:
-        """An earlier partition of this name was deleted. If its log start were found after a crash, the new one would
-        seem to end before it begins, and all of it would go."""
-        for directory in self.directories:
-            if directory.remembers(key):
-                try:
-                    with self._checkpointing:
-                        directory.forget(key)
-                except KafkaError as error:
-                    logger.error("%s", error)  # `create` makes the log in another directory, or refuses
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
         """If the log is made before the broker stops, it is made there."""
@@ -391,42 +382,6 @@ class LogManager:
         now_ms = self.clock_ms()
         self._for_each_log("flushing", lambda log: flush_if_due(log, now_ms))
 
-    def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoint.RECOVERY_POINTS, lambda log: log.recovery_point)
-
-    def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(checkpoint.HIGH_WATERMARKS, lambda log: log.high_watermark)
-
-    def checkpoint_log_starts(self) -> None:
-        """Only starts that the file names do not tell."""
-        self._checkpoint(checkpoint.LOG_STARTS, _untold_start)
-
-    def checkpoint_all(self) -> None:
-        self.checkpoint_recovery_points()
-        self.checkpoint_high_watermarks()
-        self.checkpoint_log_starts()
-
-    def _checkpoint(self, name: str, offset_of: Callable[[Log], int]) -> None:
-        """One at a time: of two that come from different threads, the later one must be what stays."""
-        with self._checkpointing:
-            with self.lock:
-                # In one step: a log that is being loaded is in one of the two, or its entry would be lost.
-                logs = [*self.future_logs.values(), *self.logs.values()]
-                unloaded = [directory.unloaded_keys() for directory in self.directories]
-            for directory, missing in zip(self.directories, unloaded, strict=True):
-                offsets: Offsets = {}
-                for log in logs:
-                    if log.directory is directory.state:
-                        offset = offset_of(log)
-                        if offset >= 0:
-                            offsets[log.topic, log.partition] = offset
-                was_full = directory.state.full
-                try:
-                    directory.write_checkpoint(name, offsets, missing)
-                except KafkaError as error:
-                    if not was_full:  # else it has been said, and is tried again and again
-                        logger.error("%s", error)
-
     def _went_offline(self, path: str, _reason: str) -> None:
         with self.lock:
             for logs in (self.logs, self.future_logs):
@@ -454,7 +409,7 @@ class LogManager:
             except Exception as error:
                 logger.error("closing %s: %s", log.name, error, exc_info=not isinstance(error, KafkaError))
                 unclosed.add(log.directory)
-        self.checkpoint_all()
+        self.checkpoints.write_all()
         for directory in self.directories:
             directory.unclosed = directory.state in unclosed
             try:
@@ -476,9 +431,3 @@ class LogManager:
 def _mend(log: Log) -> None:
     if log.broken and not log.directory.full and not log.directory.offline and log.mend():
         logger.warning("%s takes appends again", log.name)
-
-
-def _untold_start(log: Log) -> int:
-    """The log start if it lies within a segment; -1 if a file name says it."""
-    with log.lock:
-        return log.log_start if log.log_start > log.segments.first.base_offset else -1

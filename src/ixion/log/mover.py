@@ -88,7 +88,7 @@ class Mover:
                 self._catch_up(current, future)
                 future.flush()
                 _follow_start(future, current.log_start)
-                self._manager.checkpoint_log_starts()
+                self._manager.checkpoints.write_log_starts()
                 self._manager.name_future(*self._key)
                 self._catch_up(current, future)
                 moved = self._finish(current, future)
@@ -104,7 +104,7 @@ class Mover:
         except KafkaError as error:
             self._manager.leave_behind(current)
             logger.error("what %s left behind in %s is not deleted: %s", current.name, current.directory.path, error)
-        self._manager.checkpoint_all()
+        self._manager.checkpoints.write_all()
         return future
 
     def _begin_anew(self, current: Log, future: Log) -> None:
@@ -174,9 +174,9 @@ def _inherit(future: Log, current: Log) -> None:
         try:
             future.producers = current.producers
             future.snapshots.drop_above(future.end_offset - 1)
-            future.snapshots.take(future.producers, False)
+            future.snapshots.take(future.producers)
             future.high_watermark = current.high_watermark
             future.epochs.replace(current.epochs.entries())
-            future.epochs.write(False)
+            future.epochs.write()
         except OSError as error:
             raise future.directory.fail(f"moving {future.name}", error) from error

@@ -32,14 +32,19 @@ def retain(log: Log, now_ms: int) -> int:
 
 
 def _retain(log: Log, now_ms: int) -> int:
+    if _is_out_of_use(log):
+        return 0
+    try:
+        settle(log)
+    except OSError as error:
+        raise log.directory.fail(f"finishing a compaction of {log.name}", error) from error
     with log.lock:
-        if log.closed or log.directory.offline or log.truncating >= 0:
+        if _is_out_of_use(log):
             return 0
         config = log.config
         try:
             if log.aside.names:
                 log.aside.drop_due(now_ms, log.directory.full)
-            settle(log)
             count = _below_log_start(log)
             if config.delete:
                 count = max(count, _too_old(log, now_ms), _too_much(log))
@@ -55,6 +60,10 @@ def _retain(log: Log, now_ms: int) -> int:
         except OSError as error:
             raise log.directory.fail(f"deleting old segments of {log.name}", error) from error
         return count
+
+
+def _is_out_of_use(log: Log) -> bool:
+    return log.closed or log.directory.offline or log.truncating >= 0
 
 
 def take_out(log: Log, doomed: list[Segment], now_ms: int) -> None:

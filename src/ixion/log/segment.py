@@ -291,8 +291,6 @@ class Segment:
             self._verified_start = min(self._verified_start, self.size)
             self._verified_end = min(self._verified_end, self.size)
         self.handle.truncate(self.size)
-        # What was truncated must not come back with a power failure, between what is written in its place.
-        self.handle.sync()
         if self.size == 0:
             self.created_ms = now_ms
             self.first_timestamp = -1

@@ -75,5 +75,5 @@ def read_snapshot(files: Files, path: str) -> list[ProducerEntry]:
     return decode_snapshot(path, files.read_file(path))
 
 
-def write_snapshot(files: Files, path: str, entries: list[ProducerEntry], sync: bool) -> None:
-    files.replace_content(path, encode_snapshot(entries), sync)
+def write_snapshot(files: Files, path: str, entries: list[ProducerEntry]) -> None:
+    files.replace_content(path, encode_snapshot(entries), False)

@@ -7,6 +7,7 @@ import os
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
+from ixion.log.handle import Handle
 from ixion.log.names import SNAPSHOT, file_name
 from ixion.log.producer_entry import ProducerEntry
 from ixion.log.producer_state import ProducerState
@@ -29,12 +30,21 @@ class Snapshots:
     def move(self, folder: str) -> None:
         self._folder = folder
 
-    def take(self, state: ProducerState, sync: bool) -> None:
-        """Writes the state as it is now, unless there is a snapshot of this offset already."""
+    def take(self, state: ProducerState) -> bool:
+        """Writes the state as it is now; False if there is a snapshot of this offset or a later one already.
+
+        It need not be synced: a snapshot that a power failure has damaged is dropped, and the log is read instead.
+        """
         offset = state.end_offset
-        if not self.offsets or offset > self.offsets[-1]:
-            write_snapshot(self._files, self.path(offset), list(state.producers.values()), sync)
-            self.offsets.append(offset)
+        if self.offsets and offset <= self.offsets[-1]:
+            return False
+        write_snapshot(self._files, self.path(offset), list(state.producers.values()))
+        self.offsets.append(offset)
+        return True
+
+    def open_latest(self) -> Handle:
+        """The file of the latest snapshot, for the caller to sync."""
+        return Handle(self._files, self._files.open_existing(self.path(self.offsets[-1])))
 
     def load_latest(self, lowest: int, highest: int) -> tuple[int, list[ProducerEntry]] | None:
         """The latest readable snapshot in [lowest, highest]. Those that cannot be believed are deleted."""
@@ -52,9 +62,12 @@ class Snapshots:
         self._files.remove(self.path(offset))
         self.offsets.remove(offset)
 
-    def drop_above(self, offset: int) -> None:
-        for other in [other for other in self.offsets if other > offset]:
+    def drop_above(self, offset: int) -> bool:
+        """Drops snapshots of later offsets; False if there are none."""
+        above = [other for other in self.offsets if other > offset]
+        for other in above:
             self.drop(other)
+        return bool(above)
 
     def drop_all(self) -> None:
         self.drop_above(-1)

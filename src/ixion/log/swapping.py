@@ -5,13 +5,14 @@ replaces have become `.deleted`. `Log.swapping` is the new segment from the firs
 on the disk; `Log.replaced` are the old segments that still have their proper names. A start completes what it finds as
 `.swap`, by the offsets that are in it. So before a log is truncated, nothing of that may be left: `settle` sees to it.
 
-The caller holds the log's lock.
+The caller of `offer` and `take` holds the log's lock.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ixion.log.flushing import sync_folder
 from ixion.log.names import DELETED, SWAP
 from ixion.log.segment import Segment
 
@@ -35,16 +36,23 @@ def take(log: Log, old: list[Segment], fresh: Segment) -> None:
 
 
 def settle(log: Log) -> None:
-    """Finishes, durably, what a swap left: it is complete if the log has taken the new segment, else undone."""
-    fresh = log.swapping
-    if fresh is None:
-        return
-    if log.swap_taken:
-        _complete(log, fresh)
-    else:
-        fresh.delete()
-    log.files.sync_dir(log.folder)
-    log.swapping = None
+    """Finishes, durably, what a swap left: it is complete if the log has taken the new segment, else undone.
+
+    For a caller without the lock. A swap under way must not go on: the caller holds `replacing`, or has counted a
+    truncation.
+    """
+    with log.lock:
+        fresh = log.swapping
+        if fresh is None:
+            return
+        if log.swap_taken:
+            _complete(log, fresh)
+        else:
+            fresh.delete()
+    sync_folder(log)
+    with log.lock:
+        if log.swapping is fresh:
+            log.swapping = None
 
 
 def _complete(log: Log, fresh: Segment) -> None:

@@ -1,20 +1,30 @@
-"""Drops the end of a log, or all of it. The callers, both in `Log`, hold its lock.
+"""Drops the end of a log, or all of it.
 
-A follower truncates to the offset where its log and the leader's diverge; what it drops was never committed. Order
-matters: what may fail harmlessly, opening and reading, comes before the first change. Segments go from the last one on,
-so that a crash on the way leaves a log without a hole, and what is cut off is synced at once, so that a power failure
-cannot bring it back between records that were written in its place.
+A follower truncates to the offset where its log and the leader's diverge; what it drops was never committed.
 
-The log is broken from the first change to the last, and `truncating` says where it will end. If a change fails, files
-and memory differ: the log takes neither appends nor reads until the truncation is finished, by another call or by
-`Log.mend`. It must end where the first attempt would have ended it: that one may have cut off a batch by whose first
-offset a second attempt would find the end.
+1. Without the log's lock: a swap that a compaction left halfway is settled (see `swapping`).
+2. Under the lock: the cut. What may fail harmlessly, opening and reading, comes before the first change. Segments go
+   from the last one on, so that a crash on the way leaves a log without a hole.
+3. Without the lock, because a disk may take a second for it: the cut is synced, and checkpoints that lie beyond the new
+   end are lowered. Reads go on meanwhile. Appends are refused: if the power failed now, a truncated record could come
+   back between records that were written in its place, or recovery could skip them.
+4. Under the lock: the log takes appends again.
+
+If a change of step 2 fails, files and memory differ: `truncating` says where the log will end, and the log takes
+neither appends nor reads until the truncation is finished, by another call or by `Log.mend`. It must end where the
+first attempt would have ended it: that one may have cut off a batch by whose first offset a second attempt would find
+the end. If step 3 fails, the log takes no appends until another call or `Log.mend` has synced the cut.
+
+Another truncation may begin while step 3 of this one runs. The last one to make a cut ends the refusal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ixion.log.directory_state import NO_ROOM
+from ixion.log.flushing import sync_folder
+from ixion.log.handle import Handle
 from ixion.log.replay import rebuild_producers
 from ixion.log.swapping import settle
 
@@ -22,9 +32,53 @@ if TYPE_CHECKING:
     from ixion.log.log import Log
 
 HALFWAY: Final = "a truncation failed halfway"
+SYNCING: Final = "a truncation is being synced"
 
 
-def cut_end(log: Log, offset: int) -> None:
+def truncate(log: Log, offset: int) -> None:
+    """Drops every record at or after `offset`, or finishes a truncation that failed halfway and goes on from there."""
+    _run(log, offset, False)
+
+
+def restart_at(log: Log, offset: int) -> None:
+    """Drops everything; the log goes on at `offset`."""
+    _run(log, offset, True)
+
+
+class Cut:
+    """What step 3 has to sync."""
+
+    __slots__ = ("handle", "names")
+
+    def __init__(self, handle: Handle | None, names: bool) -> None:
+        self.handle: Final = handle  # of the segment that was cut; None if all were dropped
+        self.names: Final = names  # files were made or deleted
+
+
+def _run(log: Log, offset: int, everything: bool) -> None:
+    cut: Cut | None = None
+    while cut is None:
+        with log.lock:
+            log.truncations += 1  # a compaction under way gives up
+        settle(log)
+        with log.lock:
+            if log.swapping is None:  # else another compaction was quick to offer a swap
+                cut = _cut(log, offset, everything)
+    _make_durable(log, cut)
+
+
+def _cut(log: Log, offset: int, everything: bool) -> Cut:
+    log.check_not_closed()
+    if everything:
+        return _cut_all(log, offset)
+    if log.truncating >= 0:
+        offset = min(offset, log.truncating)
+    if log.restarting or offset < log.segments.first.base_offset:
+        return _cut_all(log, offset)
+    return _cut_end(log, min(offset, log.end_offset))
+
+
+def _cut_end(log: Log, offset: int) -> Cut:
     """Drops every batch that ends at or after `offset`, which lies within the log."""
     last = log.segments.at(log.segments.slot_of(offset))
     last.get_ready(True)
@@ -41,17 +95,15 @@ def cut_end(log: Log, offset: int) -> None:
     log.log_start = min(log.log_start, end)
     log.high_watermark = min(log.high_watermark, end)
     log.epochs.truncate_end(end)
-    log.epochs.write(False)
-    log.snapshots.drop_above(end)
-    if log.new_names:
-        log.files.sync_dir(log.folder)
+    log.epochs.write()
+    if log.snapshots.drop_above(end):
+        log.new_names = True
     rebuild_producers(log, log.log_start, end)
     log.end_offset = end
-    _end(log)
+    return _end(log, last.handle)
 
 
-def restart_at(log: Log, offset: int) -> None:
-    """Drops everything; the log goes on at `offset`."""
+def _cut_all(log: Log, offset: int) -> Cut:
     _begin(log, offset, True)
     old = list(log.segments)
     for segment in reversed(old):
@@ -60,32 +112,46 @@ def restart_at(log: Log, offset: int) -> None:
     log.start_segment(offset, log.clock_ms())
     log.segments.replace(old, [])
     log.epochs.clear()
-    log.epochs.write(False)
+    log.epochs.write()
     log.producers.clear(offset)
     log.snapshots.drop_all()
     log.log_start = log.end_offset = log.high_watermark = log.recovery_point = offset
-    _end(log)
-
-
-def truncate(log: Log, offset: int) -> None:
-    """Drops every record at or after `offset`, or finishes a truncation that failed halfway and goes on from there."""
-    if log.truncating >= 0:
-        offset = min(offset, log.truncating)
-    if log.restarting or offset < log.segments.first.base_offset:
-        restart_at(log, offset)
-    else:
-        cut_end(log, min(offset, log.end_offset))
+    return _end(log, None)
 
 
 def _begin(log: Log, end: int, restarting: bool) -> None:
-    log.truncations += 1  # a compaction under way gives up
-    settle(log)
+    log.truncations += 1  # so does a compaction that began since the swap was settled
     log.broken = HALFWAY
     log.truncating = end
     log.restarting = restarting
 
 
-def _end(log: Log) -> None:
+def _end(log: Log, handle: Handle | None) -> Cut:
     log.truncating = -1
     log.restarting = False
-    log.broken = ""
+    log.broken = SYNCING
+    cut = log.unsynced_cut = Cut(handle, log.new_names)
+    log.new_names = False
+    return cut
+
+
+def _make_durable(log: Log, cut: Cut) -> None:
+    try:
+        if cut.handle is not None:
+            cut.handle.sync()
+        if cut.names:
+            sync_folder(log)
+        log.directory.lower_checkpoints(log.topic, log.partition, log.end_offset)
+    except BaseException as error:
+        with log.lock:
+            log.new_names = log.new_names or cut.names
+            if log.unsynced_cut is cut and log.broken == SYNCING:
+                log.broken = f"a truncation was not synced: {error}"
+            # A sync that found no room may have dropped pages of what stays; see `flushing`.
+            log.must_rewrite = log.must_rewrite or (isinstance(error, OSError) and error.errno in NO_ROOM)
+        raise
+    with log.lock:
+        if log.unsynced_cut is cut:
+            log.unsynced_cut = None
+            if log.broken == SYNCING:
+                log.broken = ""

@@ -1,0 +1,60 @@
+"""Closes a log, so that the next start need not recover it.
+
+1. A flush: the batches are on the disk, and the recovery point is the end of the log.
+2. Under the log's lock: the log is closed. What the flush has not written, because no batch came after it, goes to the
+   page cache: the last timestamp, leader epochs without a batch, a snapshot of the producers. Open files are let go of.
+3. Without the lock: what step 2 wrote is synced.
+
+The clean-shutdown marker of the directory says that all of this has been done; `LogManager.close` writes it last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.log.flushing import flush, sync_folder
+from ixion.log.handle import Handle
+from ixion.model.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ixion.log.log import Log
+
+
+def close(log: Log) -> None:
+    try:
+        with log.lock:
+            if log.closed:
+                return
+            log.segments.active.add_last_timestamp()
+        flush(log, -1)
+        with log.lock:
+            log.closed = True
+            try:
+                unsynced = _write(log)
+            finally:
+                log.release_files()
+        for handle in unsynced:
+            handle.sync()
+        if unsynced or log.new_names:
+            sync_folder(log)
+    except OSError as error:
+        raise log.directory.fail(f"closing {log.name}", error) from error
+
+
+def _write(log: Log) -> list[Handle]:
+    """Writes what is only in memory; gives the files to sync."""
+    unsynced: list[Handle] = []
+    if log.directory.offline:
+        return unsynced
+    if log.broken:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} must be recovered: {log.broken}")
+    active = log.segments.active
+    active.write_indexes_so_far()
+    unsynced = active.take_unsynced_indexes()
+    log.epochs.write()
+    epochs = log.epochs.take_unsynced()
+    if epochs is not None:
+        unsynced.append(epochs)
+    if log.snapshots.take(log.producers):
+        unsynced.append(log.snapshots.open_latest())
+    return unsynced
