@@ -39,6 +39,7 @@ CONFIGS = {
     "brief": SMALL,
     "older": SMALL,
     "follower": SMALL,
+    "ended": SMALL,
 }
 KEPT = 4  # records of `short` that retention never takes: the active segment and one before
 PRODUCERS = {"plain": 1, "short": 2, "moved": 3, "older": 4}
@@ -51,7 +52,7 @@ class Truth:
     acked: dict[str, list[bytes]] = field(default_factory=dict)
     under_way: tuple[str, bytes] | None = None  # an append that was neither acknowledged nor refused
     deleting: bool = False  # the deletion of `brief` has begun
-    aborted: bool = False  # the abort of `txn` was acknowledged
+    aborted: set[str] = field(default_factory=set)  # topics with an abort that was acknowledged
     cutting: int = -1  # records that `follower` keeps when the truncation under way is finished
 
 
@@ -106,15 +107,15 @@ class Life:
         for number in range(count):
             self.append(topic, b"%d-%d" % (number % 3, len(self.truth.acked.get(topic, []))))
 
-    def transact(self) -> None:
+    def transact(self, topic: str = "txn") -> None:
         """Two transactions: one aborted, one committed."""
-        self.create("txn")
-        log = self.manager.get("txn", 0)
+        self.create(topic)
+        log = self.manager.get(topic, 0)
         if log is None:
             return
         for producer, commit in ((8, False), (9, True)):
             value = b"txn-%d" % producer
-            self.truth.under_way = ("txn", value)
+            self.truth.under_way = (topic, value)
             if not self.tell(
                 lambda p=producer, v=value: log.append_as_leader(  # type: ignore[misc]
                     batch(v, producer=(p, 0, 0), transactional=True), 1
@@ -122,8 +123,8 @@ class Life:
             ):
                 self.truth.under_way = None
                 continue
-            self.truth.acked.setdefault("txn", []).append(value)
-            self.truth.under_way = ("txn", b"")
+            self.truth.acked.setdefault(topic, []).append(value)
+            self.truth.under_way = (topic, b"")
             ended = self.tell(
                 lambda p=producer, c=commit: log.append_as_leader(  # type: ignore[misc]
                     marker(p, 0, commit=c), 1, Origin.COORDINATOR
@@ -131,7 +132,7 @@ class Life:
             )
             self.truth.under_way = None
             if ended and not commit:
-                self.truth.aborted = True
+                self.truth.aborted.add(topic)
             log.set_high_watermark(log.end_offset)
 
     def truncate(self, keep: int = 4) -> None:
@@ -211,16 +212,21 @@ class Life:
 
 
 def older_life(root: Path, files: Files) -> Truth:
-    """What the life under test starts with: a directory that was killed."""
+    """What the life under test starts with: a directory that was killed, with an index that is damaged."""
     truth = Truth()
     life = Life(root, files, truth)
     life.start()
     life.fill("plain", 5)
     life.fill("older", 6)
+    life.transact("ended")
+    life.roll()
     life.flush()
     life.checkpoint()
     life.fill("older", 2)
     life.manager.abandon()
+    # The start under test must recover a sealed segment with an aborted transaction, below the recovery point.
+    with (root / "a" / "ended-0" / "00000000000000000000.txnindex").open("ab") as file:
+        file.write(b"x")
     return truth
 
 
@@ -242,7 +248,7 @@ def check_now(life: Life, passes: bool) -> None:
         assert all(reason.startswith("reading ") for reason in offline)
         return
     for topic, acked in list(life.truth.acked.items()):
-        if topic in ("brief", "txn"):
+        if topic in ("brief", "txn", "ended"):
             continue
         before, failures = len(acked), len(life.failures)
         life.fill(topic, 1)
@@ -277,7 +283,7 @@ def check_records(truth: Truth, topic: str, log: Log) -> None:
     expected = [list(acked)]
     if truth.under_way is not None and truth.under_way[0] == topic and truth.under_way[1]:
         value = truth.under_way[1]
-        expected.append([*acked, value if topic == "txn" else value * 10])
+        expected.append([*acked, value if topic in ("txn", "ended") else value * 10])
     if topic == "keyed":
         wishes = [{value.split(b"-")[0]: value for value in wish} for wish in expected]
         assert {value.split(b"-")[0]: value for value in found} in wishes, (topic, found, expected)
@@ -293,7 +299,7 @@ def check_records(truth: Truth, topic: str, log: Log) -> None:
         truth.cutting = -1
     else:
         assert found in expected, (topic, found, expected)
-    if topic == "txn" and truth.aborted and acked:
+    if topic in truth.aborted and acked:
         log.set_high_watermark(log.end_offset)
         data = read(log, log.log_start, 10_000, Isolation.COMMITTED)
         assert [each.producer_id for each in data.aborted or []] == [8], "the abort was acknowledged"

@@ -6,13 +6,14 @@ deletion, stop. What was acknowledged is there, nothing else is shown, and the l
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.faults.disk import TABLE, Fault, FaultyDisk, Killed, cases
+from tests.faults.disk import KILLS, TABLE, Fault, FaultyDisk, Killed, cases
 from tests.faults.storage import Life, Truth, check_later, check_now, older_life
 
 SHARE = 1 if os.environ.get("IXION_FAULTS") == "all" else 47
@@ -22,7 +23,7 @@ PARTS = 8  # tests that share the walk
 def walk_one(template: Path, root: Path, truth: Truth, at: int, fault: Fault) -> None:
     shutil.copytree(template, root)
     files = FaultyDisk(at, fault)
-    life = Life(root, files, Truth({topic: list(values) for topic, values in truth.acked.items()}))
+    life = Life(root, files, copy.deepcopy(truth))
 
     def heal_and_check(life: Life) -> None:
         if files.struck and not files.healed:
@@ -46,7 +47,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth, lis
     truth = older_life(root / "template", FaultyDisk())
     files = FaultyDisk()
     shutil.copytree(root / "template", root / "healthy")
-    life = Life(root / "healthy", files, Truth({topic: list(values) for topic, values in truth.acked.items()}))
+    life = Life(root / "healthy", files, copy.deepcopy(truth))
     life.live()
     assert life.failures == []
     check_later(root / "healthy", life.truth)
@@ -66,3 +67,17 @@ def test_a_fault_at_every_call(template: tuple[Path, Truth, list[tuple[str, str]
         except Exception as error:
             error.add_note(f"{fault.name} at call {at}, {calls[at]}")
             raise
+
+
+def test_a_kill_while_recovery_makes_an_index_anew(
+    template: tuple[Path, Truth, list[tuple[str, str]]], tmp_path: Path
+) -> None:
+    """The start after it takes an index that is there for whole: no abort may be missing from it."""
+    path, truth, calls = template
+    walked = 0
+    for at, (what, file) in enumerate(calls):
+        if "ended-0" in file and ".txnindex" in file:
+            for fault in set(KILLS) & set(TABLE[what]):
+                walk_one(path, tmp_path / "life", truth, at, fault)
+                walked += 1
+    assert walked > 4

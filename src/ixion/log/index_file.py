@@ -104,25 +104,29 @@ class IndexFile:
             self.files.close(fd)
         return is_new
 
-    def rewrite(self) -> None:
-        """Makes the file hold what is in memory, whatever was in it.
+    def replace(self, sync: bool) -> None:
+        """Makes the file hold what is in memory, whatever was in it, in one step.
 
-        After a crash it most often does already, and reading it is much cheaper than emptying it: a file system frees
-        its blocks and finds new ones.
+        A process that is killed leaves the old file or the new one. It may not leave an empty one: a later start could
+        not know that entries are missing. After a crash the file most often is right already, and reading it is much
+        cheaper than a new one.
         """
-        buffer = self.load()
-        self._clean = 0
-        self._on_disk = 1  # not known; anything but empty
+        content = bytes(self.load())
         self._unsynced = True
-        fd = self.files.open(self.path)
+        if not self._holds(content):
+            self.files.replace_content(self.path, content, sync)
+            self._unsynced = not sync
+        self._clean = self._on_disk = len(content)
+
+    def _holds(self, content: bytes) -> bool:
         try:
-            same = self.files.read(fd, len(buffer) + 1, 0) == buffer
+            fd = self.files.open_to_read(self.path)
+        except FileNotFoundError:
+            return False
+        try:
+            return self.files.read(fd, len(content) + 1, 0) == content
         finally:
             self.files.close(fd)
-        if same:
-            self._clean = self._on_disk = len(buffer)
-        else:
-            self.write()
 
     def release(self) -> None:
         """Lets go of the bytes. Call it after `write`; the next lookup reads the file."""
@@ -131,7 +135,7 @@ class IndexFile:
             self._buffer = None
 
     def reset(self) -> None:
-        """Forgets every entry, whatever the file holds; the next `write` empties it."""
+        """Forgets every entry, whatever the file holds; `replace` makes it agree."""
         self.count = 0
         self._clean = 0
         self._buffer = bytearray()

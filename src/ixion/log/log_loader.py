@@ -177,8 +177,7 @@ def _load_segments(
                 cut_damage(segment, damage, log.aside)
             # It lies below the recovery point, so no flush will sync it.
             segment.handle.sync()
-            for handle in segment.take_unsynced_indexes():
-                handle.sync()
+            segment.replace_indexes(True)
             log.files.sync_dir(log.folder)
         log.segments.add(segment)
 
@@ -226,7 +225,9 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
             # The damage goes last: a start that is stopped on the way must find it again.
             _set_aside(log, later, "it comes after the damage")
             cut_damage(segment, damage, log.aside)
+            segment.replace_indexes(False)
             return False
+        segment.replace_indexes(False)
         if later:
             log.snapshots.take(log.producers)  # so that the next segment need not read this one again
     return True

@@ -45,7 +45,11 @@ class Damage:
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> Damage | None:
-    """Reads the segment and makes anew what is derived from it; says from where on it is damaged, if it is."""
+    """Reads the segment and makes anew what is derived from it; says from where on it is damaged, if it is.
+
+    The indexes are in memory only. The caller cuts the damage off before it writes them: as long as the damage is
+    there, the next start must find the old indexes, by which it knows that there is something to recover.
+    """
     segment.forget()
     handle = segment.handle
     good: i64 = 0  # bytes known to be sound
@@ -82,9 +86,6 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
         good += wanted
     segment.trusted = True
     segment.add_last_timestamp()
-    segment.index.file.rewrite()
-    segment.time_index.file.rewrite()
-    segment.txn_index.write()
     return Damage(int(good), reason) if good < size else None
 
 

@@ -257,8 +257,8 @@ class Segment:
             last_offset, max_timestamp = int(scan.last_offset), int(scan.max_timestamp)
             self.note_batch(int(scan.position), int(scan.size), last_offset, max_timestamp, REBUILT_INTERVAL)
         self.add_last_timestamp()
-        self.index.file.rewrite()
-        self.time_index.file.rewrite()
+        self.index.file.replace(False)
+        self.time_index.file.replace(False)
 
     def next_offset(self) -> int:
         """One past the last offset in the segment, by walking from the last index entry.
@@ -340,6 +340,12 @@ class Segment:
         is_new = self.index.file.write()
         is_new = self.time_index.file.write() or is_new
         return self.txn_index.write() or is_new
+
+    def replace_indexes(self, sync: bool) -> None:
+        """Makes the index files hold what is in memory, each in one step."""
+        self.index.file.replace(sync)
+        self.time_index.file.replace(sync)
+        self.txn_index.replace(sync)
 
     def take_unsynced_indexes(self) -> list[Handle]:
         """The index files that were written since they were last synced, for the caller to sync."""

@@ -82,7 +82,7 @@ class TxnIndex:
         del entries[keep:]
 
     def reset(self) -> None:
-        """Forgets everything, whatever the file holds."""
+        """Forgets everything, whatever the file holds; `replace` makes it agree."""
         self.file.reset()
         self._entries = []
 
@@ -94,6 +94,11 @@ class TxnIndex:
     def write(self) -> bool:
         """Brings the file up to date; True if it was made just now. Without entries none is made."""
         return (self.file.count > 0 or self.file.is_on_disk) and self.file.write()
+
+    def replace(self, sync: bool) -> None:
+        """Makes the file hold the entries in memory, whatever was in it; without entries none is made."""
+        if self.file.count > 0 or self.file.is_on_disk:
+            self.file.replace(sync)
 
     def check(self) -> None:
         self.entries()
