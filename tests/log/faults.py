@@ -24,18 +24,25 @@ class FaultyFiles(QuickFiles):
         self._at = 0
         self._times = 0
         self._number = 0
+        self._kind = ""
 
     def arm(self, at: int = 0, number: int = 0, times: int = 1) -> None:
         self.armed = True
         self.calls = []
         self._at, self._number, self._times = at, number, times
+        self._kind = ""
+
+    def arm_kind(self, kind: str, at: int, number: int) -> None:
+        """Only calls of this kind are counted; the k-th fails."""
+        self.arm(at, number)
+        self._kind = kind
 
     def disarm(self) -> list[str]:
         self.armed = False
         return self.calls
 
     def _fails(self, name: str) -> bool:
-        if not self.armed:
+        if not self.armed or self._kind not in ("", name):
             return False
         self.calls.append(name)
         count = len(self.calls)

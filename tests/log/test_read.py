@@ -117,7 +117,7 @@ def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
     assert isinstance(piece, FileSlice)
     expected = piece.read(0, piece.size)
     with log.lock:
-        take_out(log, [log.segments.first], NOW)
+        take_out(log, log.segments.first, NOW)
     delete_doomed(log, NOW + log.config.file_delete_delay_ms)
     assert piece.read(0, piece.size) == expected
     assert piece.read(3, 10) == expected[3:13]

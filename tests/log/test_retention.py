@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ixion.log.config import DAY_MS, LogConfig
 from ixion.log.log import Log
 from ixion.log.retention import delete_doomed, retain
+from ixion.model.errors import KafkaError
+from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, batch, stored
 
 SIZE = len(batch(b"x" * 100))
@@ -105,3 +110,49 @@ def test_files_go_after_the_delay(box: Box) -> None:
     assert delete_doomed(log, NOW + 7001) == 1
     assert not list(box.folder.glob("*.deleted"))
     assert not (box.folder / f"{0:020d}.snapshot").exists()
+
+
+def test_a_file_that_cannot_be_renamed(tmp_path: Path) -> None:
+    """Whichever rename fails: what the log has and what a start finds are the same, and the next call finishes."""
+    for at in range(1, 12):
+        files = FaultyFiles()
+        box = Box(tmp_path / str(at), LogConfig(retention_ms=5000, file_delete_delay_ms=0), files)
+        log = fill(box, 6)
+        log.roll()
+        before = stored(log)
+        files.arm_kind("rename", at, errno.ENOSPC)
+        failed = False
+        try:
+            retain(log, NOW + 9001)
+        except KafkaError:
+            failed = True
+        files.disarm()
+        log.directory.full = False
+        assert stored(log) == before[log.log_start :]
+        assert log.log_start == log.segments.first.base_offset
+        shutil.copytree(box.folder, tmp_path / f"copy{at}" / "orders-0")
+        again = Box(tmp_path / f"copy{at}").open()
+        assert stored(again) == stored(log)
+        again.abandon()
+        retain(log, NOW + 9001)
+        assert bases(log) == [4, 6]
+        delete_doomed(log, NOW + 9001)
+        assert not list(box.folder.glob("*.deleted"))
+        assert {int(path.name[:20]) for path in box.folder.glob("*.log")} == {4, 6}
+        log.abandon()
+        if not failed:
+            return
+    raise AssertionError("retention of two segments has fewer renames")
+
+
+def test_a_file_that_cannot_be_deleted_is_deleted_later(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    box = Box(tmp_path, LogConfig(retention_ms=5000, file_delete_delay_ms=0), files)
+    log = fill(box)
+    assert retain(log, NOW + 9001) == 2
+    files.arm_kind("remove", 5, errno.ENOSPC)
+    with pytest.raises(KafkaError):
+        delete_doomed(log, NOW + 9001)
+    files.disarm()
+    assert delete_doomed(log, NOW + 9001) == 1
+    assert not list(box.folder.glob("*.deleted"))

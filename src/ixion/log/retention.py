@@ -54,9 +54,8 @@ def _retain(log: Log, now_ms: int) -> int:
             if count == len(log.segments):
                 # The whole log goes: it must still have an active segment to go on with.
                 log.roll_at(log.end_offset, now_ms)
-            take_out(log, doomed, now_ms)
-            if log.segments.first.base_offset > log.log_start:
-                log.move_log_start(log.segments.first.base_offset)
+            for segment in doomed:
+                take_out(log, segment, now_ms)
         except OSError as error:
             raise log.directory.fail(f"deleting old segments of {log.name}", error) from error
         return count
@@ -66,21 +65,22 @@ def _is_out_of_use(log: Log) -> bool:
     return log.closed or log.directory.offline or log.truncating >= 0
 
 
-def take_out(log: Log, doomed: list[Segment], now_ms: int) -> None:
-    """Takes segments out of the log. The caller holds the log's lock."""
-    for segment in doomed:
-        log.segments.remove(segment)
-    doom(log, doomed, now_ms)
-    for segment in doomed:
-        if segment.base_offset in log.snapshots.offsets:
-            log.snapshots.drop(segment.base_offset)
+def take_out(log: Log, segment: Segment, now_ms: int) -> None:
+    """Takes the first segment out of the log. The caller holds the log's lock.
 
-
-def doom(log: Log, segments: list[Segment], now_ms: int) -> None:
-    """Marks the files of segments that are no longer in the log."""
-    for segment in segments:
+    If its log file cannot be renamed, the segment stays, and the next call tries again. If a file beside that one
+    cannot, the segment has gone: a start would delete it.
+    """
+    try:
         segment.rename(DELETED)
-        log.doomed.append((now_ms + log.config.file_delete_delay_ms, segment))
+    finally:
+        if segment.suffix == DELETED:
+            log.segments.remove(segment)
+            log.doomed.append((now_ms + log.config.file_delete_delay_ms, segment))
+            if log.segments.first.base_offset > log.log_start:
+                log.move_log_start(log.segments.first.base_offset)
+    if segment.base_offset in log.snapshots.offsets:
+        log.snapshots.drop(segment.base_offset)
 
 
 def delete_doomed(log: Log, now_ms: int) -> int:
@@ -88,12 +88,18 @@ def delete_doomed(log: Log, now_ms: int) -> int:
     with log.lock:
         due = [entry for entry in log.doomed if entry[0] <= now_ms]
         log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]
+    deleted = 0
     try:
         for _, segment in due:
             segment.delete()
+            deleted += 1
     except OSError as error:
         raise log.directory.fail(f"deleting files of {log.name}", error) from error
-    return len(due)
+    finally:
+        if deleted < len(due):
+            with log.lock:
+                log.doomed = due[deleted:] + log.doomed  # for the next call
+    return deleted
 
 
 def _deletable(log: Log, slot: int) -> bool:
