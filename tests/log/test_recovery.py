@@ -129,6 +129,17 @@ def test_damage_below_the_recovery_point_is_found_when_it_is_read(full: Box) -> 
     assert stored(log, 2)[0][0] == 2
 
 
+def read_or_mend(log: Log, offset: int) -> bytes:
+    """A client tries again when the log says that an index is damaged; by then it was made anew."""
+    try:
+        return read(log, offset, 1).records
+    except KafkaError as error:
+        if error.code != ErrorCode.KAFKA_STORAGE_ERROR:
+            raise
+    assert not log.mend()
+    return read(log, offset, 1).records
+
+
 @pytest.mark.parametrize(
     "suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint"]
 )
@@ -154,7 +165,7 @@ def test_flipped_bits_are_never_served(full: Box, tmp_path: Path, suffix: str, c
         try:
             for offset in range(log.log_start, log.end_offset):
                 try:
-                    views = list(iter_batches(read(log, offset, 1).records))
+                    views = list(iter_batches(read_or_mend(log, offset)))
                 except KafkaError as error:
                     if (suffix, error.code) == (".log", ErrorCode.CORRUPT_MESSAGE):
                         continue
@@ -174,6 +185,7 @@ def test_an_index_that_lies_is_made_anew(full: Box) -> None:
     lying[3] = 0  # the first entry now claims offset 0 for a later position
     path.write_bytes(lying)
     log = full.open(clean=True)
+    assert read_or_mend(log, 0)
     assert stored(log)[0] == (0, b"0" * 10)
     assert log.segments.first.index.lookup(0) == 0
 

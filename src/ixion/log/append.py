@@ -68,7 +68,7 @@ def append_prepared(
     except OSError as error:
         raise log.directory.fail(f"appending to {log.name}", error) from error
     except CorruptFileError as damage:
-        raise log.break_off("an index cannot be read", damage) from damage
+        raise log.note_damage(damage) from damage
     position = _write(log, segment, prepared)
     try:
         _note(log, segment, position, prepared, leader_epoch, as_leader)

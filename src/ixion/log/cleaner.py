@@ -18,7 +18,7 @@ import threading
 from ixion.log import checkpoint
 from ixion.log.compaction import CompactionAbortedError, CompactionStats, build_map, check_unchanged, compact
 from ixion.log.config import NEVER
-from ixion.log.corrupt import CorruptFileError
+from ixion.log.corrupt import CorruptFileError, DamagedIndexError
 from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
@@ -142,6 +142,9 @@ class Cleaner:
                     if not log.closed:  # else it was deleted just now
                         log.directory.fail(f"looking for what to compact in {log.name}", error)
                     continue
+                except DamagedIndexError as lie:
+                    log.note_damage(lie)
+                    continue
                 except CorruptFileError as damage:
                     self._give_up(log, damage)
                     continue
@@ -157,6 +160,8 @@ class Cleaner:
                     return self._clean(part, now_ms)
                 except CompactionAbortedError as error:
                     logger.info("%s", error)
+                except DamagedIndexError as damage:
+                    part.log.note_damage(damage)
                 except OSError as error:
                     part.log.directory.fail(f"compacting {part.log.name}", error)
                 except Exception as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.flushing import flush, sync_folder
 from ixion.log.handle import Handle
 from ixion.model.errors import ErrorCode, KafkaError
@@ -29,16 +30,18 @@ def close(log: Log) -> None:
         flush(log, -1)
         with log.lock:
             log.closed = True
-            try:
-                unsynced = _write(log)
-            finally:
-                log.release_files()
+            unsynced = _write(log)
+            log.release_files()
         for handle in unsynced:
             handle.sync()
         if unsynced or log.new_names:
             sync_folder(log)
     except OSError as error:
         raise log.directory.fail(f"closing {log.name}", error) from error
+    except CorruptFileError as damage:
+        raise log.note_damage(damage) from damage
+    finally:
+        log.abandon()  # if it failed, the files are let go of all the same
 
 
 def _write(log: Log) -> list[Handle]:

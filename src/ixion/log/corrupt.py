@@ -10,3 +10,11 @@ class CorruptFileError(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class DamagedIndexError(CorruptFileError):
+    """An index of a segment that cannot be believed. It can be made anew from the segment; see `reindexing`."""
+
+    def __init__(self, path: str, base_offset: int, reason: str) -> None:
+        super().__init__(path, reason)
+        self.base_offset = base_offset

@@ -11,9 +11,12 @@ its loader takes as well.
 
 from __future__ import annotations
 
-from ixion.log.corrupt import CorruptFileError
+import os
+
+from ixion.log.corrupt import DamagedIndexError
 from ixion.log.files import Files
 from ixion.log.handle import Handle
+from ixion.log.names import parse_file_name
 
 
 class IndexFile:
@@ -45,13 +48,7 @@ class IndexFile:
         if self._buffer is not None:
             return self._buffer
         if self._loaded is None:
-            fd = self.files.open_to_read(self.path)
-            try:
-                self._loaded = self.files.read(fd, self.count * self.entry_size, 0)
-            finally:
-                self.files.close(fd)
-            if len(self._loaded) < self.count * self.entry_size:
-                raise CorruptFileError(self.path, f"it has become shorter than its {self.count} entries")
+            self._loaded = self._read(self.count * self.entry_size, 0)
         return self._loaded
 
     def entry(self, slot: int) -> bytes:
@@ -59,14 +56,24 @@ class IndexFile:
         start = slot * self.entry_size
         if self._buffer is not None or self._loaded is not None:
             return bytes(self.view()[start : start + self.entry_size])
-        fd = self.files.open_to_read(self.path)
+        return self._read(self.entry_size, start)
+
+    def _read(self, size: int, position: int) -> bytes:
         try:
-            entry = self.files.read(fd, self.entry_size, start)
+            fd = self.files.open_to_read(self.path)
+        except FileNotFoundError:
+            raise self.damaged("it is gone") from None
+        try:
+            data = self.files.read(fd, size, position)
         finally:
             self.files.close(fd)
-        if len(entry) < self.entry_size:
-            raise CorruptFileError(self.path, f"it has become shorter than its {self.count} entries")
-        return entry
+        if len(data) < size:
+            raise self.damaged(f"it has become shorter than its {self.count} entries")
+        return data
+
+    def damaged(self, reason: str) -> DamagedIndexError:
+        parsed = parse_file_name(os.path.basename(self.path))
+        return DamagedIndexError(self.path, parsed[0] if parsed is not None else -1, reason)
 
     def append(self, entry: bytes) -> None:
         buffer = self.load()
@@ -117,6 +124,27 @@ class IndexFile:
             self.files.replace_content(self.path, content, sync)
             self._unsynced = not sync
         self._clean = self._on_disk = len(content)
+
+    def stage(self) -> None:
+        """Writes what is in memory, durably, into a file beside the one that `unveil` replaces by it. Blocks."""
+        content = bytes(self.load())
+        staged = Handle(self.files, self.files.open(self._staged))
+        try:
+            staged.truncate(0)
+            if content:
+                staged.write(0, [content])
+            staged.sync()
+        except OSError:
+            self.files.remove(self._staged)  # the disk may be full
+            raise
+        self._clean = self._on_disk = len(content)
+
+    def unveil(self) -> None:
+        self.files.rename(self._staged, self.path)
+
+    @property
+    def _staged(self) -> str:
+        return self.path + ".tmp"  # which a start deletes
 
     def _holds(self, content: bytes) -> bool:
         try:

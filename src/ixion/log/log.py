@@ -15,7 +15,7 @@ cache. What blocks is done without it, through handles that keep their files ope
 
 An append is atomic: whatever it needs is opened and read before its one write, and all that follows is memory. If the
 file may hold more than the log knows of (a write failed and so did cutting it back), the log is `broken`: it refuses
-appends until a truncation or the next start has brought both together again.
+appends until `mend`, a truncation or the next start has brought both together again.
 
 An error of the disk (OSError) takes the log's whole directory offline; see `directory_state`.
 """
@@ -34,13 +34,14 @@ from ixion.log.append import append_prepared
 from ixion.log.aside import Aside
 from ixion.log.closing import close
 from ixion.log.config import NEVER, LogConfig
-from ixion.log.corrupt import CorruptFileError
+from ixion.log.corrupt import CorruptFileError, DamagedIndexError
 from ixion.log.directory_state import DirectoryState
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
 from ixion.log.prepare import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
 from ixion.log.producer_state import ProducerState
+from ixion.log.reindexing import rebuild_damaged
 from ixion.log.segment import Segment
 from ixion.log.segment_list import SegmentList
 from ixion.log.snapshots import Snapshots
@@ -93,6 +94,7 @@ class Log:
         self.closed = False
         self.must_rewrite = False  # a sync found no room: what is not flushed is written again by the next flush
         self.broken = ""  # why nothing can be appended until the log is truncated or recovered
+        self.damaged_indexes: dict[int, DamagedIndexError] = {}  # by base offset of the segment; see `reindexing`
         self.truncating = -1  # where a truncation that is not finished will end the log; see `truncation`
         self.restarting = False  # that truncation drops everything
         self.config = config
@@ -189,6 +191,13 @@ class Log:
         )
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {self.broken}")
 
+    def note_damage(self, damage: CorruptFileError) -> KafkaError:
+        """Returns the error to raise to the caller. If an index is damaged, `mend` will make it anew."""
+        if not isinstance(damage, DamagedIndexError):
+            return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage))
+        self.damaged_indexes.setdefault(damage.base_offset, damage)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"an index is damaged and will be made anew: {damage}")
+
     # Rolling.
 
     def roll(self) -> None:
@@ -198,6 +207,8 @@ class Log:
                 self.roll_at(self.end_offset, self.clock_ms())
             except OSError as error:
                 raise self.directory.fail(f"rolling {self.name}", error) from error
+            except CorruptFileError as damage:
+                raise self.note_damage(damage) from damage
 
     def roll_at(self, base_offset: int, now_ms: int) -> None:
         """The same at a given offset. The caller holds the lock."""
@@ -312,7 +323,14 @@ class Log:
         return shortens
 
     def mend(self) -> bool:
-        """Makes the files of a broken log agree with what it knows; False if it is not broken. Blocks."""
+        """Makes damaged indexes anew, and the files of a broken log agree with what it knows. Blocks.
+
+        False if the log was not broken.
+        """
+        try:
+            rebuild_damaged(self)
+        except OSError as error:
+            raise self.directory.fail(f"making an index of {self.name} anew", error) from error
         with self.lock:
             if self.closed or not self.broken or self.broken == SYNCING:
                 return False
@@ -321,7 +339,12 @@ class Log:
 
     def _truncate(self, offset: int) -> None:
         try:
-            truncate(self, offset)
+            try:
+                truncate(self, offset)
+            except DamagedIndexError as lie:
+                self.note_damage(lie)
+                rebuild_damaged(self)
+                truncate(self, offset)
         except OSError as error:
             raise self.directory.fail(f"truncating {self.name}", error) from error
         except CorruptFileError as damage:

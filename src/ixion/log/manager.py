@@ -429,5 +429,6 @@ class LogManager:
 
 
 def _mend(log: Log) -> None:
-    if log.broken and not log.directory.full and not log.directory.offline and log.mend():
+    is_hurt = log.broken or log.damaged_indexes
+    if is_hurt and not log.directory.full and not log.directory.offline and log.mend():
         logger.warning("%s takes appends again", log.name)

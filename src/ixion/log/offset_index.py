@@ -51,19 +51,25 @@ class OffsetIndex:
         self.file.append(_pack(offset - self.base_offset, position))
         self.last_offset = offset
 
+    def load(self) -> None:
+        """Reads the file, so that an entry can be added without touching the disk."""
+        self.file.load()
+        if self.last_offset < 0 and self.file.count:
+            self._last()
+
     def lookup(self, offset: int) -> int:
         """The position from which to look for `offset`."""
         slot = self._slot(offset - self.base_offset, 0)
         if slot < 0:
             return 0
-        return int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1])
+        return self._believe(int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1]))
 
     def floor_position(self, position: int) -> int:
         """The last indexed position that is not beyond `position`."""
         slot = self._slot(position, 1)
         if slot < 0:
             return 0
-        return int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1])
+        return self._believe(int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1]))
 
     def truncate(self, offset: int) -> None:
         """Drops all entries at or after `offset`."""
@@ -87,11 +93,19 @@ class OffsetIndex:
 
     def last_position(self) -> int:
         """The position of the last entry; 0 if there is none."""
-        return int(_unpack_from(self.file.entry(self.file.count - 1))[1]) if self.file.count else 0
+        return self._believe(int(_unpack_from(self.file.entry(self.file.count - 1))[1])) if self.file.count else 0
+
+    def _believe(self, position: int) -> int:
+        if position < 0:
+            raise self.file.damaged(f"it has position {position}")
+        return position
 
     def _last(self) -> int:
         if self.last_offset < 0:
-            self.last_offset = self.base_offset + int(_unpack_from(self.file.entry(self.file.count - 1))[0])
+            relative = int(_unpack_from(self.file.entry(self.file.count - 1))[0])
+            if relative < 0:
+                raise self.file.damaged(f"its last entry has the relative offset {relative}")
+            self.last_offset = self.base_offset + relative
         return self.last_offset
 
     def _slot(self, wanted: int, column: int) -> i64:

@@ -125,7 +125,7 @@ def _read(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
             piece.aborted = _aborted(log, offset, plan)
         return piece
     except CorruptFileError as damage:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
+        raise log.note_damage(damage) from damage
     except OSError as error:
         raise log.directory.fail(f"reading {log.name} at {offset}", error) from error
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ixion.log.breather import Breather
+from ixion.log.corrupt import DamagedIndexError
+from ixion.log.handle import Handle
 from ixion.log.producer_state import Draft, EndedTxn, ProducerState, is_expired
 from ixion.log.scan import Scan
 from ixion.records.batch import BatchView
@@ -11,6 +14,7 @@ from ixion.records.control import ControlType, control_type, coordinator_epoch
 
 if TYPE_CHECKING:
     from ixion.log.log import Log
+    from ixion.log.segment import Segment
 
 
 def add_to_draft(draft: Draft, view: BatchView, offset: int) -> EndedTxn | None:
@@ -53,6 +57,31 @@ def replay_batch(state: ProducerState, view: BatchView) -> EndedTxn | None:
     return ended
 
 
+def replay(state: ProducerState, handle: Handle, start: int, size: int, end: int) -> list[EndedTxn]:
+    """Adds the batches from byte `start` on that begin before offset `end`; gives the transactions that they end."""
+    found: list[EndedTxn] = []
+    breather = Breather()
+    scan = Scan(handle, start, size)
+    while scan.step() and scan.base_offset < end:
+        breather.step()
+        if scan.last_offset >= state.end_offset:
+            view = scan.head()
+            ended = replay_batch(state, scan.whole() if view.is_control else view)
+            if ended is not None:
+                found.append(ended)
+    return found
+
+
+def _position(log: Log, segment: Segment, offset: int) -> int:
+    """Where to begin to look for `offset`; the end of the file if all of the segment comes before it."""
+    try:
+        place = segment.locate(max(offset, segment.base_offset))
+    except DamagedIndexError as damage:
+        log.note_damage(damage)
+        return 0
+    return segment.size if place is None else place.position
+
+
 def rebuild_producers(log: Log, log_start: int, end: int) -> None:
     """Sets the state of `log` to what it was when the log ended at `end`."""
     state = log.producers
@@ -66,12 +95,6 @@ def rebuild_producers(log: Log, log_start: int, end: int) -> None:
     for segment in log.segments.from_offset(state.end_offset):
         if state.end_offset >= end or segment.base_offset >= end:
             break
-        place = segment.locate(max(state.end_offset, segment.base_offset))
-        if place is None:
-            continue
-        scan = Scan(segment.handle, place.position, segment.size)
-        while scan.step() and scan.base_offset < end:
-            view = scan.head()
-            replay_batch(state, scan.whole() if view.is_control else view)
+        replay(state, segment.handle, _position(log, segment, state.end_offset), segment.size, end)
     state.end_offset = end
     state.on_high_watermark(log.high_watermark)

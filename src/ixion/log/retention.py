@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.names import DELETED, LOG
 from ixion.log.segment import Segment
@@ -58,6 +59,8 @@ def _retain(log: Log, now_ms: int) -> int:
                 take_out(log, segment, now_ms)
         except OSError as error:
             raise log.directory.fail(f"deleting old segments of {log.name}", error) from error
+        except CorruptFileError as damage:
+            raise log.note_damage(damage) from damage
         return count
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from ixion.log.breather import Breather
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files, Part
 from ixion.log.handle import Handle
@@ -29,7 +30,6 @@ from ixion.records.layout import HEADER_SIZE
 INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
 # Sequential readers come back where they stopped; so many of them find their place without a search.
 _HINTS: Final = 64
-REBUILT_INTERVAL: Final = 4096  # bytes between entries of an index that a lookup found damaged
 
 
 class Place:
@@ -138,8 +138,8 @@ class Segment:
         """
         if self._handle is None:
             self._handle = Handle(self.files, self.files.open_existing(self.path(LOG)))
-        self.index.file.load()
-        self.time_index.file.load()
+        self.index.load()
+        self.time_index.load()
         if to_abort:
             self.txn_index.load()
 
@@ -174,10 +174,11 @@ class Segment:
     def locate(self, offset: int) -> Place | None:
         """The first batch that ends at or after `offset`; None if there is none.
 
-        If the index leads to something that is no batch, or beyond the offset, it is damaged and is made anew.
+        DamagedIndexError if the index leads to something that is no batch, or beyond the offset.
         """
         position = self._hints.get(offset, -1)
-        if position < 0:
+        is_hint = position >= 0
+        if not is_hint:
             position = self.index.lookup(offset)
         elif position >= self.size:
             return None
@@ -187,10 +188,10 @@ class Segment:
         if position >= 0:
             found = scan.step()
         if position != 0 and (not found or scan.base_offset > offset):
+            if not is_hint:
+                raise self.index.file.damaged(f"it says that offset {offset} comes after byte {position}")
             self._hints.clear()
-            self.rebuild_indexes()
-            scan = Scan(handle, self.index.lookup(offset), self.size)
-            found = scan.step()
+            return self.locate(offset)
         while found:
             if scan.last_offset >= offset:
                 return Place(scan.position, scan.size, scan.base_offset, scan.last_offset)
@@ -245,32 +246,34 @@ class Segment:
             self._verified_start = position
             self._verified_end = end
 
-    def rebuild_indexes(self) -> None:
-        """Makes the offset and the time index anew from the batch headers."""
-        self.index = OffsetIndex(self.files, self.index.file.path, self.base_offset, 0)
-        self.time_index = TimeIndex(self.files, self.time_index.file.path, self.base_offset, 0)
-        self._max_timestamp = -1
-        self._offset_of_max = self.base_offset
-        self.bytes_since_index = 0
-        scan = Scan(self.handle, 0, self.size)
+    def note_batches(self, handle: Handle, start: int, end: int, interval: int) -> int:
+        """Adds the batches in these bytes to the indexes, by their headers; says where the last sound one ends."""
+        breather = Breather()
+        scan = Scan(handle, start, end)
         while scan.step():
+            breather.step()
             last_offset, max_timestamp = int(scan.last_offset), int(scan.max_timestamp)
-            self.note_batch(int(scan.position), int(scan.size), last_offset, max_timestamp, REBUILT_INTERVAL)
-        self.add_last_timestamp()
-        self.index.file.replace(False)
-        self.time_index.file.replace(False)
+            self.note_batch(int(scan.position), int(scan.size), last_offset, max_timestamp, interval)
+        return int(scan.position + scan.size)
+
+    def take_indexes(self, other: Segment) -> None:
+        """Takes over the offset and the time index of a segment that stands for the same file."""
+        self._hints.clear()
+        self.index = other.index
+        self.time_index = other.time_index
+        self._max_timestamp = other.max_timestamp
+        self._offset_of_max = other.offset_of_max_timestamp
+        self.bytes_since_index = other.bytes_since_index
 
     def next_offset(self) -> int:
         """One past the last offset in the segment, by walking from the last index entry.
 
-        CorruptFileError if the file does not end with a whole batch.
+        CorruptFileError if the file does not end with a whole batch, or the index leads to something that is no batch.
         """
         position = self.index.last_position()
         scan = Scan(self.handle, max(position, 0), self.size)
         if not scan.step() and position != 0:
-            self.rebuild_indexes()
-            scan = Scan(self.handle, 0, self.size)
-            scan.step()
+            raise self.index.file.damaged(f"it says that a batch begins at byte {position}")
         while scan.step():
             pass
         if scan.position + scan.size != self.size:

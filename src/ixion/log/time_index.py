@@ -43,10 +43,18 @@ class TimeIndex:
         if self._last is None:
             if self.file.count:
                 timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
+                if timestamp < 0 or relative < 0:
+                    raise self.file.damaged(f"its last entry is ({timestamp}, {relative})")
                 self._last = (int(timestamp), self.base_offset + int(relative))
             else:
                 self._last = (-1, self.base_offset)
         return self._last
+
+    def load(self) -> None:
+        """Reads the file, so that an entry can be added without touching the disk."""
+        self.file.load()
+        if self._last is None:
+            self.last()
 
     def append(self, timestamp: int, offset: int) -> None:
         """Adds an entry unless its timestamp is not later than the last one's."""
@@ -70,7 +78,10 @@ class TimeIndex:
                 high = middle
         if low == self.file.count:
             return -1
-        return self.base_offset + int(_unpack_from(view, low * ENTRY_SIZE)[1])
+        relative = int(_unpack_from(view, low * ENTRY_SIZE)[1])
+        if relative < 0:
+            raise self.file.damaged(f"an entry has the relative offset {relative}")
+        return self.base_offset + relative
 
     def truncate(self, offset: int) -> None:
         """Drops all entries at or after `offset`."""

@@ -20,7 +20,6 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
-from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.turns import Steps
 
 T = TypeVar("T")
@@ -68,7 +67,7 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
             if found is not None:
                 return found
     except CorruptFileError as damage:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
+        raise log.note_damage(damage) from damage
     except OSError as error:
         raise log.directory.fail(f"searching {log.name} for time {timestamp}", error) from error
 
@@ -90,7 +89,7 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
         if rest is not None:
             largest = max(largest, (yield from _largest(rest, start)))
     except CorruptFileError as damage:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
+        raise log.note_damage(damage) from damage
     except OSError as error:
         raise log.directory.fail(f"searching {log.name} for its last time", error) from error
     if largest < 0:

@@ -107,8 +107,11 @@ class TxnIndex:
         if self._entries is None:
             file = self.file
             if file.has_remainder:
-                raise CorruptFileError(file.path, f"its size is not a multiple of {ENTRY_SIZE}")
-            self._entries = parse_aborted(file.path, bytes(file.view()), self.base_offset)
+                raise file.damaged(f"its size is not a multiple of {ENTRY_SIZE}")
+            try:
+                self._entries = parse_aborted(file.path, bytes(file.view()), self.base_offset)
+            except CorruptFileError as error:
+                raise file.damaged(error.reason) from None
         return self._entries
 
 
