@@ -173,7 +173,7 @@ class Life:
     def delete(self) -> None:
         self.truth.deleting = True
         self.tell(lambda: self.manager.delete("brief", 0))
-        self.manager.delete_folders(self.clock.now_ms + 1)
+        self.manager.doomed_folders.delete_due(self.clock.now_ms + 1)
 
     def close(self) -> None:
         self.closed = True

@@ -343,9 +343,9 @@ def test_a_folder_that_cannot_be_deleted_now_is_deleted_later(stage: Stage, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(stage.files, "remove_tree", fail, raising=False)
-        manager.delete_folders(NOW + 100_000)
+        manager.doomed_folders.delete_due(NOW + 100_000)
     assert list(stage.path.glob("*-delete"))
-    manager.delete_folders(NOW + 1_000_000)
+    manager.doomed_folders.delete_due(NOW + 1_000_000)
     assert not list(stage.path.glob("*-delete"))
     manager.abandon()
 

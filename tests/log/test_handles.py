@@ -257,7 +257,7 @@ def retained(stage: Stage) -> None:
 
 def deleted(stage: Stage) -> None:
     stage.manager.delete("orders", 0)
-    stage.manager.delete_folders(NOW + 1_000_000)
+    stage.manager.doomed_folders.delete_due(NOW + 1_000_000)
 
 
 MEANWHILE = [everything_idle, truncated, truncated_fully, compacted, retained, deleted]

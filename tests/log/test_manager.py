@@ -330,13 +330,16 @@ def test_a_log_moves_to_another_directory(stage: Stage) -> None:
     manager = stage.manager()
     log = manager.create("orders", 0, TOPIC_ID, manager.directories[0])
     log.append_as_leader(batch(b"a", b"b"), 3)
-    future = manager.create_future("orders", 0, manager.directories[1])
-    assert manager.create_future("orders", 0, manager.directories[1]) is future
+    future = manager.futures.create("orders", 0, manager.directories[1])
+    assert manager.futures.create("orders", 0, manager.directories[1]) is future
     future.append_as_follower(read(log, 0, 1000).records)
     manager.close()
     again = stage.manager()
     assert stored(again.future_logs["orders", 0]) == [(0, b"a"), (1, b"b")]
-    moved = again.promote_future("orders", 0)
+    old = again.logs["orders", 0]
+    again.futures.give_name("orders", 0)
+    moved = again.futures.put_in_place("orders", 0)
+    again.retire(old)
     assert again.get("orders", 0) is moved
     assert (moved.directory.path, moved.topic_id) == (stage.paths[1], TOPIC_ID)
     moved.append_as_leader(batch(b"c"), 4)

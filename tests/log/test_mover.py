@@ -410,7 +410,7 @@ def test_deleted_under_the_move(stage: Stage, at: int) -> None:
     stage.meddle_once(at, lambda: stage.manager.delete("orders", 0))
     with pytest.raises(KafkaError, match="closed"):
         stage.mover().run()
-    stage.manager.delete_folders(NOW + 1000)
+    stage.manager.doomed_folders.delete_due(NOW + 1000)
     assert stage.folders() == [[], []]
     assert stage.manager.logs == {}
 
@@ -441,7 +441,7 @@ def test_a_new_disk_that_is_full_or_fails(stage: Stage, at: int, code: int) -> N
 
 def test_what_a_restart_interrupted_begins_anew(stage: Stage) -> None:
     before = stored(stage.create())
-    future = stage.manager.create_future("orders", 0, stage.manager.directories[1])
+    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
     future.append_as_follower(batch(b"of another life", base_offset=4))
     stage.manager.close()
     stage.start()
@@ -572,7 +572,7 @@ def test_what_a_move_could_not_delete_is_deleted_after_the_next_start(stage: Sta
     log.set_high_watermark(log.end_offset)
     assert (log.log_start, stored(log, isolation=Isolation.COMMITTED)) == (start, expected)
     stage.clock.now_ms += 10_000
-    stage.manager.delete_folders(stage.clock.now_ms)
+    stage.manager.doomed_folders.delete_due(stage.clock.now_ms)
     assert sorted(stage.folders()) == [[], ["orders-0"]]
     stage.manager.close()
 
@@ -588,16 +588,16 @@ def test_a_move_back_to_where_a_move_could_not_delete(stage: Stage) -> None:
 def test_a_copy_that_a_kill_left_is_deleted(stage: Stage) -> None:
     """Killed after the future log got its name and before it was put in place."""
     log = stage.create()
-    future = stage.manager.create_future("orders", 0, stage.manager.directories[1])
+    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
     stage.mover()._catch_up(log, future)
     future.flush()
-    stage.manager.name_future("orders", 0)
+    stage.manager.futures.give_name("orders", 0)
     log.append_as_leader(batch(b"only here"), 3)
     expected = stored(log)
     stage.manager.abandon()
     stage.start()
     assert stored(stage.manager.logs["orders", 0]) == expected
     stage.clock.now_ms += 10_000
-    stage.manager.delete_folders(stage.clock.now_ms)
+    stage.manager.doomed_folders.delete_due(stage.clock.now_ms)
     assert stage.folders() == [["orders-0"], []]
     stage.manager.close()

@@ -176,7 +176,7 @@ def test_a_truncation_of_a_log_that_is_deleted_meanwhile(tmp_path: Path) -> None
     def delete() -> None:
         if files.syncs == 1:
             manager.delete("orders", 0)
-            manager.delete_folders(NOW + 1)
+            manager.doomed_folders.delete_due(NOW + 1)
 
     files.meanwhile = delete
     files.is_real = True

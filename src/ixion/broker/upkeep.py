@@ -43,7 +43,7 @@ def schedule(parts: Parts) -> None:
         config[replica.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
         logs.checkpoints.write_high_watermarks,
     )
-    scheduler.every("delete-logs", DELETE_CHECK_MS, lambda: logs.delete_folders(parts.clock_ms()))
+    scheduler.every("delete-logs", DELETE_CHECK_MS, lambda: logs.doomed_folders.delete_due(parts.clock_ms()))
     if config[log.LOG_CLEANER_ENABLE]:
         cleaners: list[Cleaner] = []
 

@@ -58,7 +58,7 @@ class DirectoryLoader:
             # Whatever the cause, nobody knows what is in it: serving the rest as if it were empty would be wrong.
             directory.state.take_offline(f"reading {directory.path}: {error}")
             return
-        manager.doom_folders(doomed, manager.clock_ms())
+        manager.doomed_folders.add(doomed, manager.clock_ms())
         folders = list(directory.unloaded.items())
         if self._threads > 1 and not directory.was_clean and len(folders) > 1:
             with ThreadPoolExecutor(self._threads, "log-recovery") as pool:
@@ -157,7 +157,7 @@ class DirectoryLoader:
         )
         if is_copy:
             manager = self._manager
-            manager.doom_folders([log.folder], manager.clock_ms() + log.config.file_delete_delay_ms)
+            manager.doomed_folders.add([log.folder], manager.clock_ms() + log.config.file_delete_delay_ms)
 
 
 def _key(log: Log) -> TopicPartition:

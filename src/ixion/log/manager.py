@@ -22,11 +22,13 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.directory import LogDirectory
 from ixion.log.directory_loader import DirectoryLoader
 from ixion.log.directory_state import DirectoryState
+from ixion.log.doomed_folders import DoomedFolders
 from ixion.log.files import Files
 from ixion.log.flushing import flush_if_due
+from ixion.log.future_logs import FutureLogs
 from ixion.log.log import Log
 from ixion.log.log_loader import open_log
-from ixion.log.names import DELETE, FUTURE, STRAY, folder_name, marked_folder_name
+from ixion.log.names import DELETE, STRAY, folder_name, marked_folder_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
@@ -38,7 +40,6 @@ from ixion.timer.turns import Steps
 logger = logging.getLogger(__name__)
 
 MOST_PREFERENCES: Final = 10_000  # anybody can have one for a partition that never comes
-RETRY_MS: Final = 60_000  # between two attempts to delete a folder
 
 
 class LogManager:
@@ -62,12 +63,11 @@ class LogManager:
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # where logs that are not there yet are to be made
         self._on_offline = on_offline
         self._closed = False
-        self._left_behind: set[DirectoryState] = (
-            set()
-        )  # with a folder in use whose log is neither open nor closed properly
+        self._left_behind: set[DirectoryState] = set()  # with the folder of a log that was not closed properly
         self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
         self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
-        self._doomed_folders: list[tuple[int, str]] = []  # (when to delete, folder)
+        self.doomed_folders = DoomedFolders(self.files, clock_ms)
+        self.futures = FutureLogs(self)
         self.directories: list[LogDirectory] = []
         self.checkpoints = CheckpointWriter(self)
         self._loading = DirectoryLoader(self, recovery_threads)
@@ -134,18 +134,18 @@ class LogManager:
                     )
                 folder = os.path.join(where.path, name)
                 if os.path.isdir(folder):
-                    self._clear_the_way(where, folder, key)
+                    self.set_leftover_aside(where, folder, key)
                 settings = self.config_of(topic) if config is None else config
-                log = self._make(where, folder, key, settings)
+                log = self.make(where, folder, key, settings)
                 self._unsynced.add(folder)
                 self.logs[key] = log
                 self._preferred.pop(key, None)
         if topic_id is not None:
-            self._set_topic_id(log, topic_id)
+            self.set_topic_id(log, topic_id)
         self._sync_name(log)
         return log
 
-    def _make(self, where: LogDirectory, folder: str, key: TopicPartition, config: LogConfig) -> Log:
+    def make(self, where: LogDirectory, folder: str, key: TopicPartition, config: LogConfig) -> Log:
         """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""
         try:
             return open_log(
@@ -161,10 +161,10 @@ class LogManager:
             try:
                 self.files.remove_tree(folder)
             except OSError:
-                pass  # `_clear_the_way` finds it if another attempt is made; a start finds an empty log
+                pass  # `set_leftover_aside` finds it if another attempt is made; a start finds an empty log
             raise
 
-    def _clear_the_way(self, where: LogDirectory, folder: str, key: TopicPartition) -> None:
+    def set_leftover_aside(self, where: LogDirectory, folder: str, key: TopicPartition) -> None:
         """A folder of this name that is no log of ours is one that could not be renamed when its log was deleted, or
         could not be made whole. Its records are not those of the new partition. It is kept, under another name."""
         if folder in where.unloaded:
@@ -194,63 +194,7 @@ class LogManager:
             if len(self._preferred) > MOST_PREFERENCES:
                 del self._preferred[next(iter(self._preferred))]
 
-    def create_future(self, topic: str, partition: int, directory: LogDirectory) -> Log:
-        """An empty log in another directory, to be filled with what the current one has and then to replace it."""
-        key = (topic, partition)
-        with self.lock:
-            if key in self.future_logs:
-                return self.future_logs[key]
-            directory.state.check_writable()
-            folder = os.path.join(directory.path, marked_folder_name(topic, partition, FUTURE))
-            log = self.future_logs[key] = self._make(directory, folder, key, self.config_of(topic))
-            return log
-
-    def promote_future(self, topic: str, partition: int) -> Log:
-        """The future log has caught up: it takes the place of the current one, which is deleted."""
-        current = self.get(topic, partition)
-        self.name_future(topic, partition)
-        log = self.put_in_place(topic, partition)
-        if current is not None:
-            self.retire(current)
-        return log
-
-    def name_future(self, topic: str, partition: int) -> None:
-        """Gives the future log its proper name and topic id, durably. Blocks; does nothing if it has them.
-
-        From here on a crash leaves the partition twice, and the next start keeps the copy that is further on.
-        """
-        log = self.future_logs[topic, partition]
-        current = self.get(topic, partition)
-        if current is not None and current.topic_id is not None:
-            self._set_topic_id(log, current.topic_id)
-        folder = os.path.join(log.directory.path, folder_name(topic, partition))
-        if log.folder != folder:
-            if os.path.isdir(folder):  # what an earlier move could not delete
-                for directory in self.directories:
-                    if directory.state is log.directory:
-                        self._clear_the_way(directory, folder, (topic, partition))
-            log.move(folder)
-
-    def put_in_place(self, topic: str, partition: int) -> Log:
-        """Makes the future log, which has its name, the one in use; the one before is the caller's to retire."""
-        key = (topic, partition)
-        with self.lock:
-            log = self.future_logs.pop(key)
-            self.logs[key] = log
-        return log
-
-    def drop_future(self, topic: str, partition: int) -> None:
-        """Gives up a future log; nothing of it stays. Blocks."""
-        with self.lock:
-            log = self.future_logs.pop((topic, partition), None)
-        if log is None:
-            return
-        log.abandon()
-        if not log.directory.offline:
-            log.move(os.path.join(log.directory.path, marked_folder_name(topic, partition, DELETE)))
-            self.delete_folder(log.folder)
-
-    def _set_topic_id(self, log: Log, topic_id: bytes) -> None:
+    def set_topic_id(self, log: Log, topic_id: bytes) -> None:
         if log.topic_id is None:
             try:
                 write_topic_id(self.files, os.path.join(log.folder, PARTITION_METADATA), topic_id)
@@ -293,15 +237,11 @@ class LogManager:
         except KafkaError:
             self.leave_behind(log)
             raise
-        self.doom_folders([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
+        self.doomed_folders.add([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
 
     def leave_behind(self, log: Log) -> None:
         """The folder of a log that is not in use any more stays: the next start must recover what it finds there."""
         self._left_behind.add(log.directory)
-
-    def doom_folders(self, paths: list[str], when_ms: int) -> None:
-        with self.lock:
-            self._doomed_folders += [(when_ms, path) for path in paths]
 
     def set_aside(self, topic: str, partition: int) -> str:
         """Takes out a log that belongs to no topic. Its folder is renamed and kept, for whoever misses it."""
@@ -345,7 +285,7 @@ class LogManager:
         self._for_each_log("deleting files of", lambda log: delete_doomed(log, now_ms))
         self._for_each_log("expiring producers of", lambda log: log.expire_producers(now_ms))
         self._for_each_log("closing idle files of", lambda log: log.release_idle())
-        self.delete_folders(now_ms)
+        self.doomed_folders.delete_due(now_ms)
 
     def _for_each_log(self, doing: str, work: Callable[[Log], object]) -> None:
         """A log that fails, for whatever cause, does not keep the others from being looked after."""
@@ -359,23 +299,6 @@ class LogManager:
     def mend(self) -> None:
         """Brings logs back that refuse appends because a write or a truncation failed halfway. Blocks."""
         self._for_each_log("mending", _mend)
-
-    def delete_folders(self, now_ms: int) -> None:
-        with self.lock:
-            due = [path for when, path in self._doomed_folders if when <= now_ms]
-            self._doomed_folders = [entry for entry in self._doomed_folders if entry[0] > now_ms]
-        for path in due:
-            self.delete_folder(path)
-
-    def delete_folder(self, path: str) -> None:
-        """What cannot be deleted now is tried again by the next `delete_folders`."""
-        try:
-            self.files.remove_tree(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            logger.error("%s cannot be deleted: %s", path, error)
-            self.doom_folders([path], self.clock_ms() + RETRY_MS)
 
     def flush_due(self) -> None:
         """Syncs sealed segments, and logs whose flush.ms has passed."""

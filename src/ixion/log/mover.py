@@ -16,7 +16,7 @@
 4. The new log is flushed, and then the old folder is deleted as a deleted topic's would be.
 
 Power may fail at any moment. Before the rename of step 2 the current log is all there is. From then on until step 4 has
-flushed, there are two, and the next start keeps the one that is further on (see `LogManager.load`): up to step 3 the
+flushed, there are two, and the next start keeps the one that is further on (see `directory_loader`): up to step 3 the
 current log has all that the future one has, and after it an acknowledged record is in the new log, or still in both.
 
 Runs on a worker thread. Lock order: the current log's `lock`, the future log's, the manager's.
@@ -79,8 +79,8 @@ class Mover:
             return current
         leftover = self._manager.future_logs.get(self._key)
         if leftover is not None and leftover.directory is not self._directory.state:
-            self._manager.drop_future(*self._key)
-        future = self._manager.create_future(*self._key, self._directory)
+            self._manager.futures.drop(*self._key)
+        future = self._manager.futures.create(*self._key, self._directory)
         try:
             self._begin_anew(current, future)
             moved = False
@@ -89,12 +89,12 @@ class Mover:
                 future.flush()
                 _follow_start(future, current.log_start)
                 self._manager.checkpoints.write_log_starts()
-                self._manager.name_future(*self._key)
+                self._manager.futures.give_name(*self._key)
                 self._catch_up(current, future)
                 moved = self._finish(current, future)
         except BaseException:
             try:
-                self._manager.drop_future(*self._key)
+                self._manager.futures.drop(*self._key)
             except KafkaError as error:  # what ended the move is what the caller must know
                 logger.error("the copy of %s in %s is not deleted: %s", current.name, self._directory.path, error)
             raise
@@ -145,7 +145,7 @@ class Mover:
                 _append(future, read_held(current, future.end_offset, size).records)
             _follow_start(future, current.log_start)
             _inherit(future, current)
-            self._manager.put_in_place(*self._key)
+            self._manager.futures.put_in_place(*self._key)
             current.closed = True
             if self._on_moved is not None:
                 self._on_moved(future)

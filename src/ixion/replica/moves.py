@@ -101,7 +101,7 @@ class DirectoryMoves:
             mover.run()
         except MoveCancelledError:
             if self._stopping:
-                self._logs.create_future(*key, directory)
+                self._logs.futures.create(*key, directory)
 
     def _ended(self, partition: Partition, done: asyncio.Future[None]) -> None:
         key = partition.key
@@ -119,7 +119,7 @@ class DirectoryMoves:
     def _drop(self, key: TopicPartition) -> None:
         """On a thread of the pool."""
         try:
-            self._logs.drop_future(*key)
+            self._logs.futures.drop(*key)
         except KafkaError as error:
             logger.error("what a move of %s-%d left behind is not deleted: %s", *key, error)
 
