@@ -258,8 +258,37 @@ def test_the_checkpoint_says_how_far_it_got(stage: Stage) -> None:
     path = str(stage.path / "cleaner-offset-checkpoint")
     assert read_offsets(QuickFiles(), path) == {("orders", 0): 10}
     assert Cleaner(stage.manager, MEMORY).clean_dirtiest(NOW) is None
-    Path(path).write_text("nonsense")
-    assert Cleaner(stage.manager, MEMORY).due(NOW) != []
+    stage.manager.close()
+    for content, is_clean in ((Path(path).read_text(), True), ("nonsense", False)):
+        Path(path).write_text(content)
+        again = Stage(stage.path)
+        again.log.set_high_watermark(again.log.end_offset)
+        assert (Cleaner(again.manager, MEMORY).due(NOW) == []) is is_clean
+        again.manager.abandon()
+
+
+def test_what_comes_in_place_of_compacted_records_is_compacted(stage: Stage) -> None:
+    """A truncation lowers the checkpoint, on the disk as well."""
+    for number in range(10):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    stage.log.truncate_to(2)
+    for number in range(20):
+        stage.write((b"b", b"%d" % number))
+    stage.log.roll()
+    assert read_offsets(QuickFiles(), str(stage.path / "cleaner-offset-checkpoint")) == {("orders", 0): 2}
+    assert Cleaner(stage.manager, MEMORY).due(NOW)[0].start == 2
+    stage.clean()
+    assert [value for _, key, value in stage.live() if key == b"b"] == [b"19"]
+
+
+def test_a_new_partition_of_a_deleted_name_is_compacted_from_its_beginning(stage: Stage) -> None:
+    for number in range(10):
+        stage.write((b"a", b"%d" % number))
+    stage.clean()
+    stage.manager.delete("orders", 0)
+    stage.manager.create("orders", 0)
+    assert read_offsets(QuickFiles(), str(stage.path / "cleaner-offset-checkpoint")) == {}
 
 
 def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

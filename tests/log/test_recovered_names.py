@@ -25,6 +25,13 @@ class Durable(QuickFiles):
     def sync(self, fd: int) -> None:
         self.synced.add(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
 
+    def rename(self, old: str, new: str) -> None:
+        super().rename(old, new)
+        self.synced.discard(os.path.basename(new))
+        if os.path.basename(old) in self.synced:
+            self.synced.remove(os.path.basename(old))
+            self.synced.add(os.path.basename(new))
+
     def sync_dir(self, path: str) -> None:
         self.names |= set(os.listdir(path))
 

@@ -16,6 +16,7 @@ from ixion.log.prepare import Origin
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batches import iter_batches
+from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, QuickFiles, batch, marker, stored
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
@@ -356,3 +357,22 @@ def test_producers_that_expired_before_a_crash_are_not_recovered(box: Box) -> No
     log.append_as_leader(batch(b"new", producer=(2, 0, 0), timestamp=box.clock.now_ms), 0)
     log.abandon()
     assert list(box.open().producers.producers) == [2]
+
+
+def test_what_recovery_took_out_is_gone_for_good_before_the_first_append(full: Box) -> None:
+    """A power failure could bring it back, among the records that were appended in its place."""
+    log = full.open(clean=True)
+    second, end = list(log.segments)[1], log.end_offset
+    log.abandon()
+    path = full.folder / f"{second.base_offset:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    full.files = files = FaultyFiles()
+    files.arm()
+    log = full.open()
+    calls = files.disarm()
+    last_change = max(at for at, call in enumerate(calls) if call in ("truncate", "rename", "remove"))
+    cut = len(calls) - calls[::-1].index("truncate")
+    assert "sync" in calls[cut:]
+    assert "sync_dir" in calls[last_change:] or "sync_dir" in calls[cut:]
+    assert log.end_offset < end
+    log.abandon()

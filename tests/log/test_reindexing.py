@@ -114,7 +114,7 @@ def test_a_damaged_index_is_made_anew(
     assert caplog.records == []
     while log.damaged_indexes:
         manager.mend()
-        assert len(caplog.records) == 1
+        assert len(caplog.records) == 1, "one line for one segment"
         caplog.clear()
         use(log, appends)
     assert not log.directory.offline
@@ -221,3 +221,16 @@ def test_a_fault_while_an_index_is_made_anew(tmp_path: Path, number: int) -> Non
         if is_over:
             return
     raise AssertionError("it takes fewer calls")
+
+
+def test_all_damaged_indexes_of_a_log_are_made_anew_together(tmp_path: Path) -> None:
+    manager, log = filled(tmp_path)
+    for path in Path(log.folder).glob("*.timeindex"):
+        cut_short(path)
+    with pytest.raises(KafkaError):
+        find_by_timestamp(log, NOW)
+    assert len(log.damaged_indexes) == 1
+    manager.mend()
+    assert [find_by_timestamp(log, NOW + number) is None for number in (0, 15, 29)] == [False, False, False]
+    assert log.damaged_indexes == {}
+    manager.abandon()

@@ -64,6 +64,20 @@ class CheckpointWriter:
                     if not was_full:  # else it was logged before, and is tried again and again
                         logger.error("%s", error)
 
+    def write_cleaner_offset(self, log: Log, offset: int) -> None:
+        """A compaction has come to `offset`. KafkaError if that cannot be written."""
+        manager = self._manager
+        with self._lock:
+            for directory in manager.directories:
+                if directory.state is log.directory:
+                    with manager.lock:
+                        known = {*manager.logs, *directory.unloaded_keys()}
+                    cleaned = directory.checkpointed(checkpoint.CLEANER_OFFSETS)
+                    offsets = {key: cleaned[key] for key in cleaned if key in known}
+                    # A truncation may have come between. One that comes now lowers what is written here.
+                    offsets[log.topic, log.partition] = min(offset, log.end_offset)
+                    directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets, set())
+
     def lower(self, directory: LogDirectory, topic: str, partition: int, end: int) -> None:
         """A log was truncated to `end`, or recovery found it to end there. KafkaError if a checkpoint stays beyond."""
         with self._lock:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import threading
 
 from ixion.log import checkpoint
 from ixion.log.compaction import CompactionAbortedError, CompactionStats, build_map, check_unchanged, compact
 from ixion.log.config import NEVER
 from ixion.log.corrupt import CorruptFileError, DamagedIndexError
-from ixion.log.directory import LogDirectory
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.offset_map import LOAD, OffsetMap
@@ -97,21 +95,6 @@ class Cleaner:
         self._map: OffsetMap | None = None
         self._lock = threading.Lock()
         self.uncleanable: dict[TopicPartition, str] = {}  # set aside until the next start, and why
-        self._checkpoints: dict[str, checkpoint.Offsets] = {}
-
-    def _read_checkpoints(self) -> None:
-        """Of the directories whose checkpoint was not read yet. One that cannot be read now is read the next time."""
-        for directory in self._manager.directories:
-            path = directory.path
-            if path in self._checkpoints or directory.state.offline:
-                continue
-            try:
-                self._checkpoints[path] = checkpoint.read_offsets(self._manager.files, self._path(directory))
-            except CorruptFileError as error:
-                logger.warning("%s; compaction starts at the beginning of every log", error)
-                self._checkpoints[path] = {}
-            except OSError as failure:
-                logger.error("%s", directory.state.fail(f"reading {checkpoint.CLEANER_OFFSETS}", failure))
 
     def reconfigure(self, dedupe_buffer_bytes: int, load_factor: float, bytes_per_second: float) -> None:
         """From the next compaction on. For the thread that compacts."""
@@ -121,23 +104,22 @@ class Cleaner:
             self._load = load_factor
             self._map = None
 
-    def _path(self, directory: LogDirectory) -> str:
-        return os.path.join(directory.path, checkpoint.CLEANER_OFFSETS)
-
     def due(self, now_ms: int) -> list[DirtyPart]:
         """The logs to compact, the dirtiest first."""
-        self._read_checkpoints()
         parts = []
+        cleaned = {
+            directory.state: directory.checkpointed(checkpoint.CLEANER_OFFSETS)
+            for directory in self._manager.directories
+        }
         for log in list(self._manager.logs.values()):
-            known = self._checkpoints.get(log.directory.path)
-            if known is None or log.closed or log.directory.offline or log.truncating >= 0:
+            if log.closed or log.directory.offline or log.truncating >= 0:
                 continue
             if log.config.compact:
                 key = (log.topic, log.partition)
                 if key in self.uncleanable:
                     continue
                 try:
-                    part = dirty_part(log, known.get(key, -1), now_ms)
+                    part = dirty_part(log, cleaned[log.directory].get(key, -1), now_ms)
                 except OSError as error:
                     if not log.closed:  # else it was deleted just now
                         log.directory.fail(f"looking for what to compact in {log.name}", error)
@@ -197,7 +179,7 @@ class Cleaner:
                 except CompactionAbortedError as aborted:
                     raise aborted from error
                 raise
-        self._checkpoint(log, end)
+        self._manager.checkpoints.write_cleaner_offset(log, end)
         logger.info(
             "compacted %s up to %d: %d of %d records stay, %d of %d bytes",
             log.name,
@@ -208,14 +190,3 @@ class Cleaner:
             stats.bytes_before,
         )
         return stats
-
-    def _checkpoint(self, log: Log, end: int) -> None:
-        for directory in self._manager.directories:
-            if directory.state is log.directory:
-                offsets = self._checkpoints.setdefault(directory.path, {})
-                offsets[log.topic, log.partition] = end
-                with self._manager.lock:
-                    known = {*self._manager.logs, *directory.unloaded_keys()}
-                for key in [key for key in offsets if key not in known]:
-                    del offsets[key]
-                directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets, set())

@@ -28,7 +28,12 @@ logger = logging.getLogger(__name__)
 
 # KRaft's own log lives in the same directory under Apache Kafka; it is not a topic.
 _METADATA_TOPIC: Final = "__cluster_metadata"
-_OF_PARTITIONS: Final = (checkpoint.LOG_STARTS, checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS)
+_NAMES: Final = (
+    checkpoint.LOG_STARTS,
+    checkpoint.RECOVERY_POINTS,
+    checkpoint.HIGH_WATERMARKS,
+    checkpoint.CLEANER_OFFSETS,
+)
 
 
 class LogDirectory:
@@ -48,7 +53,8 @@ class LogDirectory:
         self.unloaded: dict[str, PartitionFolder] = {}  # by path: folders that this run has not loaded
         self.unclosed = False  # a log could not be closed as it should be
         self._begun = False
-        self._written: dict[str, Offsets] = {}
+        self._on_disk: dict[str, Offsets] = {}  # by name of the checkpoint file
+        self._doubtful: set[str] = set()  # files of which the last write failed: they may hold the old or the new
 
     def begin(self) -> None:
         """Reads the checkpoints and lists the folders, then takes the clean-shutdown marker away: from here on a crash
@@ -67,15 +73,23 @@ class LogDirectory:
         self.recovery_points = points or {}
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS, "high watermarks start at the log start") or {}
         self.log_starts = self._read(checkpoint.LOG_STARTS, "logs start with their first segment") or {}
+        self._read(checkpoint.CLEANER_OFFSETS, "compaction starts at the beginning of every log")
         return points is not None
 
     def _read(self, name: str, consequence: str) -> Offsets | None:
         """None if the file cannot be believed."""
         try:
-            return checkpoint.read_offsets(self.files, os.path.join(self.path, name))
+            offsets = checkpoint.read_offsets(self.files, os.path.join(self.path, name))
         except CorruptFileError as error:
             logger.warning("%s; %s", error, consequence)
+            self._doubtful.add(name)
             return None
+        self._on_disk[name] = offsets
+        return offsets
+
+    def checkpointed(self, name: str) -> Offsets:
+        """What a checkpoint file holds; for reading only."""
+        return self._on_disk.get(name, {})
 
     def folders(self) -> list[tuple[str, PartitionFolder]]:
         """(path, what its name says) of the partitions in use and of future ones."""
@@ -113,44 +127,39 @@ class LogDirectory:
         if self.state.offline or not self._begun:
             return
         if missing:
-            kept = {key: offset for key, offset in self._on_disk(name).items() if key in missing}
+            kept = {key: offset for key, offset in self.checkpointed(name).items() if key in missing}
             offsets = kept | offsets
-        if self._written.get(name) == offsets:
+        if name not in self._doubtful and self._on_disk.get(name) == offsets:
             return
+        self._doubtful.add(name)
         try:
             checkpoint.write_offsets(self.files, os.path.join(self.path, name), offsets)
         except OSError as error:
             raise self.state.fail(f"writing {name}", error) from error
-        self._written[name] = dict(offsets)
+        self._doubtful.discard(name)
+        self._on_disk[name] = dict(offsets)
 
-    def lower_checkpoints(self, key: tuple[str, int], end: int) -> None:
+    def lower_checkpoints(self, key: TopicPartition, end: int) -> None:
         """A log ends at `end` now: offsets beyond it that the checkpoints have become this. KafkaError if they cannot.
 
-        Else records that come in place of those would seem to be flushed, committed or deleted after a crash.
+        Else records that come in place of those would seem to be flushed, committed, deleted or compacted.
         """
-        for name in _OF_PARTITIONS:
-            offsets = self._on_disk(name)
-            if offsets.get(key, 0) > end:
-                self.write_checkpoint(name, offsets | {key: end}, set())
+        for name in _NAMES:
+            offsets = self.checkpointed(name)
+            offset = offsets.get(key, 0)
+            if offset > end or name in self._doubtful:
+                self.write_checkpoint(name, offsets | {key: min(offset, end)}, set())
 
-    def remembers(self, key: tuple[str, int]) -> bool:
+    def remembers(self, key: TopicPartition) -> bool:
         """Whether a checkpoint file has an offset of this partition."""
-        return any(key in self._on_disk(name) for name in _OF_PARTITIONS)
+        return any(key in self.checkpointed(name) for name in _NAMES)
 
     def forget(self, key: TopicPartition) -> None:
         """Takes a partition out of every checkpoint file. KafkaError if that cannot be written."""
-        for name in _OF_PARTITIONS:
-            offsets = self._on_disk(name)
+        for name in _NAMES:
+            offsets = self.checkpointed(name)
             if key in offsets:
                 self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key}, set())
-
-    def _on_disk(self, name: str) -> Offsets:
-        as_read = {
-            checkpoint.LOG_STARTS: self.log_starts,
-            checkpoint.RECOVERY_POINTS: self.recovery_points,
-            checkpoint.HIGH_WATERMARKS: self.high_watermarks,
-        }
-        return self._written.get(name, as_read.get(name, {}))
 
     def end(self, broker_epoch: int) -> None:
         """The last step of a stop: marks the directory clean if every log in it was loaded and is closed now."""

@@ -178,6 +178,8 @@ def _load_segments(
             # It lies below the recovery point, so no flush will sync it.
             segment.handle.sync()
             segment.replace_indexes(True)
+            for handle in segment.take_unsynced_indexes():
+                handle.sync()
             log.files.sync_dir(log.folder)
         log.segments.add(segment)
 
@@ -187,9 +189,7 @@ def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
         logger.warning("%s has no index; it is made anew", segment.path(LOG))
         return False
     try:
-        segment.index.check(segment.size)
-        segment.time_index.check()
-        segment.txn_index.check()
+        segment.check_indexes()
     except CorruptFileError as error:
         logger.warning("an index is made anew: %s", error)
         return False
@@ -226,11 +226,18 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
             _set_aside(log, later, "it comes after the damage")
             cut_damage(segment, damage, log.aside)
             segment.replace_indexes(False)
+            _sync_cut(log, segment)
             return False
         segment.replace_indexes(False)
         if later:
             log.snapshots.take(log.producers)  # so that the next segment need not read this one again
     return True
+
+
+def _sync_cut(log: Log, segment: Segment) -> None:
+    """What was taken out must not come back with a power failure, among records that are written in its place."""
+    segment.handle.sync()
+    log.files.sync_dir(log.folder)
 
 
 def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
@@ -244,13 +251,16 @@ def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
 
 
 def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, now_ms: int) -> None:
-    if len(log.segments) and log.segments.active.next_offset() < log_start:
+    had_segments = len(log.segments) > 0
+    if had_segments and log.segments.active.next_offset() < log_start:
         logger.warning("%s ends before its start %d; it begins anew there", log.name, log_start)
         _set_aside(log, list(log.segments), "it lies below the start of the log")
         log.epochs.clear()
         log.snapshots.drop_all()
     if not len(log.segments):
         log.start_segment(log_start, now_ms)
+        if had_segments:
+            _sync_cut(log, log.segments.active)
     log.end_offset = log.segments.active.next_offset()
     log.log_start = max(log_start, log.segments.first.base_offset)
     log.recovery_point = log.end_offset if trusted else min(recovery_point, log.end_offset)

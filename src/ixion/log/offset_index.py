@@ -19,7 +19,6 @@ from typing import Final
 from librt.strings import read_i32_be
 
 from ixion._native import i64
-from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 from ixion.log.index_file import IndexFile
 
@@ -81,7 +80,7 @@ class OffsetIndex:
         if self.file.count:
             relative, position = _unpack_from(self.file.entry(self.file.count - 1))
             if relative < 0 or not 0 <= position < max(log_size, 1):
-                raise CorruptFileError(self.file.path, f"its last entry is ({relative}, {position})")
+                raise self.file.damaged(f"its last entry is ({relative}, {position})")
 
     def entries(self) -> list[tuple[int, int]]:
         view = self.file.view()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ixion.log.corrupt import DamagedIndexError
 from ixion.log.flushing import sync_folder
 from ixion.log.handle import Handle
 from ixion.log.names import TXN_INDEX
@@ -35,10 +36,24 @@ TO_THE_END: Final = (1 << 63) - 1
 
 def rebuild_damaged(log: Log) -> None:
     """Makes all indexes anew that are known to be damaged. The caller does not hold the log's lock."""
+    if log.damaged_indexes:
+        _look_further(log)
     for damage in list(log.damaged_indexes.values()):
         if _rebuild(log, damage.base_offset, damage.path.endswith(TXN_INDEX)):
             log.damaged_indexes.pop(damage.base_offset, None)
             logger.warning("an index of %s was damaged and is made anew: %s", log.name, damage)
+
+
+def _look_further(log: Log) -> None:
+    """Where one index is damaged, others may be. They need not wait until somebody meets them."""
+    for segment in list(log.segments):
+        with log.lock:
+            if log.closed:
+                return
+            try:
+                segment.check_indexes()
+            except DamagedIndexError as damage:
+                log.note_damage(damage)
 
 
 def _rebuild(log: Log, base_offset: int, txn_index_too: bool) -> bool:

@@ -246,6 +246,12 @@ class Segment:
             self._verified_start = position
             self._verified_end = end
 
+    def check_indexes(self) -> None:
+        """Cheap tests; DamagedIndexError if one fails."""
+        self.index.check(self.size)
+        self.time_index.check()
+        self.txn_index.check()
+
     def note_batches(self, handle: Handle, start: int, end: int, interval: int) -> int:
         """Adds the batches in these bytes to the indexes, by their headers; says where the last sound one ends."""
         breather = Breather()

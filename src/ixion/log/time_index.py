@@ -12,7 +12,6 @@ import struct
 from typing import Final
 
 from ixion._native import i64
-from ixion.log.corrupt import CorruptFileError
 from ixion.log.files import Files
 from ixion.log.index_file import IndexFile
 
@@ -105,7 +104,7 @@ class TimeIndex:
             timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
             first_timestamp, first_relative = _unpack_from(self.file.entry(0))
             if timestamp < first_timestamp or relative < first_relative or first_relative < 0:
-                raise CorruptFileError(self.file.path, f"its last entry is ({timestamp}, {relative})")
+                raise self.file.damaged(f"its last entry is ({timestamp}, {relative})")
 
     def entries(self) -> list[tuple[int, int]]:
         view = self.file.view()
