@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from devtools.dist import FEW, ROOT, check_sdist, clean_environment, empty_venv, install, try_out
-from devtools.parts import need_package_index
+from devtools.parts import do_without, need_package_index
 from ixion.cli.main import build_kind
 
 pytestmark = pytest.mark.skipif(build_kind() == "interpreted", reason="the same in both runs; done in the compiled one")
@@ -71,7 +71,7 @@ def test_pip_installs_the_sdist_compiled_in_an_isolated_build(checkout: Path, tm
 
 def test_a_wheel_is_compiled_where_there_is_a_compiler(checkout: Path, tmp_path: Path) -> None:
     if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
+        do_without("a C compiler", "cc is not installed")
     ended = hook("build_wheel", checkout, tmp_path / "out", IXION_COMPILE=SMALL, IXION_REQUIRE_COMPILED="1")
     assert ended.returncode == 0, ended.stdout
     assert len(compiled_files(tmp_path / "out")) == 2, "the module, and the library that it is in"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.shares import SLOW, TESTS, TOGETHER, group_of, is_slow
+from tests.shares import ALLOWED, SLOW, TESTS, TOGETHER, group_of, is_slow, may_skip
 
 
 @pytest.mark.parametrize("named", SLOW)
@@ -28,3 +30,20 @@ def test_a_folder_with_a_jvm_of_its_own_stays_together() -> None:
     )
     assert group_of(TESTS / "timer" / "test_wheel.py") == "timer/test_wheel.py"
     assert all((TESTS / folder).is_dir() for folder in TOGETHER)
+
+
+def test_with_ci_a_test_is_skipped_only_if_the_other_run_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.shares.QUICK", False)
+    monkeypatch.setenv("CI", "true")
+    assert may_skip("Skipped: compiled functions cannot be watched")
+    assert not may_skip("Skipped: no kcat today")
+    monkeypatch.setenv("CI", "false")
+    assert may_skip("Skipped: no kcat today")
+
+
+@pytest.mark.parametrize("reason", sorted(ALLOWED))
+def test_every_reason_to_skip_is_in_use(reason: str) -> None:
+    here = Path(__file__).name
+    assert any(reason in path.read_text() for path in TESTS.rglob("*.py") if path.name not in ("shares.py", here)), (
+        "nothing is skipped for it any more"
+    )

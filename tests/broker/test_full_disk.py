@@ -1,6 +1,7 @@
 """A disk that is really full, under a real `ixion serve`: writes are refused, reads go on, and all goes on by itself.
 
-The disk is a small tmpfs, which only root may mount. Elsewhere `tests/faults` shows the same on a disk that plays full.
+The disk is a small tmpfs. Only root may mount it, or a user whom sudo asks for no password, as on the machines of CI.
+Elsewhere `tests/faults` shows the same on a disk that plays full.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.parts import do_without
 from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from ixion.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request
@@ -29,13 +31,14 @@ SIZE_MB = 8
 def disk(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "disk"
     path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", str(path)]
+    as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,uid={os.geteuid()}", "tmpfs", str(path)]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        subprocess.run([*as_root, *command], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no tmpfs can be mounted here: {getattr(error, 'stderr', '') or error}")
+        do_without("a file system of its own", f"no tmpfs can be mounted: {getattr(error, 'stderr', '') or error}")
     yield path
-    subprocess.run(["umount", str(path)], check=True)
+    subprocess.run([*as_root, "umount", str(path)], check=True)
 
 
 def fill(disk: Path) -> None:
