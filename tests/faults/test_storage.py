@@ -69,7 +69,7 @@ def test_a_fault_at_every_call(template: tuple[Path, Truth, list[tuple[str, str]
             raise
 
 
-def test_a_kill_while_recovery_makes_an_index_anew(
+def test_a_kill_while_recovery_rebuilds_an_index(
     template: tuple[Path, Truth, list[tuple[str, str]]], tmp_path: Path
 ) -> None:
     """The start after it takes an index that is there for whole: no abort may be missing from it."""

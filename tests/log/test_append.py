@@ -242,7 +242,7 @@ def test_a_follower_takes_batches_as_they_are(box: Box, tmp_path: Path) -> None:
         (flip(batch(b"a", base_offset=3), 64), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_a_follower_refuses_what_does_not_follow(box: Box, records: bytes, code: ErrorCode) -> None:
+def test_a_follower_refuses_a_batch_out_of_order(box: Box, records: bytes, code: ErrorCode) -> None:
     log = box.open()
     log.append_as_follower(batch(b"a", b"b", b"c"))
     with pytest.raises(KafkaError) as caught:

@@ -135,7 +135,7 @@ def test_a_log_that_ends_below_its_start_is_set_aside(box: Box) -> None:
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_what_was_set_aside_goes_one_day(box: Box, full: bool) -> None:
+def test_files_set_aside_are_deleted_after_a_month(box: Box, full: bool) -> None:
     fill(box)
     damage(box)
     box.open().abandon()

@@ -267,7 +267,7 @@ def test_the_checkpoint_says_how_far_it_got(stage: Stage) -> None:
         again.manager.abandon()
 
 
-def test_what_comes_in_place_of_compacted_records_is_compacted(stage: Stage) -> None:
+def test_records_that_replace_compacted_ones_are_compacted(stage: Stage) -> None:
     """A truncation lowers the checkpoint, on the disk as well."""
     for number in range(10):
         stage.write((b"a", b"%d" % number))

@@ -253,7 +253,7 @@ def test_a_log_that_cannot_be_closed_leaves_the_directory_unclean(stage: Stage, 
     again.abandon()
 
 
-def test_closing_twice_leaves_alone_what_is_another_brokers_by_now(stage: Stage) -> None:
+def test_a_second_close_does_not_touch_files_that_another_broker_uses(stage: Stage) -> None:
     first = stage.manager()
     first.create("orders", 0)
     first.close()

@@ -42,7 +42,7 @@ def test_an_empty_cache_knows_nothing(tmp_path: Path) -> None:
         ((1, 0), [(1, 0)]),
     ],
 )
-def test_a_new_epoch_drives_out_what_contradicts_it(
+def test_a_new_epoch_removes_entries_that_contradict_it(
     cache: EpochCache, assigned: tuple[int, int], expected: list[tuple[int, int]]
 ) -> None:
     cache.assign(*assigned)

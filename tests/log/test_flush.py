@@ -68,7 +68,7 @@ def test_every_record_on_the_disk_before_it_is_acknowledged(log: Log, files: Wat
         assert log_files(files.take())
 
 
-def test_what_is_on_the_disk_is_not_synced_again(log: Log, files: Watched) -> None:
+def test_flushed_segments_are_not_synced_again(log: Log, files: Watched) -> None:
     end = append(log, 3)
     log.flush(2)
     assert log.recovery_point == end, "the file was synced as a whole"
@@ -211,7 +211,7 @@ class Sick(QuickFiles):
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_what_a_sync_without_room_may_have_dropped_is_written_again(tmp_path: Path, code: int) -> None:
+def test_pages_that_a_sync_without_room_may_have_dropped_are_written_again(tmp_path: Path, code: int) -> None:
     files = Sick()
     log = Box(tmp_path, LogConfig(segment_bytes=400), files).open()
     for number in range(6):
@@ -236,7 +236,7 @@ def test_what_a_sync_without_room_may_have_dropped_is_written_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize("part", [".index", ".timeindex", "leader-epoch"])
-def test_what_a_failed_flush_took_to_sync_is_synced_by_the_next(tmp_path: Path, part: str) -> None:
+def test_the_next_flush_syncs_the_files_of_a_failed_one(tmp_path: Path, part: str) -> None:
     files = Sick()
     log = Box(tmp_path, LogConfig(segment_bytes=400, index_interval_bytes=0), files).open()
     for number in range(6):

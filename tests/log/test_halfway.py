@@ -115,7 +115,7 @@ def test_a_log_that_is_no_longer_broken_is_not_mended(tmp_path: Path) -> None:
     log.abandon()
 
 
-def test_what_comes_in_place_of_verified_batches_is_read(box: Box) -> None:
+def test_batches_that_replace_verified_ones_are_read(box: Box) -> None:
     log = box.open()
     for number in range(10):
         log.append_as_leader(batch(b"%d" % number * 20), 0)

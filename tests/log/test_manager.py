@@ -296,7 +296,7 @@ def test_a_checkpoint_that_finds_no_room_is_written_when_there_is(stage: Stage, 
     again.abandon()
 
 
-def test_a_topic_made_anew_inherits_no_offsets(stage: Stage) -> None:
+def test_a_recreated_topic_inherits_no_offsets(stage: Stage) -> None:
     """Not even by a crash before the checkpoints are written again."""
     manager = stage.manager()
     for number in range(2):

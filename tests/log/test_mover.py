@@ -309,7 +309,7 @@ def test_all_records_are_deleted_in_the_last_minute(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("flush_messages", "flushed"), [(1, False), (1 << 60, True)])
-def test_what_is_on_the_disk_stays_so(stage: Stage, flush_messages: int, flushed: bool) -> None:
+def test_flushed_records_survive_a_move(stage: Stage, flush_messages: int, flushed: bool) -> None:
     """Nor does a flush that waits for the log find its record less safe than it was promised."""
     stage.config = LogConfig(segment_bytes=600, flush_messages=flush_messages)
     log = stage.create()
@@ -439,7 +439,7 @@ def test_a_new_disk_that_is_full_or_fails(stage: Stage, at: int, code: int) -> N
     assert stored(log)
 
 
-def test_what_a_restart_interrupted_begins_anew(stage: Stage) -> None:
+def test_a_move_that_a_restart_interrupted_starts_over(stage: Stage) -> None:
     before = stored(stage.create())
     future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
     future.append_as_follower(batch(b"of another life", base_offset=4))
@@ -562,7 +562,7 @@ def without_room(stage: Stage) -> Log:
     return moved
 
 
-def test_what_a_move_could_not_delete_is_deleted_after_the_next_start(stage: Stage) -> None:
+def test_the_next_start_deletes_a_folder_that_a_move_could_not_delete(stage: Stage) -> None:
     moved = without_room(stage)
     expected, start = stored(moved, isolation=Isolation.COMMITTED), moved.log_start
     stage.manager.close()

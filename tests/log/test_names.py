@@ -42,7 +42,7 @@ def test_an_impossible_partition_is_refused(partition: int) -> None:
 
 @pytest.mark.parametrize("mark", [DELETE, FUTURE])
 @pytest.mark.parametrize("topic", ["orders", "x" * 249])
-def test_a_marked_folder_fits_the_file_system_and_says_what_it_is(topic: str, mark: str) -> None:
+def test_the_name_of_a_marked_folder_fits_the_file_system_and_can_be_parsed(topic: str, mark: str) -> None:
     name = marked_folder_name(topic, 12345, mark)
     parsed = parse_folder_name(name)
     assert len(name) <= 255

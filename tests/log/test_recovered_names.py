@@ -56,7 +56,7 @@ def test_the_names_of_recovered_indexes_are_synced_by_the_next_flush(tmp_path: P
     log.abandon()
 
 
-def test_an_index_that_is_made_anew_below_the_recovery_point_is_synced_at_once(tmp_path: Path) -> None:
+def test_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=400)
     log = Box(tmp_path, config).open()
     for number in range(6):

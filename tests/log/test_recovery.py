@@ -60,7 +60,7 @@ def facts(log: Log) -> tuple[object, ...]:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint"])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "longer"])
-def test_what_is_derived_can_be_lost(full: Box, suffix: str, clean: bool, damage: str) -> None:
+def test_indexes_and_snapshots_can_be_lost(full: Box, suffix: str, clean: bool, damage: str) -> None:
     log = full.open(clean=True)
     expected = facts(log)
     log.close()
@@ -131,7 +131,7 @@ def test_damage_below_the_recovery_point_is_found_when_it_is_read(full: Box) -> 
 
 
 def read_or_mend(log: Log, offset: int) -> bytes:
-    """A client tries again when the log says that an index is damaged; by then it was made anew."""
+    """A client tries again when the log says that an index is damaged; by then it was rebuilt."""
     try:
         return read(log, offset, 1).records
     except KafkaError as error:
@@ -179,7 +179,7 @@ def test_flipped_bits_are_never_served(full: Box, tmp_path: Path, suffix: str, c
             shutil.rmtree(target.path)
 
 
-def test_an_index_that_lies_is_made_anew(full: Box) -> None:
+def test_an_index_that_lies_is_rebuilt(full: Box) -> None:
     path = full.folder / f"{0:020d}.index"
     good = path.read_bytes()
     lying = bytearray(good)
@@ -226,14 +226,14 @@ def test_an_unfinished_compaction_is_dropped(full: Box) -> None:
     assert not list(full.folder.glob("*.cleaned"))
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(full: Box) -> None:
+def test_a_log_that_ends_before_its_start_starts_over(full: Box) -> None:
     log = full.open(clean=True, log_start=1000)
     assert (log.log_start, log.end_offset, log.high_watermark) == (1000, 1000, 1000)
     assert log.append_as_leader(batch(b"a"), 3).first_offset == 1000
     assert log.epochs.entries() == [(3, 1000)]
 
 
-def test_the_recovery_point_spares_what_was_flushed(full: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_does_not_read_below_the_recovery_point(full: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     log = full.open(clean=True)
     third = list(log.segments)[2].base_offset
     end = log.end_offset
@@ -359,7 +359,7 @@ def test_producers_that_expired_before_a_crash_are_not_recovered(box: Box) -> No
     assert list(box.open().producers.producers) == [2]
 
 
-def test_what_recovery_took_out_is_gone_for_good_before_the_first_append(full: Box) -> None:
+def test_a_cut_of_recovery_is_synced_before_the_first_append(full: Box) -> None:
     """A power failure could bring it back, among the records that were appended in its place."""
     log = full.open(clean=True)
     second, end = list(log.segments)[1], log.end_offset

@@ -1,4 +1,4 @@
-"""A damaged index is made anew while the log is in use, without the log's lock, from what the segment holds."""
+"""A damaged index is rebuilt while the log is in use, without the log's lock, from what the segment holds."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def use(log: Log, appends: list[tuple[bytes, Origin]]) -> list[ErrorCode]:
 
 @pytest.mark.parametrize("which", [0, -1])
 @pytest.mark.parametrize(("kind", "damage"), DAMAGES)
-def test_a_damaged_index_is_made_anew(
+def test_a_damaged_index_is_rebuilt(
     tmp_path: Path, kind: str, damage: Callable[[Path], None], which: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager, log = filled(tmp_path / "sound")
@@ -167,7 +167,7 @@ def test_the_segment_is_read_without_the_lock_and_may_grow_meanwhile(tmp_path: P
     manager.abandon()
 
 
-def test_a_truncation_makes_a_damaged_index_anew_first(tmp_path: Path) -> None:
+def test_a_truncation_rebuilds_a_damaged_index_first(tmp_path: Path) -> None:
     manager, log = filled(tmp_path)
     cut_short(min(Path(log.folder).glob("*.index")))
     assert log.truncate_to(3)
@@ -196,7 +196,7 @@ def test_a_compaction_waits_for_a_damaged_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
-def test_a_fault_while_an_index_is_made_anew(tmp_path: Path, number: int) -> None:
+def test_a_fault_while_an_index_is_rebuilt(tmp_path: Path, number: int) -> None:
     """The next attempt finishes it."""
     for at in range(1, 100):
         files = FaultyFiles()
@@ -223,7 +223,7 @@ def test_a_fault_while_an_index_is_made_anew(tmp_path: Path, number: int) -> Non
     raise AssertionError("it takes fewer calls")
 
 
-def test_all_damaged_indexes_of_a_log_are_made_anew_together(tmp_path: Path) -> None:
+def test_all_damaged_indexes_of_a_log_are_rebuilt_together(tmp_path: Path) -> None:
     manager, log = filled(tmp_path)
     for path in Path(log.folder).glob("*.timeindex"):
         cut_short(path)

@@ -31,7 +31,7 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restless")
 @pytest.mark.parametrize("policy", ["delete", "compact"])
-def test_everybody_at_once(tmp_path: Path, policy: str) -> None:
+def test_all_operations_at_once(tmp_path: Path, policy: str) -> None:
     config = LogConfig(
         segment_bytes=1500,
         index_interval_bytes=300,

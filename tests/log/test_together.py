@@ -6,7 +6,7 @@ from ixion.log.together import THREADS, for_each
 from ixion.model.errors import ErrorCode, KafkaError
 
 
-def test_all_is_done_and_what_failed_is_named() -> None:
+def test_all_items_are_done_and_the_failed_ones_are_returned() -> None:
     done: list[int] = []
 
     def work(item: int) -> None:

@@ -153,7 +153,7 @@ def begin_managed(path: Path) -> tuple[LogManager, Log]:
 
 
 @pytest.mark.parametrize("killed_halfway", [False, True])
-def test_recovery_reads_what_came_in_place_of_flushed_records(tmp_path: Path, killed_halfway: bool) -> None:
+def test_recovery_reads_records_that_replaced_flushed_ones(tmp_path: Path, killed_halfway: bool) -> None:
     """The checkpoint had a recovery point beyond the truncation; from the next append on it must not be believed."""
     manager, log = begin_managed(tmp_path)
     for number in range(20):

@@ -48,7 +48,7 @@ def test_recovery_finds_all_of_it_or_nothing(tmp_path: Path) -> None:
         log.close()
 
 
-def test_compaction_keeps_what_counts(tmp_path: Path) -> None:
+def test_compaction_keeps_the_last_value_of_every_key(tmp_path: Path) -> None:
     stage = Stage(tmp_path, SMALL)
     for value in (b"1", b"2"):
         stage.log.append_as_leader(change(value), 0, Origin.WHOLE_CHANGE)

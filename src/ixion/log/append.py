@@ -1,4 +1,4 @@
-"""The one write of an append, and all that has to be ready before it.
+"""The one write of an append, and everything that must be ready before it.
 
 1. What can be refused: size, epochs and sequences of the producers, on drafts that touch nothing.
 2. What can fail: a roll, files to open, indexes to read. Nothing has been written; a failure leaves the log as it was.
@@ -81,7 +81,7 @@ def append_prepared(
                     AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
                 )
     except Exception as fault:
-        segment.size = position  # nobody reads what the log does not know
+        segment.size = position  # the log does not know these bytes, so no read may return them
         raise log.break_off("an append was written but not noted", fault) from fault
     offset = prepared.last_offset + 1
     log.end_offset = offset

@@ -1,4 +1,4 @@
-"""What recovery took out of a log: set aside under another name in the same folder, for somebody to look at.
+"""Files and ends of files that recovery took out of a log, kept under another name in the same folder for an operator.
 
     aside-00000000000000000042.log.0.1700000000000         a whole file, set aside at this time (milliseconds)
     aside-00000000000000000042.log.8192.1700000000000      its end, from byte 8192 on
@@ -54,7 +54,7 @@ class Aside:
     def keep_end(self, handle: Handle, path: str, start: int, end: int, torn: bool) -> None:
         """Copies bytes [start, end) of a file, durably, so that they can be cut off; zeros are not worth it.
 
-        `torn`: they are the beginning of one batch, which nobody can read. If the disk has no room for them, they go.
+        `torn`: they are the beginning of one batch, which cannot be read. If the disk has no room, they are dropped.
         """
         if self._is_empty(handle, start, end):
             return

@@ -35,7 +35,7 @@ class CheckpointWriter:
         self._write(checkpoint.HIGH_WATERMARKS, lambda log: log.high_watermark)
 
     def write_log_starts(self) -> None:
-        """Only starts that the names of the segments do not tell."""
+        """Only starts that lie within a segment; the names of the segments show the others."""
         self._write(checkpoint.LOG_STARTS, _start_within_segment)
 
     def write_all(self) -> None:

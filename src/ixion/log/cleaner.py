@@ -1,4 +1,4 @@
-"""Chooses the log that most needs compaction, compacts it, and remembers how far it got.
+"""Chooses the log that most needs compaction, compacts it, and remembers the offset that it came to.
 
 The dirty part of a log begins where its last compaction stopped (`cleaner-offset-checkpoint`) and ends before whatever
 must not be compacted yet: the active segment, records younger than min.compaction.lag.ms, undecided transactions. A log
@@ -154,7 +154,7 @@ class Cleaner:
             return None
 
     def _give_up(self, log: Log, error: Exception) -> None:
-        """Whatever is wrong with one log must not keep the others from being compacted."""
+        """A fault of one log must not keep the others from being compacted."""
         is_bug = not isinstance(error, (KafkaError, CorruptFileError))
         logger.error("%s cannot be compacted: %s", log.name, error, exc_info=is_bug)
         self.uncleanable[log.topic, log.partition] = str(error)

@@ -39,7 +39,7 @@ from ixion.records.batch import BatchView
 
 logger = logging.getLogger(__name__)
 
-# Told of every byte before it is read again or written; sleeps if that was too fast.
+# Called with every number of bytes before they are read or written; sleeps if that was too fast.
 Spend = Callable[[int], None]
 
 
@@ -62,7 +62,10 @@ class CompactionStats:
 
 
 def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spend = spend_freely) -> int:
-    """Notes the last offset of every key in [start, end); stops early when the map is full. Says up to where it got."""
+    """Notes the last offset of every key in [start, end); returns the offset that it came to.
+
+    It stops early when the map is full.
+    """
     offset_map.clear()
     offset_map.latest = start - 1
     with log.lock:
@@ -287,11 +290,11 @@ def swap(log: Log, old: list[Segment], fresh: Segment, truncations: int) -> None
 
 
 def _discard(fresh: Segment) -> bool:
-    """Deletes what has come to nothing, without hiding why; False if that fails."""
+    """Deletes the segment of an aborted compaction; False if that fails. Raises nothing that would hide the cause."""
     try:
         fresh.delete()
     except OSError as error:
-        logger.warning("what a compaction wrote is not deleted: %s", error)
+        logger.warning("a segment that an aborted compaction wrote cannot be deleted: %s", error)
         return False
     return True
 
@@ -299,7 +302,7 @@ def _discard(fresh: Segment) -> bool:
 def batches_of(log: Log, segment: Segment) -> Iterator[BatchView]:
     """Every batch of a sealed segment, whole and sound.
 
-    Damage ends the compaction: a batch written anew would get a good checksum over bad bytes.
+    Damage ends the compaction: rewriting a batch would put a good checksum over bad bytes.
     """
     with log.lock:
         handle = segment.handle

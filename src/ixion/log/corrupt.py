@@ -1,4 +1,4 @@
-"""What a file raises that does not hold what its name promises."""
+"""Errors of files that do not hold what their names promise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class CorruptFileError(Exception):
 
 
 class DamagedIndexError(CorruptFileError):
-    """An index of a segment that cannot be believed. It can be made anew from the segment; see `reindexing`."""
+    """An index of a segment that cannot be believed. It can be rebuilt from the segment; see `reindexing`."""
 
     def __init__(self, path: str, base_offset: int, reason: str) -> None:
         super().__init__(path, reason)

@@ -55,7 +55,7 @@ class DirectoryLoader:
             directory.begin()
             doomed = directory.folders_to_delete()
         except OSError as error:
-            # Whatever the cause, nobody knows what is in it: serving the rest as if it were empty would be wrong.
+            # Whatever the cause, its logs are unknown: serving the others as if it were empty would be wrong.
             directory.state.take_offline(f"reading {directory.path}: {error}")
             return
         manager.doomed_folders.add(doomed, manager.clock_ms())

@@ -1,9 +1,9 @@
 """Leader epochs: at which offset each leader of the partition began to write.
 
     epoch  start      Epoch 2 wrote [0, 40), epoch 5 wrote [40, 90), epoch 6 writes from 90 on. A follower that asks
-      2      0        where epoch 5 ended is told 90; one that asks for epoch 3, of which nothing was written here, is
-      5     40        told (2, 40): the largest epoch not above it, and where that one ended. It truncates to this and
-      6     90        asks again, until both agree.
+      2      0        where epoch 5 ended gets 90; one that asks for epoch 3, of which nothing was written here, gets
+      5     40        (2, 40): the largest epoch not above it, and where that one ended. It truncates to this and asks
+      6     90        again, until both agree.
 
 The cache lives in memory and in `leader-epoch-checkpoint`. `flush` writes and syncs the file before the recovery point
 passes the batches of a new epoch; a close writes it too. An entry that a crash takes away is read again from the
@@ -72,7 +72,7 @@ class EpochCache:
         while entries[slot][0] <= epoch:
             slot += 1
         if slot == 0:
-            # Older than all that is left: what it wrote is gone, the follower begins where the log does.
+            # Older than every entry: its records are deleted, and the follower starts where the log does.
             return (epoch, entries[0][1])
         return (entries[slot - 1][0], entries[slot][1])
 

@@ -1,4 +1,4 @@
-"""Puts a log on the disk: which files, in which order, and who has done so already.
+"""Puts a log on the disk: which files, in which order, and how threads share the work.
 
 A flush to offset 70 of a log with segments 0, 40 and 60 and recovery point 45 syncs the segments 40 and 60. What is in
 their files is then on the disk, all of it: if the log ends at 95, the recovery point becomes 95. A flush to 60 leaves
@@ -8,11 +8,11 @@ the last segment, which is still growing, alone.
    keeps its file, whatever becomes of its name and of the segment.
 2. Without the lock: sync. First the batches, then the indexes and the leader epochs, which say nothing that the batches
    do not, then the folder if it has new names.
-3. Under the lock: the recovery point moves. If a truncation came between, what was synced is not what is there now, and
-   all begins again.
+3. Under the lock: the recovery point moves. If a truncation came between, the synced files are not those of the log
+   any more, and the flush starts over.
 
-One thread at a time flushes a log. Those who come meanwhile wait for it and mostly find their offset covered when it is
-their turn: n threads that want one record each on the disk cost one or two rounds, not n.
+One thread at a time flushes a log. Other threads wait for it and mostly find their offset covered when it is their
+turn: n threads that want one record each on the disk cost one or two rounds, not n.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _flush_once(log: Log, target: int) -> bool:
 
 
 def _take_back(log: Log, taken: list[IndexFile], epochs: bool) -> None:
-    """The flush failed: what it took to sync is for the next one. The caller holds the lock."""
+    """The flush failed: the next one must sync these files. The caller holds the lock."""
     for file in taken:
         file.sync_again()
     if epochs:
@@ -166,7 +166,7 @@ def _write_again(log: Log) -> bool:
 
 
 def flush_if_due(log: Log, now_ms: int) -> None:
-    """Flushes a log whose flush.ms has passed, and of any other log what is sealed."""
+    """Flushes a log whose flush.ms has passed, and the sealed segments of any other log."""
     with log.lock:
         if log.closed or not len(log.segments):
             return

@@ -1,10 +1,10 @@
-"""An open file that closes itself when the last one who looks at it has gone.
+"""An open file that closes itself when its last user drops it.
 
 A fetch may still be sending bytes from a segment when retention deletes it or compaction replaces it; a
-flush or a compaction may still be at work on a file that is closed for being idle. Whoever needs the file keeps the
-handle; the name may vanish meanwhile, the bytes stay until the handle does.
+flush or a compaction may still be at work on a file that is closed for being idle. Code that needs the file keeps
+the handle; the name may vanish meanwhile, the bytes stay until the handle goes.
 
-Rule: work on the file through the handle. A bare descriptor says nothing about who still needs it: it may be closed by
+Rule: work on the file through the handle. A bare descriptor does not keep the file open: it may be closed by
 the time it is used, or stand for another file. While a method of the handle runs, its caller holds the handle.
 """
 

@@ -3,7 +3,7 @@
 While its segment is being written, an index lives in memory, in the very bytes the file will hold: an append costs no
 system call and cannot fail. `write` brings the file up to date: at a roll, at a flush and at a clean close, always
 before the recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment
-is sealed the bytes are let go; the next lookup reads the file, and the bytes stay until nobody has asked for a while.
+is sealed the bytes are dropped; the next lookup reads the file, and they stay until the segment is idle.
 
 Apache Kafka allocates index files at their full size and cuts them when a segment is sealed; ours are always cut, which
 its loader takes as well.

@@ -75,8 +75,8 @@ class Log:
         self.files: Final = files
         self.clock_ms: Final = clock_ms
         self.lock: Final = Lock()
-        self.replacing: Final = Lock()  # held by whoever replaces sealed segments; taken before `lock`
-        self.flushing: Final = Lock()  # held by whoever flushes; taken before `lock`
+        self.replacing: Final = Lock()  # held to replace sealed segments; taken before `lock`
+        self.flushing: Final = Lock()  # held to flush; taken before `lock`
         self.segments = SegmentList()
         self.epochs = EpochCache(files, os.path.join(folder, checkpoint.LEADER_EPOCHS))
         self.producers = ProducerState()
@@ -192,11 +192,11 @@ class Log:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {self.broken}")
 
     def note_damage(self, damage: CorruptFileError) -> KafkaError:
-        """Returns the error to raise to the caller. If an index is damaged, `mend` will make it anew."""
+        """Returns the error to raise to the caller. If an index is damaged, `mend` rebuilds it."""
         if not isinstance(damage, DamagedIndexError):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage))
         self.damaged_indexes.setdefault(damage.base_offset, damage)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"an index is damaged and will be made anew: {damage}")
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"an index is damaged and will be rebuilt: {damage}")
 
     # Rolling.
 
@@ -211,7 +211,7 @@ class Log:
                 raise self.note_damage(damage) from damage
 
     def roll_at(self, base_offset: int, now_ms: int) -> None:
-        """The same at a given offset. The caller holds the lock."""
+        """`roll` at a given offset. The caller holds the lock."""
         active = self.segments.active
         if active.size == 0:
             if active.base_offset != base_offset:
@@ -260,7 +260,7 @@ class Log:
         return self.segments.total_size
 
     def set_high_watermark(self, offset: int) -> int:
-        """Moves the high watermark, kept within the log, in either direction; gives what it is now."""
+        """Moves the high watermark in either direction, but not out of the log; returns it."""
         with self.lock:
             self.high_watermark = min(max(offset, self.log_start), self.end_offset)
             self.producers.on_high_watermark(self.high_watermark)
@@ -323,14 +323,14 @@ class Log:
         return shortens
 
     def mend(self) -> bool:
-        """Makes damaged indexes anew, and the files of a broken log agree with what it knows. Blocks.
+        """Rebuilds damaged indexes, and makes the files of a broken log agree with what it knows. Blocks.
 
         False if the log was not broken.
         """
         try:
             rebuild_damaged(self)
         except OSError as error:
-            raise self.directory.fail(f"making an index of {self.name} anew", error) from error
+            raise self.directory.fail(f"rebuilding an index of {self.name}", error) from error
         with self.lock:
             if self.closed or not self.broken or self.broken == SYNCING:
                 return False
@@ -368,7 +368,7 @@ class Log:
             return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def release_idle(self) -> None:
-        """Closes the files of segments that nobody has used since the last call; the next use opens them again."""
+        """Closes the files of segments that were not used since the last call; the next use opens them again."""
         with self.lock:
             if self.closed or self.truncating >= 0:
                 return

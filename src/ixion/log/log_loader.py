@@ -1,4 +1,4 @@
-"""Opens a partition folder, whatever state a crash has left it in.
+"""Opens a partition folder in any state that a crash may have left it in.
 
 1. Files left over: `.deleted` and `.cleaned` go. A `.swap` file is the finished result of a compaction: it stays, and
    the segments it replaces go, unless it is at or after a `.cleaned` file, which means the set is not complete.
@@ -6,7 +6,7 @@
    its cheap tests, is recovered.
 3. After an unclean stop every segment from the recovery point on is recovered. At the first damage the log is cut
    there, and all later segments are set aside. A hole between two segments is no damage.
-4. A log that ends below its start (files were taken away) begins anew at its start; its segments are set aside.
+4. A log that ends below its start (files are missing) starts over at its start; its segments are set aside.
 5. Leader epochs beyond the end go; those that a lost or damaged checkpoint took away are read from the batches.
 6. The producer state is the latest good snapshot plus the batches since.
 """
@@ -92,7 +92,7 @@ def open_log(
 
 
 def _settle(log: Log) -> dict[int, dict[str, int]]:
-    """Clears away what an interrupted deletion or compaction left. Gives sizes by base offset and kind."""
+    """Removes files that an interrupted deletion or compaction left. Returns sizes by base offset and kind."""
     files, folder = log.files, log.folder
     found: dict[tuple[int, str], int] = {}
     others: list[str] = []
@@ -186,12 +186,12 @@ def _load_segments(
 
 def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
     if segment.size and (INDEX not in kinds or TIME_INDEX not in kinds):
-        logger.warning("%s has no index; it is made anew", segment.path(LOG))
+        logger.warning("%s has no index; recovery rebuilds it", segment.path(LOG))
         return False
     try:
         segment.check_indexes()
     except CorruptFileError as error:
-        logger.warning("an index is made anew: %s", error)
+        logger.warning("recovery rebuilds an index: %s", error)
         return False
     return True
 
@@ -253,7 +253,7 @@ def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
 def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, now_ms: int) -> None:
     had_segments = len(log.segments) > 0
     if had_segments and log.segments.active.next_offset() < log_start:
-        logger.warning("%s ends before its start %d; it begins anew there", log.name, log_start)
+        logger.warning("%s ends before its start %d; it starts over there", log.name, log_start)
         _set_aside(log, list(log.segments), "it lies below the start of the log")
         log.epochs.clear()
         log.snapshots.drop_all()

@@ -39,7 +39,7 @@ from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
-MOST_PREFERENCES: Final = 10_000  # anybody can have one for a partition that never comes
+MOST_PREFERENCES: Final = 10_000  # a client can ask for one for a partition that is never created
 
 
 class LogManager:
@@ -177,8 +177,8 @@ class LogManager:
         logger.warning("%s was left over; it is kept as %s", folder, aside)
 
     def _sync_name(self, log: Log) -> None:
-        """A new folder is on the disk when the directory that holds its name was synced. Not under the lock: many who
-        do this at the same time share one write of the disk."""
+        """A new folder is on the disk when the directory that holds its name was synced. Not under the lock: threads
+        that do this at the same time share one write of the disk."""
         folder = log.folder
         if folder in self._unsynced:
             try:
@@ -244,7 +244,7 @@ class LogManager:
         self._left_behind.add(log.directory)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Takes out a log that belongs to no topic. Its folder is renamed and kept, for whoever misses it."""
+        """Takes out a log that belongs to no topic. Its folder is renamed and kept for an operator."""
         log = self._take_out(topic, partition)
         return "" if log is None else self._rename(log, STRAY)
 

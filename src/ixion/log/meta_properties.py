@@ -1,4 +1,4 @@
-"""`meta.properties`: whose log directory this is.
+"""`meta.properties`: the broker and the cluster that a log directory belongs to.
 
 Version 0 is that of a ZooKeeper cluster (broker.id, cluster.id), version 1 that of KRaft (node.id, cluster.id,
 directory.id). Apache Kafka refuses a directory whose ids are not its own, and so do we.

@@ -6,11 +6,11 @@
 
 1. The future log gets batch by batch what the current one has, as a follower would: at the same offsets, with the same
    epochs. Nobody waits for that. If the current log is truncated meanwhile, or retention deletes what was about to be
-   copied, the future log begins anew.
+   copied, the future log starts over.
 2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, its
-   folder gets its proper name, and what came meanwhile is copied too.
+   folder gets its proper name, and batches that came meanwhile are copied too.
 3. Under the lock of the current log, which holds appends up for a moment and never for a sync: the last batches, then
-   what batches do not tell (high watermark, log start, epochs that wrote nothing, producers whose batches are gone),
+   state that is not in the batches (high watermark, log start, epochs without a batch, producers without one),
    then the manager gets the new log. From here on the current log is closed; an append that waited for its lock fails
    with KAFKA_STORAGE_ERROR, which clients retry, and the manager has the new one.
 4. The new log is flushed, and then the old folder is deleted as a deleted topic's would be.
@@ -82,7 +82,7 @@ class Mover:
             self._manager.futures.drop(*self._key)
         future = self._manager.futures.create(*self._key, self._directory)
         try:
-            self._begin_anew(current, future)
+            self._start_over(current, future)
             moved = False
             while not moved:
                 self._catch_up(current, future)
@@ -95,7 +95,7 @@ class Mover:
         except BaseException:
             try:
                 self._manager.futures.drop(*self._key)
-            except KafkaError as error:  # what ended the move is what the caller must know
+            except KafkaError as error:  # the caller must see the error that ended the move
                 logger.error("the copy of %s in %s is not deleted: %s", current.name, self._directory.path, error)
             raise
         try:
@@ -103,11 +103,13 @@ class Mover:
             self._manager.retire(current)
         except KafkaError as error:
             self._manager.leave_behind(current)
-            logger.error("what %s left behind in %s is not deleted: %s", current.name, current.directory.path, error)
+            logger.error(
+                "the old folder of %s in %s cannot be deleted: %s", current.name, current.directory.path, error
+            )
         self._manager.checkpoints.write_all()
         return future
 
-    def _begin_anew(self, current: Log, future: Log) -> None:
+    def _start_over(self, current: Log, future: Log) -> None:
         with current.lock:
             self._truncations = current.truncations
             start = current.log_start
@@ -119,14 +121,14 @@ class Mover:
             if self._cancelled.is_set():
                 raise MoveCancelledError(f"the move of {current.name} to {self._directory.path} was cancelled")
             if current.truncations != self._truncations:
-                self._begin_anew(current, future)
+                self._start_over(current, future)
             end = current.end_offset
             try:
                 records = read(current, future.end_offset, size).records
             except KafkaError as error:
                 if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-                self._begin_anew(current, future)
+                self._start_over(current, future)
                 continue
             _append(future, records)
             if future.end_offset >= end and len(records) < LITTLE:
@@ -169,7 +171,7 @@ def _follow_start(future: Log, start: int) -> None:
 
 
 def _inherit(future: Log, current: Log) -> None:
-    """Takes over what the batches do not tell. The caller holds the current log's lock."""
+    """Takes over state that is not in the batches. The caller holds the current log's lock."""
     with future.lock:
         try:
             future.producers = current.producers

@@ -1,7 +1,7 @@
 """Names of partition folders and of the files in them, with Kafka's limits.
 
 A partition lives in `orders-0`. A folder that is about to go is renamed to `orders-0.<32 hex digits>-delete`, one that
-is being filled to replace another is `orders-0.<hex>-future`, one that belongs to nobody is `orders-0.<hex>-stray`. A
+is being filled to replace another is `orders-0.<hex>-future`, one of no known topic is `orders-0.<hex>-stray`. A
 file system takes names of 255 characters; a topic name of up to 249 leaves room for `-99999` and is cut where a
 suffix would not fit. Files are named after the first offset they can hold, in 20 digits: `00000000000000000042.log`.
 """

@@ -132,7 +132,7 @@ def prepare_leader(
 
 
 def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
-    """The client's one batch; made anew if the topic wants another codec or its largest timestamp is not true."""
+    """The client's one batch; rebuilt if the topic has another codec or the batch states a wrong largest timestamp."""
     checked = validate_produce(records, rules, now_ms)
     if checked.in_place and (checked.max_timestamp_is_true or rules.timestamp_type == LOG_APPEND_TIME):
         return checked.batch

@@ -33,7 +33,7 @@ from ixion.log.producer_entry import (
 )
 from ixion.model.errors import ErrorCode, KafkaError
 
-MOST_OFFERED: Final = 1_000  # producers of which it is remembered how they tried to begin; anybody can make one up
+MOST_OFFERED: Final = 1_000  # producers whose first sequence is remembered; a client can make up any number of ids
 
 
 class OpenTxn:

@@ -1,18 +1,19 @@
 """Reads from a log: which bytes answer a fetch, and the two ways to hand them over.
 
-A read gives whole batches from one segment. It begins with the batch that holds the offset asked for, even if that lies
-in its middle (the client skips what comes before), and ends with the last batch that fits `max_bytes`; with `min_one`
-the first batch comes whole however large it is, so that a reader can always go on. How far it may look depends on who
-asks: a follower to the log end, a consumer to the high watermark, one at read_committed to the last stable offset.
+A read returns whole batches from one segment. It begins with the batch that holds the offset asked for, even if that
+lies in its middle (the client skips the records before it), and ends with the last batch that fits `max_bytes`; with
+`min_one` the first batch comes whole however large it is, so that a reader can always go on. How far it may look
+depends on the reader: a follower to the log end, a consumer to the high watermark, or to the last stable offset at
+read_committed.
 
-What an earlier process has written is checked when it is first read. A read checks a little and gives no more than
-that, however much was asked for.
+Batches that an earlier process has written are checked when they are first read. One read checks a few of them and
+returns no more than these, however much was asked for.
 
-`read` gives the bytes. `read_slice` leaves them in the file, if they are many, for the connection to read as fast as
-its client takes them: so a client that wants 50 MB holds a piece of them in memory at a time, whoever else is served
-waits for a piece at most, and what was just read is still in the processor's cache when it is sent. Six fetches of
-1 MB in one answer cost half the processor time that way; most of the rest was the memory for 6 MB, asked of the system
-and given back each time.
+`read` returns the bytes. `read_slice` leaves them in the file, if they are many, for the connection to read as fast as
+its client takes them. So a client that wants 50 MB holds a piece of them in memory at a time, and other clients wait
+for a piece at most. Bytes that were just read are still in the processor's cache when they are sent: six fetches of
+1 MB in one answer cost half the processor time that way. Most of the rest was the memory for 6 MB, allocated and freed
+each time.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Damage:
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> Damage | None:
-    """Reads the segment and makes anew what is derived from it; says from where on it is damaged, if it is.
+    """Reads the segment and rebuilds all that is derived from it; returns the damage that it finds, if any.
 
     The indexes are in memory only. The caller cuts the damage off before it writes them: as long as the damage is
     there, the next start must find the old indexes, by which it knows that there is something to recover.
@@ -107,7 +107,7 @@ def _take(
     position: i64,
     last_offset: int,
 ) -> str:
-    """Adds one batch to all that is derived from it; says what is wrong with it instead, if anything is."""
+    """Adds one batch to all that is derived from it; returns what is wrong with the batch, "" if nothing is."""
     try:
         view = BatchView(piece, inside)
         if not view.crc_is_valid():

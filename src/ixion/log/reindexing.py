@@ -1,4 +1,4 @@
-"""Makes the indexes of a segment anew from its batches, while the log is in use.
+"""Rebuilds the indexes of a segment from its batches while the log is in use.
 
 An append or a read that meets a damaged index fails with KAFKA_STORAGE_ERROR, which clients retry, and notes the
 segment (`Log.note_damage`). It cannot do more: reading a segment of 1 GB takes seconds, which the event loop does not
@@ -35,17 +35,17 @@ TO_THE_END: Final = (1 << 63) - 1
 
 
 def rebuild_damaged(log: Log) -> None:
-    """Makes all indexes anew that are known to be damaged. The caller does not hold the log's lock."""
+    """Rebuilds all indexes that are known to be damaged. The caller does not hold the log's lock."""
     if log.damaged_indexes:
         _look_further(log)
     for damage in list(log.damaged_indexes.values()):
         if _rebuild(log, damage.base_offset, damage.path.endswith(TXN_INDEX)):
             log.damaged_indexes.pop(damage.base_offset, None)
-            logger.warning("an index of %s was damaged and is made anew: %s", log.name, damage)
+            logger.warning("rebuilt the indexes of a segment of %s: %s", log.name, damage)
 
 
 def _look_further(log: Log) -> None:
-    """Where one index is damaged, others may be. They need not wait until somebody meets them."""
+    """Where one index is damaged, others may be. They are rebuilt before a request meets them."""
     for segment in list(log.segments):
         with log.lock:
             if log.closed:
@@ -57,7 +57,7 @@ def _look_further(log: Log) -> None:
 
 
 def _rebuild(log: Log, base_offset: int, txn_index_too: bool) -> bool:
-    """False if the log changed meanwhile, so that all has to begin again."""
+    """False if the log changed meanwhile; the next call tries again."""
     with log.lock:
         segment = _find(log, base_offset)
         if log.closed or segment is None:

@@ -5,7 +5,8 @@ has one), when the log without it is still at least retention.bytes long, or whe
 Segments go from the oldest on, never beyond the high watermark. The first two rules hold for cleanup.policy=delete.
 
 Step one, under the log's lock: the segment leaves the log and its files get the suffix `.deleted`. Step two, after
-file.delete.delay.ms, by when no reader looks at them any more: the files go. A crash in between is tidied up at start.
+file.delete.delay.ms, when no reader uses them any more: the files are deleted. The next start deletes those that a
+crash left.
 
 What recovery has set aside goes after a month, or while the disk is full; see `aside`.
 """
@@ -22,7 +23,7 @@ from ixion.log.swapping import settle
 
 
 def retain(log: Log, now_ms: int) -> int:
-    """Step one; says how many segments left the log."""
+    """Step one; returns how many segments left the log."""
     # A compaction of this log is under way: it will be looked at again next time.
     if not log.replacing.acquire(False):
         return 0
@@ -87,7 +88,7 @@ def take_out(log: Log, segment: Segment, now_ms: int) -> None:
 
 
 def delete_doomed(log: Log, now_ms: int) -> int:
-    """Step two; says how many segments' files went. Blocks; call it from a worker thread."""
+    """Step two; returns how many segments' files were deleted. Blocks; call it from a worker thread."""
     with log.lock:
         due = [entry for entry in log.doomed if entry[0] <= now_ms]
         log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]

@@ -1,4 +1,4 @@
-"""A batch written anew with some of its records, at the same offsets."""
+"""A batch rewritten with some of its records, at the same offsets."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ixion.records.batch import BatchView
 from ixion.records.layout import HEADER_SIZE
 
 INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
-# Sequential readers come back where they stopped; so many of them find their place without a search.
+# Positions kept for sequential readers, which come back where they stopped and need no search.
 _HINTS: Final = 64
 
 
@@ -96,7 +96,7 @@ class Segment:
 
     @property
     def handle(self) -> Handle:
-        """The open file. Whoever works on it after the log's lock is released keeps this, not the descriptor."""
+        """The open file. Code that uses it after the log's lock is released keeps this handle, not the descriptor."""
         self.used = True
         handle = self._handle
         if handle is None:
@@ -151,7 +151,7 @@ class Segment:
         return position
 
     def cut_back(self) -> bool:
-        """After a write that failed: cuts off what it may have left. False if that fails too: the tail is unknown."""
+        """After a failed write: cuts off the bytes that it left. False if that fails too: the tail is unknown."""
         try:
             self.handle.truncate(self.size)
         except OSError:
@@ -410,11 +410,11 @@ class Segment:
                 try:
                     self.files.rename(index.path, new)
                 except FileNotFoundError:
-                    pass  # it can be made anew
+                    pass  # it can be rebuilt
             index.path = new
 
     def delete(self) -> None:
-        """Deletes the files. The log file goes last: as long as it is there, its indexes can be made anew."""
+        """Deletes the files. The log file goes last: as long as it is there, its indexes can be rebuilt."""
         self.close()
         for index in self._index_files():
             self.files.remove(index.path)

@@ -36,7 +36,7 @@ def take(log: Log, old: list[Segment], fresh: Segment) -> None:
 
 
 def settle(log: Log) -> None:
-    """Finishes, durably, what a swap left: it is complete if the log has taken the new segment, else undone.
+    """Finishes an interrupted swap durably: completes it if the log has taken the new segment, else undoes it.
 
     For a caller without the lock. A swap under way must not go on: the caller holds `replacing`, or has counted a
     truncation.

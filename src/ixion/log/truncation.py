@@ -108,7 +108,7 @@ def _cut_all(log: Log, offset: int) -> Cut:
     old = list(log.segments)
     for segment in reversed(old):
         segment.delete()
-    # There is an active segment at every moment: some look at it without the lock.
+    # There is an active segment at every moment: some code looks at it without the lock.
     log.start_segment(offset, log.clock_ms())
     log.segments.replace(old, [])
     log.epochs.clear()

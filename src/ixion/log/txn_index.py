@@ -5,7 +5,7 @@ offset at the moment the marker was written (64 bits each). Entries stand in the
 have none, and then there is no file. As with the other indexes, an append adds its entry in memory (see `index_file`):
 an abort is never in the log without being listed.
 
-A reader at read_committed who fetched [from, to) needs every aborted transaction that overlaps it: those whose marker
+A reader at read_committed that fetched [from, to) needs every aborted transaction that overlaps it: those whose marker
 is at or after `from` and whose first record is before `to`. An entry whose last stable offset has reached `to` ends
 the search: all that was undecided below `to` had been decided by then.
 """
