@@ -1,1 +1,1 @@
-"""Settings by Kafka's names: what there is (`setting.py` and the tables), where values come from, how they change."""
+"""Settings by Kafka's names: their facts (`setting.py` and the tables), where values come from, how they change."""
