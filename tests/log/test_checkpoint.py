@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +11,17 @@ from uuid import UUID
 
 import pytest
 
-from ixion.log.checkpoint import read_epochs, read_offsets, write_epochs, write_offsets
+from ixion.log.checkpoint import RECOVERY_POINTS, read_epochs, read_offsets, write_epochs, write_offsets
 from ixion.log.clean_shutdown import has_marker, take_marker, write_marker
 from ixion.log.corrupt import CorruptFileError
+from ixion.log.directory import LogDirectory
 from ixion.log.files import Files
 from ixion.log.lock import DirectoryLock, DirectoryLockedError
 from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ixion.log.partition_metadata import read_topic_id, write_topic_id
+from ixion.model.errors import KafkaError
 from ixion.model.ids import id_text
+from tests.log.support import QuickFiles
 
 FILES = Files()
 
@@ -151,3 +156,36 @@ def test_the_marker_is_taken_once(tmp_path: Path) -> None:
     take_marker(FILES, str(tmp_path))
     assert not has_marker(str(tmp_path))
     take_marker(FILES, str(tmp_path))
+
+
+class ForgetfulDisk(QuickFiles):
+    """Once told to, it renames files and then fails to sync the folder: the new file may be there, or the old one."""
+
+    fails = False
+
+    def sync_dir(self, path: str) -> None:
+        if self.fails:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+
+def test_a_checkpoint_whose_write_failed_is_not_believed(tmp_path: Path) -> None:
+    """The file may hold an offset that the broker does not know of. A truncation and a new topic must not meet it."""
+    files = ForgetfulDisk()
+    directory = LogDirectory(str(tmp_path), files)
+    directory.begin()
+    path = str(tmp_path / RECOVERY_POINTS)
+    for truncates in (True, False):
+        directory.write_checkpoint(RECOVERY_POINTS, {("orders", 0): 1, ("orders", 1): 9}, set())
+        files.fails = True
+        with pytest.raises(KafkaError):
+            directory.write_checkpoint(RECOVERY_POINTS, {("orders", 0): 100, ("orders", 1): 9}, set())
+        assert read_offsets(files, path)["orders", 0] == 100
+        assert directory.remembers(("orders", 0))
+        files.fails = False
+        if truncates:
+            directory.lower_checkpoints(("orders", 0), 5)
+        else:
+            directory.forget(("orders", 0))
+        assert read_offsets(files, path).get(("orders", 0), 0) <= 5
+        assert read_offsets(files, path)["orders", 1] == 9
+    directory.release()

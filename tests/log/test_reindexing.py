@@ -13,6 +13,7 @@ from ixion.log.cleaner import Cleaner
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
+from ixion.log.mover import Mover
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.log.retention import retain
@@ -233,4 +234,23 @@ def test_all_damaged_indexes_of_a_log_are_rebuilt_together(tmp_path: Path) -> No
     manager.mend()
     assert [find_by_timestamp(log, NOW + number) is None for number in (0, 15, 29)] == [False, False, False]
     assert log.damaged_indexes == {}
+    manager.abandon()
+
+
+def test_a_move_rebuilds_a_damaged_index_that_it_meets(tmp_path: Path) -> None:
+    manager, log = filled(tmp_path / "a")
+    expected = stored(log)
+    manager.close()
+    manager = LogManager(
+        [str(tmp_path / "a"), str(tmp_path / "b")],
+        clock_ms=Clock(),
+        config_of=lambda _: CONFIG,
+        files=FaultyFiles(),
+    )
+    manager.load()
+    log = manager.logs["orders", 0]
+    for path in Path(log.folder).glob("*.index"):
+        overwrite(path)
+    moved = Mover(manager, "orders", 0, manager.directories[1]).run()
+    assert stored(moved) == expected
     manager.abandon()

@@ -151,14 +151,14 @@ class LogDirectory:
                 self.write_checkpoint(name, offsets | {key: min(offset, end)}, set())
 
     def remembers(self, key: TopicPartition) -> bool:
-        """Whether a checkpoint file has an offset of this partition."""
-        return any(key in self.checkpointed(name) for name in _NAMES)
+        """Whether a checkpoint file has an offset of this partition, or may have one."""
+        return any(name in self._doubtful or key in self.checkpointed(name) for name in _NAMES)
 
     def forget(self, key: TopicPartition) -> None:
         """Takes a partition out of every checkpoint file. KafkaError if that cannot be written."""
         for name in _NAMES:
             offsets = self.checkpointed(name)
-            if key in offsets:
+            if name in self._doubtful or key in offsets:
                 self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key}, set())
 
     def end(self, broker_epoch: int) -> None:

@@ -117,6 +117,7 @@ class Mover:
 
     def _catch_up(self, current: Log, future: Log) -> None:
         size = min(CHUNK, current.config.segment_bytes)
+        mended_at = -1
         while True:
             if self._cancelled.is_set():
                 raise MoveCancelledError(f"the move of {current.name} to {self._directory.path} was cancelled")
@@ -126,6 +127,10 @@ class Mover:
             try:
                 records = read(current, future.end_offset, size).records
             except KafkaError as error:
+                if current.damaged_indexes and mended_at < future.end_offset:
+                    mended_at = future.end_offset
+                    current.mend()
+                    continue
                 if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
                 self._start_over(current, future)
