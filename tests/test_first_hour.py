@@ -13,13 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from devtools.first_hour.document import Block, Step, steps
+from devtools.first_hour.document import PAGES, Block, Step, steps
 from devtools.first_hour.newcomer import PIP, SPARK, Newcomer
 from devtools.first_hour.steady import steady
 from devtools.kafka import free_port
 from tests.broker.served import environment
-
-PAGES = ("README.md", "docs/cli.md", "docs/testing.md", "docs/pipelines.md")
 
 
 def newcomer(folder: Path) -> Newcomer:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PAGES: Final = ("README.md", "docs/cli.md", "docs/testing.md", "docs/pipelines.md")
+PAGES: Final = ("README.md", "docs/cli.md", "docs/testing.md", "docs/pipelines.md", "docs/delayed.md")
 
 
 class Block(NamedTuple):

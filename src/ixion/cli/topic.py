@@ -149,7 +149,9 @@ NAME: Final = Argument("name", "TOPIC", complete="topic")
 PARTITION: Final = Option(
     "partition", "--partition -p", "Only this partition; may be repeated.", metavar="N", kind=whole(0), many=True
 )
-CONFIGS: Final = Option("config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True)
+CONFIGS: Final = Option(
+    "config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True, hidden="--set"
+)
 PARTITIONS: Final = Option(
     "partitions", "--partitions -p", "Partitions of the topic (default: num.partitions).", metavar="N", kind=whole(1)
 )
