@@ -48,16 +48,23 @@ from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequ
 from ixion.protocol.messages.k19_create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from ixion.protocol.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.batch import BatchView
 from ixion.records.layout import NO_SEQUENCE, add_to_sequence
-from ixion.records.patch import patch_base_offset
+from ixion.records.patch import patch_base_offset, patch_leader_epoch
 from ixion.wire import RequestFrame, ServerConnection
 
 SPOKEN = (
     *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA),
     *(ApiKey.API_VERSIONS, ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
 )
 HELD_S = 0.02  # how long a fetch that finds nothing is held
 
@@ -89,6 +96,7 @@ class FakeLog:
         self.batches: list[bytes] = []
         self.start = 0
         self.end = 0
+        self.epoch = -1  # of the leader
         self._lock = threading.Lock()  # a connection that the client has left may still be working off requests
         self._known: dict[int, deque[tuple[int, int, int]]] = {}  # producer -> first, last sequence, base offset
 
@@ -112,9 +120,20 @@ class FakeLog:
         base = self.end
         stored = bytearray(data)
         patch_base_offset(stored, 0, base)
+        patch_leader_epoch(stored, 0, self.epoch)
         self.batches.append(bytes(stored))
         self.end += view.last_offset_delta + 1
         return 0, base
+
+    def lead_anew(self, end: int) -> None:
+        """A new leader, which has lost what lies from `end` on, where a batch begins."""
+        self.epoch += 1
+        self.batches = [batch for batch in self.batches if BatchView(batch).base_offset < end]
+        self.end = end
+
+    def end_of(self, epoch: int) -> int:
+        later = [view.base_offset for view in map(BatchView, self.batches) if view.leader_epoch > epoch]
+        return min(later, default=self.end)
 
     def values(self) -> list[bytes | None]:
         return [record.value for batch in self.batches for record in BatchView(batch)]
@@ -268,6 +287,8 @@ class FakeBroker:
                 return self._list_offsets(request)
             case FetchRequest():
                 return self._fetch(request)
+            case OffsetForLeaderEpochRequest():
+                return self._epoch_ends(request)
         raise AssertionError(f"nobody taught the fake {type(request).__name__}")
 
     def _versions(self, code: ErrorCode) -> ApiVersionsResponse:
@@ -287,7 +308,12 @@ class FakeBroker:
             if name in known:
                 partitions = tuple(
                     MetadataResponsePartition(
-                        error_code=0, partition_index=number, leader_id=leader, replica_nodes=(1,), isr_nodes=(1,)
+                        error_code=0,
+                        partition_index=number,
+                        leader_id=leader,
+                        leader_epoch=self.cluster.logs[TopicPartition(name, number)].epoch,
+                        replica_nodes=(1,),
+                        isr_nodes=(1,),
                     )
                     for number, leader in enumerate(known[name])
                 )
@@ -359,7 +385,7 @@ class FakeBroker:
             results = []
             for part in topic.partitions:
                 place = TopicPartition(self.cluster.name_of(topic.topic, topic.topic_id), part.partition)
-                result = self._fetch_one(place, part.fetch_offset)
+                result = self._fetch_one(place, part.fetch_offset, part.current_leader_epoch)
                 found = found or bool(result.records) or result.error_code != 0
                 results.append(result)
             topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(results)))
@@ -367,11 +393,25 @@ class FakeBroker:
             time.sleep(HELD_S)
         return FetchResponse(throttle_time_ms=0, responses=tuple(topics))
 
-    def _fetch_one(self, place: TopicPartition, offset: int) -> PartitionData:
+    def _epoch_ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        topics = []
+        for topic in request.topics:
+            ends = []
+            for part in topic.partitions:
+                log = self.cluster.logs[TopicPartition(topic.topic, part.partition)]
+                code = ErrorCode.FENCED_LEADER_EPOCH if part.current_leader_epoch < log.epoch else ErrorCode.NONE
+                end = log.end_of(part.leader_epoch)
+                ends.append(EpochEndOffset(error_code=code, partition=part.partition, leader_epoch=0, end_offset=end))
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(ends)))
+        return OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=tuple(topics))
+
+    def _fetch_one(self, place: TopicPartition, offset: int, leader_epoch: int) -> PartitionData:
         log = self.cluster.logs[place]
         code, records = 0, b""
         if not self._leads(place):
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif -1 < leader_epoch < log.epoch:
+            code = ErrorCode.FENCED_LEADER_EPOCH
         elif not log.start <= offset <= log.end:
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         else:

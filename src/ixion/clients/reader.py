@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from ixion.clients.cluster import Cluster
 from ixion.clients.deadline import Pauses
+from ixion.clients.epochs import Epochs, epoch_in
 from ixion.clients.faults import UnknownTopicError, error_code
 from ixion.clients.fetched import Fetched
 from ixion.clients.lanes import Arrival, Lanes
@@ -38,9 +39,11 @@ from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from ixion.protocol.messages.k23_offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from ixion.protocol.registry import ApiKey
 from ixion.records.batches import iter_complete_batches
 
+EPOCHS_FROM: Final = 3  # the first version of OffsetForLeaderEpoch that consumers may ask
 LAST_BY_NAME: Final = 12  # later versions of Fetch name topics by id only
 FETCH_BYTES: Final = 50 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024
@@ -61,6 +64,17 @@ class Astray(NamedTuple):
     start: int | None
 
 
+class Doubtful(NamedTuple):
+    """A partition with a new leader, while we ask whether its log still has what we have read."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int
+
+
+Token = Asked | Astray | Doubtful
+
+
 class Reader:
     def __init__(
         self,
@@ -76,11 +90,13 @@ class Reader:
         strict: bool = False,
     ) -> None:
         """`offsets` says where to begin; `max_wait_ms` and `min_bytes` how long a broker may wait for how much. A
-        strict reader drops a partition whose offset does not exist, and adds it to `out_of_range`."""
+        strict reader drops a partition whose offset does not exist, and adds it to `out_of_range`, or whose records a
+        new leader has lost, and adds it to `truncated`; another goes on as best it can."""
         if not offsets:
             raise ValueError("there are no partitions to read")
         self.missed = 0  # records that retention took before they were read
         self.out_of_range: set[TopicPartition] = set()  # dropped, because the offset does not exist
+        self.truncated: dict[TopicPartition, int] = {}  # dropped, because the leader's log parts from ours there
         self.trouble: KafkaError | None = None  # why nothing comes at the moment
         self.trouble_since_s = 0.0  # on the monotonic clock
         self._cluster = cluster
@@ -91,14 +107,15 @@ class Reader:
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
         self._timeout_s = request_timeout_s
-        self._lanes: Lanes[Asked | Astray] = Lanes(cluster, request_timeout_s + max_wait_ms / 1000)
+        self._lanes: Lanes[Token] = Lanes(cluster, request_timeout_s + max_wait_ms / 1000)
         self._resting = set(self._offsets)  # partitions that no request is under way for
-        self._arrived: deque[Arrival[Asked | Astray]] = deque()  # and not looked at yet
+        self._arrived: deque[Arrival[Token]] = deque()  # and not looked at yet
         self._found: list[Fetched] = []  # and not handed over yet; an error may come first
         self._not_before_s = 0.0
         self._pauses = Pauses()
         self._turn = 0
         self._strict = strict
+        self._epochs = Epochs()
 
     def __enter__(self) -> Reader:
         return self
@@ -118,11 +135,15 @@ class Reader:
         """Read one partition more, from that offset on."""
         self._offsets[partition] = offset
         self._resting.add(partition)
+        self._epochs.forget(partition)
+        self.truncated.pop(partition, None)
+        self.out_of_range.discard(partition)
 
     def drop(self, partition: TopicPartition) -> None:
         """Read that partition no longer; what is under way for it is thrown away."""
         self._offsets.pop(partition, None)
         self._resting.discard(partition)
+        self._epochs.forget(partition)
         self._found = [fetched for fetched in self._found if fetched.partition != partition]
 
     def poll(self, wait_s: float) -> list[Fetched]:
@@ -161,9 +182,13 @@ class Reader:
                 trouble = passing(error)  # the other partitions need not wait for this one
             else:
                 topics[topic.name] = topic
+                if self._epochs.must_check(partition, epoch_in(topic, partition)):
+                    self._check(leader, partition, epoch_in(topic, partition))
+                    continue
                 led.setdefault(leader, []).append(partition)
         for leader, partitions in led.items():
-            self._fetch(leader, partitions, topics)
+            if self._lanes.ready(leader) is not None:  # a check may have been sent first
+                self._fetch(leader, partitions, topics)
         if trouble is not None:
             self._pause(trouble, stale=True)
 
@@ -191,6 +216,7 @@ class Reader:
                     partitions=tuple(
                         FetchPartition(
                             partition=number,
+                            current_leader_epoch=epoch_in(topics[name], TopicPartition(name, number)),
                             fetch_offset=self._offsets[TopicPartition(name, number)],
                             partition_max_bytes=self._partition_bytes,
                         )
@@ -207,7 +233,7 @@ class Reader:
         self._resting -= set(led)
         self._lanes.send(leader, ApiKey.FETCH, version, request, FetchResponse, asked)
 
-    def _take_in(self, arrival: Arrival[Asked | Astray]) -> None:
+    def _take_in(self, arrival: Arrival[Token]) -> None:
         token, outcome = arrival
         asked = token.offsets.keys() if isinstance(token, Asked) else {token.partition}
         self._resting |= asked & self._offsets.keys()
@@ -217,6 +243,10 @@ class Reader:
             assert isinstance(outcome, ListOffsetsResponse)
             if self._offsets.get(token.partition) == token.offset:
                 self._return_to_range(token, outcome)
+        elif isinstance(token, Doubtful):
+            assert isinstance(outcome, OffsetForLeaderEpochResponse)
+            if self._offsets.get(token.partition) == token.offset:
+                self._compare(token, outcome)
         else:
             assert isinstance(outcome, FetchResponse)
             self._take_fetch(token, outcome)
@@ -264,7 +294,37 @@ class Reader:
         aborted = (data.aborted_transactions or ()) if self._read_committed else None
         fetched = Fetched(partition, offset, batches, end_offset, aborted)
         self._offsets[partition] = fetched.next_offset
+        self._epochs.read(partition, batches[-1].leader_epoch)
         self._found.append(fetched)
+
+    def _check(self, leader: int, partition: TopicPartition, leader_epoch: int) -> None:
+        connection = self._lanes.ready(leader)
+        if connection is None:
+            return  # a check of another partition is under way; this one follows
+        try:
+            version = connection.version(ApiKey.OFFSET_FOR_LEADER_EPOCH, oldest=EPOCHS_FROM)
+        except KafkaError:
+            self._epochs.confirm(partition, leader_epoch)  # a broker that cannot tell
+            return
+        doubtful = Doubtful(partition, self._offsets[partition], leader_epoch)
+        request = self._epochs.request(partition, leader_epoch)
+        self._resting.discard(partition)
+        api = ApiKey.OFFSET_FOR_LEADER_EPOCH
+        self._lanes.send(leader, api, version, request, OffsetForLeaderEpochResponse, doubtful)
+
+    def _compare(self, doubtful: Doubtful, answer: OffsetForLeaderEpochResponse) -> None:
+        place, offset, leader_epoch = doubtful
+        for found in (part for topic in answer.topics for part in topic.partitions):
+            if found.error_code != 0:
+                self._fault(KafkaError(error_code(found.error_code)), str(place))
+                return
+            if 0 <= found.end_offset < offset:
+                if self._strict:
+                    self.drop(place)
+                    self.truncated[place] = found.end_offset
+                    return
+                self._offsets[place] = found.end_offset
+        self._epochs.confirm(place, leader_epoch)
 
     def _ask_range(self, astray: Astray) -> None:
         """Ask the leader for the first offset of a partition, and then for its last."""

@@ -21,7 +21,13 @@ from typing import Any, Final, Protocol, TypeVar
 from ixion.clients.cluster import Cluster
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.buffer import Buffer
-from ixion.clients.consumer.errors import CommitFailedError, ConsumerClosedError, ConsumerUseError, WakeupError
+from ixion.clients.consumer.errors import (
+    CommitFailedError,
+    ConsumerClosedError,
+    ConsumerUseError,
+    LogTruncationError,
+    WakeupError,
+)
 from ixion.clients.consumer.group import GroupPart, RebalanceListener
 from ixion.clients.consumer.guard import SingleThread
 from ixion.clients.consumer.positions import find_positions
@@ -356,14 +362,25 @@ class Consumer:
         reader = self._reader
         if reader is None or not reader.offsets:
             self._woken.wait(wait_s)
-            return
-        for fetched in reader.poll(wait_s):
-            self._buffer.add(fetched)
+        else:
+            for fetched in reader.poll(wait_s):
+                self._buffer.add(fetched)
+        if reader is not None:
+            self._mend_positions(reader)
+
+    def _mend_positions(self, reader: Reader) -> None:
+        """Of partitions that cannot be read on where we are, once what is here of them has been handed out."""
         for place in [each for each in reader.out_of_range if self._buffer.next_offset(each) is None]:
             reader.out_of_range.discard(place)
             if place in self._subscription:
                 self._lost_offsets.add(place)
                 self._subscription.ask_reset(place, None)
+        for place, offset in list(reader.truncated.items()):
+            if place in self._subscription and self._buffer.next_offset(place) is None:
+                if self._policy is None:
+                    raise LogTruncationError(str(place), self._subscription.positions()[place], offset)
+                self._subscription.place(place, offset)
+                self._read_from(place, offset)
 
     def _next_columns(self) -> list[ColumnBatch]:
         found = self._buffer.take_columns()

@@ -26,6 +26,17 @@ class CommitFailedError(KafkaError):
         super().__init__(ErrorCode.ILLEGAL_GENERATION, text)
 
 
+class LogTruncationError(KafkaError):
+    """A new leader has lost records that were read from the old one, and `auto_offset_reset` is none. Seek to go on."""
+
+    def __init__(self, place: str, position: int, offset: int) -> None:
+        text = (
+            f"{place}: a new leader has other records from offset {offset} on; this consumer has read up to {position}"
+        )
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        self.offset = offset
+
+
 class NoOffsetError(KafkaError):
     """There is no position to read from, and `auto_offset_reset` is none."""
 
