@@ -133,6 +133,15 @@ class Engine:
             self._stepped.notify_all()
         self._take(ready)
 
+    def announce(self) -> None:
+        """Something that `await_news` may wait for has happened. Without the lock."""
+        with self.lock:
+            self._stepped.notify_all()
+
+    def await_news(self, until_s: float) -> None:
+        """Wait for the next step of another thread. The lock is held, and given up meanwhile."""
+        self._stepped.wait(max(min(until_s - time.monotonic(), LONG_S), 0))
+
     def stop(self) -> None:
         """End our own thread and the sockets. Without the lock."""
         with self.lock:

@@ -311,12 +311,14 @@ class Producer:
                         log_callback(delivery)
             finally:
                 self._teller = 0
+                self._engine.announce()
 
     def _await_teller(self, until_s: float) -> None:
         """Callbacks that another thread runs count as well, unless it is one of them that asks."""
-        while self._teller not in (0, threading.get_ident()) and time.monotonic() < until_s:
-            time.sleep(0.0001)
-            self._tell()
+        with self._lock:
+            while self._teller not in (0, threading.get_ident()) and time.monotonic() < until_s:
+                self._engine.await_news(until_s)
+        self._tell()
 
     def _end(self, error: KafkaError) -> None:
         """Hang up and fail all that is left. Every callback runs."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from ixion._native import mypyc_attr
 from ixion.clients.address import Address
 from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnreachableError, error_code
 from ixion.model.errors import ErrorCode, KafkaError
@@ -48,6 +49,7 @@ ANY_VERSION: Final = 1 << 15
 Outcome = Struct | KafkaError | None  # None: written, and no answer is due
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
     """A request under way: `complete` is called once, with the answer or the fault that ended the connection."""
 
@@ -55,6 +57,7 @@ class Pending:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Login:
     """The place of SASL: what is asked between ApiVersions and the first request of others."""
 
