@@ -601,3 +601,18 @@ def test_a_copy_that_a_kill_left_is_deleted(stage: Stage) -> None:
     stage.manager.doomed_folders.delete_due(stage.clock.now_ms)
     assert stage.folders() == [["orders-0"], []]
     stage.manager.close()
+
+
+def test_the_copy_is_not_truncated_under_the_lock_of_the_log_in_use(stage: Stage) -> None:
+    """A truncation writes checkpoints, and a thread that writes them takes the locks of logs."""
+    current = stage.manager.create("orders", 0, os.urandom(16), stage.manager.directories[0])
+    current.append_as_leader(batch(*[b"one batch"] * 10), 0)
+    current.set_high_watermark(10)
+    current.raise_log_start(5)
+    mover = stage.mover()
+    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
+    mover._start_over(current, future)
+    assert not mover._finish(current, future)
+    assert (future.log_start, future.end_offset) == (5, 5)
+    moved = mover.run()
+    assert [offset for offset, _ in stored(moved)] == [5, 6, 7, 8, 9]

@@ -140,7 +140,8 @@ class Mover:
                 return
 
     def _finish(self, current: Log, future: Log) -> bool:
-        """False if the current log was truncated, or its start overtook the copy: there is more to do."""
+        """False if the current log was truncated, its start overtook the copy, or lies within the batch to be copied:
+        there is more to do. The last case truncates the copy, which writes checkpoints: not under this lock."""
         with current.lock:
             current.check_open()
             if not future.log_start <= current.log_start <= future.end_offset:
@@ -149,7 +150,10 @@ class Mover:
                 return False
             size = min(CHUNK, current.config.segment_bytes)
             while future.end_offset < current.end_offset:
-                _append(future, read_held(current, future.end_offset, size).records)
+                records = read_held(current, future.end_offset, size).records
+                if BatchView(records, 0).base_offset < future.end_offset:
+                    return False
+                future.append_as_follower(records)
             _follow_start(future, current.log_start)
             _inherit(future, current)
             self._manager.futures.put_in_place(*self._key)
