@@ -1,9 +1,9 @@
 """Transactions beside Apache Kafka 3.9.1, with the same librdkafka client.
 
-Kafka answers EndTxn before it has written the markers. Who goes on at once finds the transaction before still being
-completed, is told CONCURRENT_TRANSACTIONS, and comes again after a pause that is the client's: librdkafka makes 20 ms
-of it when it adds partitions, and retry.backoff.ms, 100 ms, when it adds the offsets of a group. ixion has written the
-markers when it answers, so its clients never pause. In a copy of 100 records a transaction nearly all of Kafka's time
+Kafka answers EndTxn before it has written the markers. A producer that begins the next transaction at once finds the
+one before incomplete, gets CONCURRENT_TRANSACTIONS, and tries again after a pause: librdkafka waits 20 ms when it adds
+partitions, and retry.backoff.ms, 100 ms, when it adds the offsets of a group. ixion has written the markers when it
+answers, so its clients never pause. In a copy of 100 records a transaction nearly all of Kafka's time
 is that pause (seen in librdkafka's own log: 122 ms of 125 ms), so a ratio of it says little about the brokers' work.
 Therefore each is measured with and without:
 

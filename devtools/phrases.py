@@ -24,6 +24,8 @@ BANNED = re.compile(
 
 def sources() -> Iterator[Path]:
     yield from sorted((ROOT / "src").rglob("*.py"))
+    for folder in ("benchmarks", "devtools", "examples"):
+        yield from sorted(path for path in (ROOT / folder).rglob("*.py") if path != Path(__file__).resolve())
     yield from sorted((ROOT / "docs").rglob("*.md"))
     yield from sorted(ROOT.glob("*.md"))
 

@@ -1,7 +1,7 @@
 """A long poll: a reader waits for the next line of a log, but not for ever; an append wakes it.
 
-This is how a broker answers a fetch. Nobody asks again and again: the fetch waits in a purgatory under the key of what
-it waits for, and whoever changes that thing says so.
+This is how a broker answers a fetch. Nothing polls: the fetch waits in a purgatory under a key, and the code that
+changes what the key stands for completes it.
 
 Prints:
 

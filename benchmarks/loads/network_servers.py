@@ -49,7 +49,7 @@ class Bare(asyncio.Protocol):
 
 
 async def open_port(kind: str) -> tuple[int, object]:
-    """The port, and whoever must be kept alive."""
+    """The port, and the server, which must be kept alive."""
     if kind == "bare":
         server = await asyncio.get_running_loop().create_server(Bare, "127.0.0.1", 0, backlog=1024)
         return server.sockets[0].getsockname()[1], server

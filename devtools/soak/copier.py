@@ -27,7 +27,7 @@ def main(bootstrap: str, directory: str, name: str, source: str, target: str) ->
 
 
 def copy(bootstrap: str, diary: Diary, name: str, source: str, target: str) -> None:
-    """Until something fails; whoever comes next goes on from the offsets that were committed."""
+    """Copy until something fails; the next copier continues from the offsets that were committed."""
     common = {"bootstrap.servers": bootstrap, "log_level": 0}
     consumer = Consumer(
         common
@@ -90,7 +90,7 @@ def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str,
     except KafkaException:
         if deciding:
             diary.write("txn", "info", attempt)
-        # What certainly failed is not told: its values are copied again, under the same names, by whoever goes on.
+        # The diary has no line for what certainly failed: the next copier copies its values again, under the same names.
         raise
     diary.write(
         "txn",

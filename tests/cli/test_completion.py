@@ -82,7 +82,7 @@ def test_the_answer_to_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "wheel\tWatch a live timing wheel.\n"
 
 
-def test_a_shell_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_without_completion(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["completion", "tcsh"]) == 2
     assert "completion is for bash, zsh and fish, not for 'tcsh'" in capsys.readouterr().err
     for shell in SHELLS:

@@ -48,7 +48,7 @@ def test_a_topic_that_grows_is_read_whole(
     assert capfdbinary.readouterr().out == b"one\ntwo\nthree\n"
 
 
-def test_trouble_that_lasts_is_an_error_for_who_wants_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lasting_trouble_is_an_error_unless_it_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume_copy, "POLL_S", 0.01)
     with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
         fakes.add_topic("orders", leaders=[2])

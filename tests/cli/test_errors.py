@@ -17,7 +17,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, out, err
 
 
-def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_broker_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     expected = (1, "", f"ixion: nobody listens on {address}; is the broker running?\n")
@@ -55,7 +55,7 @@ def test_wrongly_called(capsys: pytest.CaptureFixture[str], words: list[str], li
     assert err.count("\n") == 1
 
 
-def test_called_with_nothing_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_words_it_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys)
     assert (code, err) == (2, "")
     for name in COMMANDS:

@@ -103,7 +103,7 @@ def test_a_group_names_the_options_of_its_commands(capsys: pytest.CaptureFixture
     assert "--bootstrap" not in shown(capsys, "pipeline", "-h")
 
 
-def test_a_topic_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_help_topic(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["help", "format"]) == 2
     assert "there is no help about 'format'; did you mean 'formats'?" in capsys.readouterr().err
 

@@ -83,7 +83,7 @@ def test_files_instead_of_standard_input(ixion: Ixion, tmp_path: Path) -> None:
     assert "missing cannot be read: No such file" in ixion.refused("produce", name, str(tmp_path / "missing"))
 
 
-def test_a_missing_topic_is_made_by_the_broker_and_told_of(ixion: Ixion) -> None:
+def test_the_broker_creates_a_missing_topic_and_a_note_says_so(ixion: Ixion) -> None:
     near = ixion.topic()
     ixion("produce", f"{near}-auto", stdin="x\n")
     assert ixion.errors.startswith(f"ixion: there is no topic '{near}-auto'")
@@ -149,7 +149,7 @@ def test_only_the_first_separator_counts() -> None:
     assert LineFormat(":", None, None).parse(b"a:b:c") == Outgoing(b"a", b"b:c")
 
 
-def test_lines_come_whole_however_they_were_written_and_pauses_are_told() -> None:
+def test_lines_are_read_whole_and_pauses_are_reported() -> None:
     reading, writing = os.pipe()
     told: list[int] = []
 
