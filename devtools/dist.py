@@ -35,7 +35,7 @@ class UnsoundError(Exception):
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """Of a user who has just opened a terminal: nothing of ours is set, and no checkout is on the path."""
+    """As in a terminal that was just opened: nothing of ours is set, and no checkout is on the path."""
     return {name: value for name, value in os.environ.items() if not re.match("IXION_|PYTHON", name)} | variables
 
 

@@ -37,7 +37,7 @@ class Fetch(DelayedOperation):
         return len(lines) > self.start and self.force_complete()
 
     def on_complete(self) -> None:
-        """Whoever completed it: the reader itself, the thread that appended, or the timer."""
+        """Runs once, in the reader, in the thread that appended, or in the timer."""
         self.answer = lines[self.start :]
         self.answered.set()
 

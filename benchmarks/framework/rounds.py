@@ -1,7 +1,7 @@
 """Runs a benchmark: rounds in which all contenders take their turn, the order reversed every time.
 
-The machine is shared and its speed drifts. Whoever always went first would get the cold caches and the cool
-processor, so contender A goes first in odd rounds and last in even ones.
+The machine is shared and its speed drifts. The contender that always went first would get the cold caches and
+the cool processor, so contender A goes first in odd rounds and last in even ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Groups as clients see them: commits of one librdkafka consumer, and five hundred members on connections of their own.
 
-The members are a plain program on one event loop: they join, sync, send heartbeats and rejoin when the coordinator asks for it.
+The members are a plain program on one event loop: they join, sync, send heartbeats, and rejoin when asked.
 Their cost is the same whichever broker they talk to, and it is not small: 500 members absorb one leaving with 1,500
 requests, for which this program needs some 40 ms of processor time, about as much as the broker.
 

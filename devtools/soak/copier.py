@@ -90,7 +90,7 @@ def copy_some(producer: Producer, consumer: Consumer, diary: Diary, target: str,
     except KafkaException:
         if deciding:
             diary.write("txn", "info", attempt)
-        # The diary has no line for what certainly failed: the next copier copies its values again, under the same names.
+        # No line for what certainly failed: the next copier copies its values again, under the same names.
         raise
     diary.write(
         "txn",
