@@ -7,8 +7,8 @@ A history is a file of lines, each a JSON object:
     {"process": 7, "type": "ok",     "f": "poll", "value": [["poll", "t-0", [[40, "3.17"], [41, "4.2"]]]], …}
 
 `ok`: it happened. `fail`: it certainly did not. `info`: nobody knows; so is an operation that was invoked and never
-heard of again. Values are unique. A send has its offset if the answer named it. `assign` sets a reader anew: positions may
-jump there. A process does one thing at a time; after `info` a client goes on under a new number.
+heard of again. Values are unique. A send has its offset if the answer named it. `assign` sets a reader anew: positions
+may jump there. A process does one thing at a time; after `info` a client goes on under a new number.
 """
 
 from __future__ import annotations
