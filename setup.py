@@ -43,6 +43,8 @@ HOT = (
     *(f"coordinators/group/classic/{name}.py" for name in ("answers", "group", "heartbeats", "join", "member")),
     *(f"coordinators/group/classic/{name}.py" for name in ("rebalance", "rules", "subscriptions", "sync")),
     "coordinators/group/classic/delayed_*.py",
+    # Of our own consumer, what every record goes through.
+    "clients/consumer/record.py",
 )
 SOURCE = Path("src/ixion")
 
