@@ -95,6 +95,16 @@ def test_the_example_of_the_module() -> None:
     assert (columns.values[0], columns.values[1]) == (None, b"")
 
 
+def test_values_of_any_size_stand_one_behind_the_other() -> None:
+    values = [b"a" * 20_000, b"b" * 10_000, b"", b"c" * 10_000, b"d" * 16_384, b"e", b"f" * 16_385, b"g"]
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(None, value)
+    (columns,) = read_columns([BatchView(builder.build())])
+    assert columns.values.data == b"".join(values)
+    assert [columns.values[row] for row in range(len(values))] == values
+
+
 def test_rows_that_are_not_there() -> None:
     (columns,) = read_columns([BatchView(batch(record()))])
     for row in (-1, 1):
