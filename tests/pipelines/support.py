@@ -75,7 +75,8 @@ class Lab:
 def send(
     bootstrap: str, topic: str, values: Iterable[Value], *, key: str | None = None, partition: int = 0, **more: Any
 ) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **more})
+    # Idempotent: a request that times out on a busy machine is sent again, and no record may be there twice.
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True, **more})
     for value in values:
         data = json.dumps(value) if isinstance(value, dict) else value
         producer.produce(topic, data, key, partition)
