@@ -1,4 +1,8 @@
-"""No request of a megabyte, however wide, takes a turn of the loop that is longer than the limit."""
+"""No request, however wide, takes a turn of the loop that is longer than the limit.
+
+`tests.hostile.wide` as a program walks all lists of all requests; here it is the innermost list of each, which is where
+a handler that takes one topic at a time is found out.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ import pytest
 from devtools.stalls import LIMIT_MS
 from ixion.apis.served import SERVED
 from ixion.protocol.registry import ApiKey
-from tests.hostile.genes import lists_of
-from tests.hostile.wide import Wide, genes
+from tests.hostile.genes import Gene, lists_of
+from tests.hostile.wide import Wide
 
-SIZE = 1_000_000
+SIZE = 400_000
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +27,7 @@ def wide() -> Iterator[Wide]:
 
 @pytest.mark.parametrize("api", [api for api in SERVED if lists_of(api)], ids=lambda api: api.name)
 def test_the_widest_request_lets_the_loop_have_its_turns(wide: Wide, api: ApiKey) -> None:
-    for gene in genes(api):
-        turn, _ = wide.widest(api, gene, SIZE)
-        assert turn.busy_ms <= LIMIT_MS, gene.as_json()
+    innermost = lists_of(api)[-1]
+    for shape in ("flat", "deep"):
+        turn, _ = wide.widest(api, Gene(flood=innermost, text="unknown", shape=shape), SIZE)
+        assert turn.busy_ms <= LIMIT_MS, shape
