@@ -280,6 +280,7 @@ def test_a_batch_that_does_not_add_up_fails(lab: Lab, monkeypatch: pytest.Monkey
     from ixion.pipelines.parsing import quarantined
 
     monkeypatch.setattr("ixion.pipelines.batch.quarantined", lambda frame: quarantined(frame).where("offset <> 1"))
+    monkeypatch.setattr("ixion.pipelines.collected.MOST", 1)
     lab.send({"n": 1}, "bad", "worse")
     with pytest.raises(PipelineError, match="batch 0 does not add up: 2 records are bad, 1 are in quarantine"):
         lab.run(f'[format]\ntype = "json"\nschema = "n INT"\n{OUT}')

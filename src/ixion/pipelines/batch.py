@@ -3,10 +3,11 @@
 A batch may come twice, with the same number and the same records; every sink knows what it has (see `sinks`), so it
 does not matter at which moment the first attempt ended.
 
-Each row is judged once. With one sink the batch is computed once, and a second time for the quarantine only if the
-first pass met bad records; with several sinks, or without a table among them, its rows are kept from one pass to the
-next. Rows that two passes might see differently are kept in the checkpoint (see `kept`). Rows are counted while they
-pass, not by a pass of their own. What the table and the quarantine got must be what was counted, or the batch fails.
+Each row is judged once. With one sink the batch is computed once; bad records are put aside meanwhile (see
+`collected`), and only if they are too many is there a second pass for the quarantine. With several sinks, or without a
+table among them, its rows are kept from one pass to the next. Rows that two passes might see differently are kept in
+the checkpoint (see `kept`). Rows are counted while they pass, not by a pass of their own. What the table and the
+quarantine got must be what was counted, or the batch fails.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from ixion.pipelines.collected import collect, collected_rows
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import counts, drifted, expect_result, warned
 from ixion.pipelines.figures import BatchFigures
@@ -98,12 +100,13 @@ class BatchWriter:
     def _write(self, frame: DataFrame, batch: Batch) -> BatchFigures:
         waiting = [writer for writer in self._writers if not writer.has(batch)]
         with ExitStack() as stack:
-            frame = self._records(frame, batch, stack)
+            frame = self._records(self._stream.judge(frame) if self._stream.judge else frame, batch, stack)
             if not waiting and self._quarantine.has(batch):
                 return BatchFigures(batch=batch.number, repeated=True)
-            counted, of_records = _observe(frame, counts(self._of_records, frame))
+            counted, of_records = _observe(frame, {**counts(self._of_records, frame), **collect(frame)})
             results = self._results(counted)
-            results, of_results = _observe(results, counts(self._of_results, results))
+            asides = collect(results) if self._of_results else {}
+            results, of_results = _observe(results, {**counts(self._of_results, results), **asides})
             rows = self._result_rows(results, batch, len(waiting), stack)
             if waiting:
                 _write_rows(waiting, accepted(rows), batch)
@@ -116,7 +119,8 @@ class BatchWriter:
             before = _counted(of_records, frame, counts(self._of_records, frame))
             after = _counted(of_results, rows, counts(self._of_results, rows))
             if before["bad"] or after["bad"]:
-                self._write_quarantine(bad, before["bad"] + after["bad"], batch)
+                aside = collected_rows((before, after), bad)
+                self._write_quarantine(bad if aside is None else aside, before["bad"] + after["bad"], batch)
         unwanted = before["unwanted"] + after["unwanted"]
         quarantined_rows = before["bad"] + after["bad"]
         return BatchFigures(

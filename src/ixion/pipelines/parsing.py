@@ -22,13 +22,15 @@ from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
+from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
 from ixion.pipelines.words import first_line, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
 KEY_NOT_UTF8: Final = "the key is not valid UTF-8; source.include has key_bytes for such keys"
 _DATA: Final = "_data"
 _TEXT: Final = "_text"
-_NAMES: Final = "_names"  # the keys of a JSON object
+_NAMES: Final = "_names"  # the keys of a JSON object, and ours (see `usual`)
+_USUAL: Final = "_usual"  # whether nothing but the types can be wrong with a JSON record
 
 
 def parse(
@@ -48,8 +50,9 @@ def parse(
     return parse_records(frame, spec, include)
 
 
-def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str]) -> DataFrame:
-    with_data, fields, reason = _FORMATS[spec.type](frame, spec)
+def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str], *, whole: bool = True) -> DataFrame:
+    """If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along."""
+    with_data, fields, reason, odd = _FORMATS[spec.type](frame, spec)
     tombstone = F.col("value").isNull()
     if spec.tombstones == "keep":
         reason = F.when(~tombstone, reason)
@@ -59,6 +62,8 @@ def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str]) ->
         reason = F.coalesce(reason, F.when(~F.is_valid_utf8(F.col("key").cast("string")), F.lit(KEY_NOT_UTF8)))
     reason = reason.cast("string")
     record = F.struct(*(_record_field(frame, name) for name in RECORD_TYPES))
+    if not whole and odd is not None and "key" not in include:
+        record = F.when(tombstone | odd, record)
     if spec.tombstones == "drop":
         record = F.when(~tombstone, record)
     if spec.has_header:
@@ -101,27 +106,34 @@ def record_schema(spec: FormatSpec) -> T.StructType:
     return schema
 
 
-Parsed = tuple["DataFrame", list["Column"], "Column"]  # frame with the data, its fields, the reason
+# Frame with the data, its fields, the reason; and what is true for all rows that can have a reason, if it is cheap.
+Parsed = tuple["DataFrame", list["Column"], "Column", "Column | None"]
 
 
 def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
-    named = frame.withColumn(_TEXT, F.col("value").cast("string"))
-    named = named.withColumn(_NAMES, F.json_object_keys(_TEXT))
+    text = F.col("value").cast("string")
     if spec.json.key_case == "ignore":
-        named = named.withColumn(_TEXT, _with_known_keys(schema, F.col(_TEXT), F.col(_NAMES)))
-        named = named.withColumn(_NAMES, F.json_object_keys(_TEXT))
-    text, names = F.col(_TEXT), F.col(_NAMES)
+        frame = frame.withColumn(_TEXT, _with_known_keys(schema, text, F.json_object_keys(text)))
+        text = F.col(_TEXT)
     exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"} if spec.json.strict else {}
     data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **exact, **spec.options})
+    usual = is_usual(F.col(_NAMES), schema.names, spec) & valid_utf8(text, frame.sparkSession)
+    read = frame.withColumn(_NAMES, closed_keys(text))
+    read = read.withColumns({_USUAL: F.coalesce(usual, F.lit(False)), _DATA: data})
+    names = keys_of(F.col(_NAMES), text)
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
     if spec.drift.new == "keep":
         known = F.array(*(F.lit(field.name) for field in schema.fields))
         everything = F.from_json(text, "map<string,string>")
         extra = F.map_filter(everything, lambda name, _: ~F.array_contains(known, name))
-        fields.append(F.when(F.size(extra) > 0, F.to_json(extra)).alias(EXTRA))
-    fields.append(new_names(schema, names).alias(NEW))
-    return named.withColumn(_DATA, data), fields, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec)
+        extra = F.when(~F.col(_USUAL) & (F.size(extra) > 0), F.to_json(extra))
+        fields.append(extra.alias(EXTRA))
+    fields.append(F.when(~F.col(_USUAL), new_names(schema, names)).alias(NEW))
+    bad = F.col(_DATA)[BAD_TEXT]
+    odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
+    reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec))
+    return read, fields, reason, odd
 
 
 def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Column:
@@ -145,7 +157,7 @@ def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:
     if spec.has_header:
         names = spec.separator.join(field.name for field in schema.fields)
         reason = F.when(F.translate(text, spec.options.get("quote", '"'), "") == names, F.lit(HEADER)).otherwise(reason)
-    return frame.withColumn(_DATA, data), fields, reason
+    return frame.withColumn(_DATA, data), fields, reason, None
 
 
 def csv_line(value: Column) -> Column:
@@ -155,11 +167,11 @@ def csv_line(value: Column) -> Column:
 
 def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
     text = F.col("value").cast("string")
-    return frame, [text.alias("value")], F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
+    return frame, [text.alias("value")], F.when(~valid_utf8(text, frame.sparkSession), F.lit(NOT_UTF8)), None
 
 
 def _bytes(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
-    return frame, [F.col("value")], F.lit(None)
+    return frame, [F.col("value")], F.lit(None), F.lit(False)
 
 
 _FORMATS: Final = {"json": _json, "csv": _csv, "avro": parse_avro, "text": _text, "bytes": _bytes}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.spec.source import SourceSpec, Start
+
+# A task reads one partition from its beginning to its end: larger fetches and a larger socket buffer than Kafka's.
+_CONSUMER: Final = {"kafka.max.partition.fetch.bytes": str(2 << 20), "kafka.receive.buffer.bytes": str(1 << 20)}
 
 
 def read_topic(
@@ -51,7 +55,7 @@ def read_source(spark: SparkSession, spec: SourceSpec, *, streaming: bool = True
 
 def source_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
     """As the connector names them. What the user passes through wins."""
-    options = {"kafka.bootstrap.servers": spec.bootstrap, "failOnDataLoss": "true"}
+    options = {"kafka.bootstrap.servers": spec.bootstrap, "failOnDataLoss": "true", **_CONSUMER}
     if spec.pattern is not None:
         options["subscribePattern"] = spec.pattern
     else:

@@ -4,10 +4,16 @@ Steps without memory (most SQL, Python functions, joins with tables) are applied
 have been taken out, so the topic is read once. Steps with memory (windows, de-duplication) exist only in a stream:
 there the stream is taken twice, once through the steps and once for its bad records, and the two are joined into one
 again. Both are one query with one checkpoint, so a batch is one unit either way.
+
+Spark computes all columns of a stream's frame, whether a batch needs them or not, and puts each row together before the
+batch sees it. So the stream is just the records if it can be, and they are parsed and judged in the batch, together
+with what follows. It cannot be with memory; nor if records are judged by the clock or by anything else that may change:
+in the stream the time is that of the batch, also when the batch is repeated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,7 +35,8 @@ _STATEFUL: Final = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    frame: DataFrame  # what each batch brings: rows with `_reason` and `_record`
+    frame: DataFrame  # what each batch brings
+    judge: Callable[[DataFrame], DataFrame] | None  # from that to rows with `_reason` and `_record`; None: it has them
     result: DataFrame  # what the sinks get, for its schema and its plan
     schema: str | None  # of the records
     stateful: bool
@@ -41,9 +48,14 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     """SCHEMA is that of the records, given or found; the pipeline's own may have left it open."""
     headers = "headers" in spec.source.include
     raw = read_source(spark, spec.source, headers=headers)
-    parsed = parse_records(raw, replace(spec.format, schema=schema), spec.source.include)
     of_records = [one for one in spec.expectations if one.on == "record"]
-    judged = expect(parsed, of_records)
+    whole = any(one.otherwise != "warn" for one in of_records)
+
+    def judge(records: DataFrame) -> DataFrame:
+        format_ = replace(spec.format, schema=schema)
+        return expect(parse_records(records, format_, spec.source.include, whole=whole), of_records)
+
+    judged = judge(raw)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
     refuse_twins(result)
     if not result.isStreaming:
@@ -56,14 +68,16 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
         "results_may_change": may_change(judged_result, clock=True),
     }
     if not has_memory(result):
-        return Stream(frame=judged, result=result, schema=schema, stateful=False, **changing)
+        in_batch = not may_change(judged, clock=True)
+        frame, judging = (raw, judge) if in_batch else (judged, None)
+        return Stream(frame=frame, judge=judging, result=result, schema=schema, stateful=False, **changing)
     columns = [column.alias(name) for name, column in counts(of_records, judged).items()]
     counted = accepted(judged.observe(METRICS, *columns))
     rows = apply_steps(counted, spec.steps, spec.tables, spec.folder)
     bad = judged.where(F.col(REASON).isNotNull()).select(REASON, RECORD)
     frame = rows.unionByName(bad, allowMissingColumns=True)
     refuse_unending(frame)
-    return Stream(frame=frame, result=result, schema=schema, stateful=True, **changing)
+    return Stream(frame=frame, judge=None, result=result, schema=schema, stateful=True, **changing)
 
 
 def refuse_unending(frame: DataFrame) -> None:

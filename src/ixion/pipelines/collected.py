@@ -1,0 +1,46 @@
+"""The first bad records of a batch, collected while its rows pass, so that the quarantine needs no second pass.
+
+Rows are counted on their way into a table (Spark's `observe`), and in the same way the bad ones are put aside: at most
+MOST of them, none larger than LARGEST, so that a topic full of bad records fills no memory. If all bad records of a
+batch were put aside, the quarantine gets them from there. Otherwise the batch is read once more for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.internal import InternalFunction
+
+from ixion.pipelines.columns import REASON, RECORD, RECORD_TYPES
+
+COLLECTED: Final = "collected"  # under this name they are among the counts
+MOST: Final = 5000
+LARGEST: Final = 4096  # bytes of key and value
+
+
+def collect(frame: DataFrame) -> dict[str, Column]:
+    """What is to be observed of FRAME, which has `_record` and `_reason`."""
+    assert RECORD in frame.columns
+    size = F.coalesce(F.octet_length(f"{RECORD}.key"), F.lit(0)) + F.octet_length(f"{RECORD}.value")
+    row = F.struct(*(F.col(f"{RECORD}.{name}") for name in RECORD_TYPES), F.col(REASON).alias("reason"))
+    wanted = F.col(RECORD).isNotNull() & F.col(REASON).isNotNull() & (F.coalesce(size, F.lit(0)) <= LARGEST)
+    return {COLLECTED: InternalFunction.collect_top_k(F.when(wanted, row), MOST, False)}
+
+
+def collected_rows(seen: Sequence[Mapping[str, Any]], like: DataFrame) -> DataFrame | None:
+    """All bad rows of what was SEEN, with the columns of LIKE; None if some were not put aside."""
+    spark = like.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    rows = jvm.java.util.ArrayList()
+    for counts in seen:
+        if not counts["bad"]:
+            continue
+        found = counts.get(COLLECTED)
+        if found is None or found.size() != counts["bad"]:
+            return None
+        rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(found))
+    made = spark._jsparkSession.createDataFrame(rows, like._jdf.schema())
+    return DataFrame(made, spark).coalesce(1)
