@@ -20,12 +20,15 @@ def init(file: Path, force: bool) -> None:
     print(f"wrote {file}; now: ixion pipeline check {file}")
 
 
-def check(file: Path, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
+def check(file: Path, against: str | None, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline_run import Job, guarded, plan_lines
 
     with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
-        for line in plan_lines(job.pipeline.spec, job.pipeline.check(job.spark)):
+        plan = job.pipeline.check(job.spark, against=against)
+        for line in plan_lines(job.pipeline.spec, plan):
             print(line)
+        if against and not plan.changes:
+            print(f"change      {against}: nothing, the rows fit")
 
 
 def run(
@@ -119,7 +122,15 @@ PIPELINE: Final = Group(
         "Look at settings, topics, schema and SQL, and print what a run would do. Nothing is run.",
         check,
         arguments=(FILE,),
-        options=SPARK,
+        options=(
+            Option(
+                "against",
+                "--against",
+                "Print what would have to be changed in this table (a path, or a name in a catalog) to take the rows.",
+                metavar="TABLE",
+            ),
+            *SPARK,
+        ),
     ),
     Command(
         "run",

@@ -189,6 +189,8 @@ def plan_lines(spec: PipelineSpec, plan: Plan) -> Iterator[str]:
     for sink in spec.sinks:
         by = ", ".join(getattr(sink, "partition_by", ()))
         yield f"sink        {sink.label}" + (f", by {by}" if by else "")
+    for table, change in plan.changes:
+        yield f"change      {table}: {change}"
     yield f"quarantine  {spec.quarantine.label}"
     yield f"checkpoint  {spec.checkpoint}"
 

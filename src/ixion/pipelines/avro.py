@@ -15,7 +15,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.words import innermost
 
-REGISTRY: Final = "Avro with the header of a schema registry, which this pipeline cannot read"
+REGISTRY: Final = "Avro with the header of a schema registry, and the file has no [format.registry]"
 HEADER_BYTES: Final = 5  # of a schema registry: a zero, then the id of the schema
 SAMPLE: Final = 20  # records that are looked at before a run
 _DATA: Final = "_data"
@@ -49,7 +49,7 @@ def refuse_registry(values: list[bytes]) -> None:
     if values and len(framed) == len(values) and len(set(framed)) <= max(1, len(values) // 4):
         number = int.from_bytes(framed[0], "big")
         message = f"the records begin with the header of a schema registry (schema id {number})"
-        hint = "format avro reads plain Avro, without such a header; format bytes takes the records as they are"
+        hint = "[format.registry] url names the registry they are read with; format bytes takes the records as they are"
         raise PipelineError(message, hint=hint)
 
 

@@ -6,6 +6,7 @@ batches.
 <checkpoint>/ixion/topics.json                      the ids of the topics that were read
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
 <checkpoint>/ixion/added.json                       fields that came later and were added, with their types
+<checkpoint>/ixion/registry.json                    schemas that were asked of a registry, by their ids
 <checkpoint>/ixion/kept/                            rows of the batch that is being written (see `kept`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
 <checkpoint>/ixion/lock                             held while the pipeline runs
@@ -160,6 +161,22 @@ class Checkpoint:
 
     def remember_added(self, fields: Mapping[str, str]) -> None:
         self._store.write(f"{self._own}/added.json", json.dumps(fields))
+
+    def registered(self) -> dict[int, str | None]:
+        """Id -> schema; None for an id that the registry did not have."""
+        path = f"{self._own}/registry.json"
+        found = json.loads(self._store.read(path)) if self._store.exists(path) else {}
+        return {int(number): schema for number, schema in found.items()}
+
+    def remember_registered(self, schemas: Mapping[int, str | None]) -> None:
+        self._store.write(f"{self._own}/registry.json", json.dumps({**self.registered(), **schemas}))
+
+    def forget_unregistered(self) -> None:
+        """A registry may have by now what it did not have before."""
+        known = self.registered()
+        if None in known.values():
+            found = {number: schema for number, schema in known.items() if schema is not None}
+            self._store.write(f"{self._own}/registry.json", json.dumps(found))
 
     def remember(self, figures: BatchFigures) -> None:
         path = self._history(figures.batch)

@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 from ixion.config.table import meant
 from ixion.pipelines.drift import FATAL, GROWN
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.registered import unknown_id
 from ixion.pipelines.words import first_line, innermost, plain
 
 _LOSS: Final = (
@@ -112,6 +113,11 @@ def is_loss(error: BaseException) -> bool:
 def has_grown(error: BaseException) -> bool:
     """Whether a batch ended because its records have fields that are to become columns."""
     return any(GROWN in report for report in _reports(error))
+
+
+def met_id(error: BaseException) -> int | None:
+    """The schema id that ended a batch because its schema is not known yet."""
+    return next((number for report in _reports(error) if (number := unknown_id(report)) is not None), None)
 
 
 def explain(error: BaseException) -> PipelineError:

@@ -21,6 +21,7 @@ from ixion.pipelines.avro import parse_avro
 from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.registered import parse_registered
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
 from ixion.pipelines.words import first_line, plain
@@ -52,7 +53,8 @@ def parse(
 
 def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str], *, whole: bool = True) -> DataFrame:
     """If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along."""
-    with_data, fields, reason, odd = _FORMATS[spec.type](frame, spec)
+    read = parse_registered if spec.registry else _FORMATS[spec.type]
+    with_data, fields, reason, odd = read(frame, spec)
     tombstone = F.col("value").isNull()
     if spec.tombstones == "keep":
         reason = F.when(~tombstone, reason)
@@ -88,6 +90,8 @@ def meta_column(name: str) -> Column:
     """A column of the record beside its fields, under the name kafka_NAME."""
     if name == "key":
         return F.col("key").cast("string").alias("kafka_key")
+    if name == "tombstone":
+        return F.col("value").isNull().alias("kafka_tombstone")
     return F.col("key" if name == "key_bytes" else name).alias(f"kafka_{name}")
 
 
@@ -129,7 +133,8 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
         extra = F.map_filter(everything, lambda name, _: ~F.array_contains(known, name))
         extra = F.when(~F.col(_USUAL) & (F.size(extra) > 0), F.to_json(extra))
         fields.append(extra.alias(EXTRA))
-    fields.append(F.when(~F.col(_USUAL), new_names(schema, names)).alias(NEW))
+    if not spec.drift.unseen:
+        fields.append(F.when(~F.col(_USUAL), new_names(schema, names)).alias(NEW))
     bad = F.col(_DATA)[BAD_TEXT]
     odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
     reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
@@ -17,11 +18,14 @@ from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
+from ixion.pipelines.registered import settle_writers
 from ixion.pipelines.run import Run
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
-from ixion.pipelines.sinks.fit import add_columns, refuse_unfit
+from ixion.pipelines.sinks.evolve import Change, apply_changes, plan_changes
+from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_unfit
 from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.sinks.upsert import stored
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.sinks import TableSink, TopicSink
 from ixion.pipelines.steps import need_columns
@@ -41,6 +45,7 @@ class Plan:
     schema: str | None  # of the records
     columns: tuple[tuple[str, str], ...]  # name, type of what the sinks get
     stateful: bool
+    changes: tuple[tuple[str, str], ...] = ()  # table, what will be done to it before the first batch
 
 
 class Pipeline:
@@ -82,10 +87,16 @@ class Pipeline:
         finally:
             close_session(spark)
 
-    def check(self, spark: SparkSession) -> Plan:
-        """Settings, topics, schema and SQL are looked at; nothing is written."""
+    def check(self, spark: SparkSession, *, against: str | None = None) -> Plan:
+        """Settings, topics, schema and SQL are looked at; nothing is written.
+
+        AGAINST is a table, by its path or its name in a catalog: the plan has what would have to be done to it so that
+        it takes the rows of this pipeline.
+        """
         with _explained():
-            return self._check(spark)
+            if against is None:
+                return self._check(spark)
+            return Pipeline(self._with_table(against))._check(spark, evolve=True)
 
     def run(
         self,
@@ -126,12 +137,24 @@ class Pipeline:
     def checkpoint(self, spark: SparkSession | None = None) -> Checkpoint:
         return open_checkpoint(self.spec.checkpoint, Files(spark) if spark else None)
 
-    def _check(self, spark: SparkSession) -> Plan:
+    def _with_table(self, place: str) -> PipelineSpec:
+        """What the file says, with its first table elsewhere."""
+        tables = self._tables()
+        if not tables:
+            raise PipelineError("there is no table among the sinks to hold against another")
+        path, table = (place, "") if "/" in place or tables[0].format != "iceberg" else ("", place)
+        path = path if "://" in path or not path else str(Path(path).absolute())
+        other = replace(tables[0], path=path, table=table, evolve=True)
+        return replace(self.spec, sinks=tuple(other if sink is tables[0] else sink for sink in self.spec.sinks))
+
+    def _check(self, spark: SparkSession, *, evolve: bool = False) -> Plan:
         spec, checkpoint = self.spec, self.checkpoint(spark)
         checkpoint.refuse_foreign(spec)
         topics = find_topics(spark, spec.source, checkpoint)
         need_sink_brokers(spark, spec.sinks)
         refuse_registry_records(spark, spec, topics, checkpoint)
+        if evolve and not existing_table(self._tables()[0], spark).columns:
+            raise PipelineError(f"there is no table {self._tables()[0].label}")
         stream = self._stream(spark, checkpoint, pin=False)
         return Plan(
             topics={**dict.fromkeys(spec.source.topics, 0), **{name: len(topic.end) for name, topic in topics.items()}},
@@ -139,23 +162,37 @@ class Pipeline:
             schema=stream.schema,
             columns=tuple((field.name, field.dataType.simpleString()) for field in stream.result.schema.fields),
             stateful=stream.stateful,
+            changes=tuple(self._changes(spark, stream)),
         )
 
     def _stream(self, spark: SparkSession, checkpoint: Checkpoint, *, pin: bool) -> Stream:
-        schema = settle_schema(spark, self.spec, checkpoint, pin=pin)
-        stream = build_stream(spark, self.spec, schema)
+        spec = self.spec
+        if spec.format.registry is not None:
+            spec = replace(spec, format=settle_writers(spec, checkpoint))
+        stream = build_stream(spark, spec, settle_schema(spark, spec, checkpoint, pin=pin))
         for sink in self.spec.sinks:
             if isinstance(sink, TableSink):
                 need_columns(stream.result, f"partition_by of {sink.label}", sink.partition_by)
+                fields = stream.result.schema.fields
+                if sink.upsert is not None:
+                    fields = stored(fields, sink.upsert)
                 grows = self.spec.format.drift.new == "add"
-                refuse_unfit(sink, stream.result.schema.fields, spark, grows=grows)
-                if grows and pin:
-                    add_columns(sink, stream.result.schema.fields, spark)
+                refuse_unfit(sink, fields, spark, grows=grows)
+                if sink.evolve and pin:
+                    apply_changes(sink, _planned(sink, fields, spark), spark)
+                elif grows and pin:
+                    add_columns(sink, fields, spark)
             elif isinstance(sink, TopicSink):
                 need_columns(stream.result, f"key of {sink.label}", [sink.key] if sink.key else [])
                 need_columns(stream.result, f"value of {sink.label}", [sink.value] if sink.value else [])
         refuse_unfit(self.spec.quarantine, None, spark)
         return stream
+
+    def _changes(self, spark: SparkSession, stream: Stream) -> Iterator[tuple[str, str]]:
+        for sink in self._tables():
+            fields = stream.result.schema.fields
+            planned = _planned(sink, stored(fields, sink.upsert) if sink.upsert else fields, spark)
+            yield from ((sink.label, change.line()) for change in planned)
 
     def _run(
         self,
@@ -167,6 +204,7 @@ class Pipeline:
     ) -> RunFigures:
         spec = self.spec
         checkpoint.claim(spec)
+        checkpoint.forget_unregistered()
         topics = find_topics(spark, spec.source, checkpoint, create=True)
         need_sink_brokers(spark, spec.sinks)
         checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
@@ -195,6 +233,13 @@ class Pipeline:
                     "remove the table too, or run with --again if that is what you want"
                 )
                 raise PipelineError(message, hint=hint)
+
+
+def _planned(sink: TableSink, fields: list[StructField], spark: SparkSession) -> list[Change]:
+    there = existing_table(sink, spark).schema
+    if not sink.evolve or not there.fields or sink.format == "parquet":
+        return []
+    return plan_changes(sink, there, StructType(fields))
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.batch import BatchWriter
 from ixion.pipelines.checkpoint import Checkpoint
-from ixion.pipelines.explain import has_grown, is_loss
+from ixion.pipelines.explain import has_grown, is_loss, met_id
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.growth import add_new_fields
 from ixion.pipelines.kept import KeptRows
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.progress import Progress
+from ixion.pipelines.registered import learn
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.spec.durations import spark_interval
@@ -49,7 +50,7 @@ class Run:
         self.given_up = False  # a batch may have been left half done
 
     def go(self, topics: Mapping[str, Topic], build: Callable[[], Stream]) -> None:
-        """BUILD gives the stream; it is asked again when the schema has grown."""
+        """BUILD gives the stream; it is asked again when the schema has grown, or another schema id was met."""
         with TopicWatch(self._spark, self._spec.source, self._checkpoint) as watch:
             while not self._follow(topics, build(), watch):
                 pass
@@ -57,7 +58,7 @@ class Run:
             self._kept.forget()
 
     def _follow(self, topics: Mapping[str, Topic], stream: Stream, watch: TopicWatch) -> bool:
-        """Whether the run is over; otherwise the schema has grown, and the unfinished batch is to be taken up again."""
+        """Whether the run is over; otherwise the unfinished batch is to be taken up again, with another schema."""
         writer = self._writer(stream, watch)
         starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", self._spec.checkpoint)
         if self._every_ms is not None:
@@ -76,6 +77,9 @@ class Run:
                 self._added = add_new_fields(self._spark, self._spec, self._checkpoint)
                 if self._added:
                     return False
+            if (number := met_id(error)) is not None and self._spec.format.registry is not None:
+                learn(self._spec, self._checkpoint, number)
+                return False
             if is_loss(error):  # Spark does not say of what
                 find_topics(self._spark, self._spec.source, self._checkpoint)
             raise

@@ -59,7 +59,7 @@ def refuse_registry_records(
 ) -> None:
     """Fails before the first run if the records of Avro have the header of a schema registry."""
     there = tuple(name for name, topic in topics.items() if any(topic.end[it] > topic.first[it] for it in topic.end))
-    if spec.format.type == "avro" and there and not checkpoint.used:
+    if spec.format.type == "avro" and spec.format.registry is None and there and not checkpoint.used:
         source = replace(spec.source, topics=there, pattern=None)
         avro.refuse_registry(_first_values(spark, source, avro.SAMPLE))
 

@@ -38,7 +38,7 @@ _ALWAYS: Final = {
     # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the
     # stream.
     "spark.sql.ansi.enabled": "false",
-    # decode() replaces bytes that are not valid, and does not end the batch; by this, valid text is told (see `usual`).
+    # decode() replaces bytes that are not valid and ends no batch: what it leaves alone is valid (see `usual`).
     "spark.sql.legacy.codingErrorAction": "true",
     # Readers that are not Spark understand these; Spark's own default is a deprecated type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.config.table import meant
+from ixion.pipelines.debezium import unwrap
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.steps import (
@@ -22,6 +23,7 @@ from ixion.pipelines.spec.steps import (
     SqlStep,
     Step,
     TableSpec,
+    UnwrapStep,
     WatermarkStep,
     WindowStep,
 )
@@ -45,6 +47,8 @@ def read_table(spark: SparkSession, table: TableSpec) -> DataFrame:
 
 
 def _apply(frame: DataFrame, step: Step, folder: Path, watermarked: bool) -> DataFrame:
+    if isinstance(step, UnwrapStep):
+        return unwrap(frame)
     if isinstance(step, SqlStep):
         frame.createOrReplaceTempView("stream")
         return frame.sparkSession.sql(step.query)

@@ -25,8 +25,10 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import counts, expect, expect_result, met
 from ixion.pipelines.kept import may_change
 from ixion.pipelines.parsing import accepted, parse_records
+from ixion.pipelines.sinks.upsert import refuse_unmergeable
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, refuse_twins
 
 METRICS: Final = "ixion"  # under this name Spark reports what was counted in the stream
@@ -58,6 +60,9 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     judged = judge(raw)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
     refuse_twins(result)
+    for sink in spec.sinks:
+        if isinstance(sink, TableSink) and sink.upsert is not None:
+            refuse_unmergeable(sink, sink.upsert, result)
     if not result.isStreaming:
         hint = "the first step reads `stream`; each one after it reads what the one before gave, under the same name"
         raise PipelineError("the steps do not read the stream: what they give is the same for every batch", hint=hint)

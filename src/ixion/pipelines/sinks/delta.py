@@ -11,9 +11,12 @@ import re
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.base import Batch, writers_of
+from ixion.pipelines.sinks.evolve import is_wider
 from ixion.pipelines.spec.sinks import TableSink
 
 
@@ -24,6 +27,7 @@ class DeltaWriter:
         self.sink: Final = sink
         self._spark: Final = spark
         self._asked = False
+        self._wider: dict[str, T.DataType] | None = None
 
     def has(self, batch: Batch) -> bool:
         if self._asked:
@@ -47,7 +51,27 @@ class DeltaWriter:
             batches[str(entry._1())] = int(entry._2())
         return batches
 
+    def create(self, empty: DataFrame) -> None:
+        """The table with the columns of EMPTY, if there is none."""
+        if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+            writer = empty.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
+            writer.options(**self.sink.options).save(self.sink.path)
+
+    def _casts(self, frame: DataFrame) -> dict[str, T.DataType]:
+        """Columns of FRAME for which the table has a wider type; not all of them are widened by Delta itself."""
+        if self._wider is None:
+            self._wider = {}
+            if Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+                table = self._spark.read.format("delta").load(self.sink.path).schema
+                there = {field.name.lower(): field.dataType for field in table.fields}
+                for field in frame.schema.fields:
+                    kind = there.get(field.name.lower(), field.dataType)
+                    if is_wider(kind, field.dataType):
+                        self._wider[field.name] = kind
+        return self._wider
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
+        frame = frame.withColumns({name: F.col(f"`{name}`").cast(kind) for name, kind in self._casts(frame).items()})
         writer = frame.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
         writer = writer.option("txnAppId", batch.writer).option("txnVersion", batch.number)
         writer.options(**self.sink.options).save(self.sink.path)

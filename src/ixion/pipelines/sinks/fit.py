@@ -8,11 +8,13 @@ one folder would be read as a muddle, and Spark does not mind writing one.
 | Parquet | fine | fine | refused: most readers want one type | refused |
 | Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
 | Iceberg | refused without merge-schema | refused | numbers, and all into text, are cast; else refused | ignored |
+
+With `evolve = true` the table is changed before the first batch (see `evolve`), and what is missing is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +23,7 @@ from pyspark.sql import types as T
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.files import Files
+from ixion.pipelines.sinks.evolve import is_wider
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -31,8 +34,13 @@ _WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next
 class Existing:
     """A table as it is now."""
 
-    columns: Mapping[str, T.DataType] = field(default_factory=dict)  # by their names in lower case
+    schema: T.StructType = field(default_factory=T.StructType)
     partition_by: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, T.DataType]:
+        """By their names in lower case."""
+        return {field.name.lower(): field.dataType for field in self.schema.fields}
 
 
 def refuse_unfit(
@@ -49,7 +57,7 @@ def refuse_unfit(
         _refuse_other_kind(sink, files)
     if rows is None:
         return
-    existing = _existing(sink, spark, files)
+    existing = existing_table(sink, spark)
     if not existing.columns:
         return
     hint = _WAYS_OUT[sink.format]
@@ -62,12 +70,12 @@ def refuse_unfit(
     for name, row in mine.items():
         there = existing.columns.get(name)
         if there is None:
-            if sink.format != "parquet" and not _merges(sink) and not grows:
+            if sink.format != "parquet" and not _merges(sink) and not grows and not sink.evolve:
                 raise PipelineError(f"{sink.label} has no column {row.name}, which the rows have", hint=hint)
-        elif name not in existing.partition_by and not _goes_into(row.dataType, there, sink.format):
+        elif name not in existing.partition_by and not _fits(row.dataType, there, sink):
             types = f"{there.simpleString()} in the table and {row.dataType.simpleString()} in the rows"
             raise PipelineError(f"column {row.name} of {sink.label} is {types}", hint=hint)
-    if sink.format == "iceberg":
+    if sink.format == "iceberg" and not sink.evolve:
         for name in existing.columns:
             if name not in mine:
                 raise PipelineError(f"{sink.label} has a column {name}, which the rows have not", hint=hint)
@@ -75,7 +83,7 @@ def refuse_unfit(
 
 def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSession) -> None:
     """Adds those of ROWS that the table lacks. A folder of Parquet files needs nothing: each file has its columns."""
-    existing = _existing(sink, spark, Files(spark))
+    existing = existing_table(sink, spark)
     missing = [row for row in rows if row.name.lower() not in existing.columns]
     if sink.format == "parquet" or not existing.columns or not missing:
         return
@@ -86,8 +94,8 @@ def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSess
 
 _WAYS_OUT: Final = {
     "parquet": "give the rows their old types back (a SQL step can cast them), or write to another path",
-    "delta": 'a SQL step can cast or leave out columns; [sinks.options] mergeSchema = "true" adds new ones',
-    "iceberg": "a SQL step can cast, add or leave out columns; ALTER TABLE … ADD COLUMN adds one to the table",
+    "delta": "a SQL step can cast or leave out columns; evolve = true adds new ones and widens numbers",
+    "iceberg": "a SQL step can cast, add or leave out columns; evolve = true adds new ones and widens numbers",
 }
 
 
@@ -110,25 +118,23 @@ def _need_catalog(table: str, spark: SparkSession) -> None:
         raise PipelineError(f"table {table}: there is no catalog {catalog}", hint=f"[spark.conf] names it: {settings}")
 
 
-def _existing(sink: TableSink, spark: SparkSession, files: Files) -> Existing:
+def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
+    """The table as it is now; one without columns if there is none."""
+    files = Files(spark)
     if sink.format == "parquet":
         file = _first_file(sink.path, files)
         if file is None:
             return Existing()
         parts = [part.partition("=")[0] for part in file.removeprefix(sink.path).split("/") if "=" in part]
-        return Existing(columns=_columns(spark.read.parquet(file).schema), partition_by=tuple(parts))
+        return Existing(schema=spark.read.parquet(file).schema, partition_by=tuple(parts))
     if sink.format == "delta":
         if not files.exists(f"{sink.path}/_delta_log"):
             return Existing()
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{sink.path}`").collect()[0]
         table = spark.read.format("delta").load(sink.path)
-        return Existing(columns=_columns(table.schema), partition_by=tuple(detail["partitionColumns"]))
+        return Existing(schema=table.schema, partition_by=tuple(detail["partitionColumns"]))
     name = iceberg_name(sink, spark)
-    return Existing(columns=_columns(spark.table(name).schema) if spark.catalog.tableExists(name) else {})
-
-
-def _columns(schema: T.StructType) -> dict[str, T.DataType]:
-    return {field.name.lower(): field.dataType for field in schema.fields}
+    return Existing(schema=spark.table(name).schema) if spark.catalog.tableExists(name) else Existing()
 
 
 def _first_file(path: str, files: Files) -> str | None:
@@ -141,6 +147,16 @@ def _first_file(path: str, files: Files) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def _fits(rows: T.DataType, table: T.DataType, sink: TableSink) -> bool:
+    """Whether it goes into the table as it is, or as it will be when it has been changed."""
+    if _goes_into(rows, table, sink.format):
+        return True
+    if not sink.evolve or sink.format == "parquet":
+        return False
+    nested = isinstance(rows, (T.StructType, T.ArrayType)) and type(rows) is type(table)
+    return nested or is_wider(rows, table)  # Spark finds what does not fit inside of a struct
 
 
 def _goes_into(rows: T.DataType, table: T.DataType, kind: str) -> bool:

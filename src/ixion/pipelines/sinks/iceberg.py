@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.spec.sinks import TableSink
@@ -62,13 +63,24 @@ class IcebergWriter:
         """All of FRAME, unless an earlier call for the same batch has written it."""
         if self._last_batches().get(batch.writer, -1) >= batch.number:
             return
-        if not self._spark.catalog.tableExists(self.table):
-            empty = frame.where(F.lit(False)).writeTo(self.table).using("iceberg")
-            columns = [F.col(name) for name in self.sink.partition_by]
-            (empty.partitionedBy(*columns) if columns else empty).create()
+        self.create(frame.where(F.lit(False)))
         staged = uuid.uuid4().hex
+        if self.sink.evolve:
+            frame = _with_all(frame, self._spark.table(self.table).schema)
         frame.writeTo(self.table).options(**self.sink.options).option(_STAGED, staged).append()
         self._commit(staged, batch)
+
+    def create(self, empty: DataFrame) -> None:
+        """The table with the columns of EMPTY, if there is none."""
+        if not self._spark.catalog.tableExists(self.table):
+            writer = empty.writeTo(self.table).using("iceberg")
+            columns = [F.col(name) for name in self.sink.partition_by]
+            (writer.partitionedBy(*columns) if columns else writer).create()
+
+    def note(self, batch: Batch) -> None:
+        """That BATCH is in the table, for rows that came there by another commit."""
+        self._load().updateProperties().set(f"{PROPERTY}{batch.writer}", str(batch.number)).commit()
+        refresh(self.table, self._spark)
 
     def _commit(self, staged: str, batch: Batch) -> None:
         jvm: Any = self._spark.sparkContext._jvm
@@ -117,6 +129,13 @@ def _branch(sink: TableSink) -> str | None:
     """A sink can name a branch of its table: shop.db.orders.branch_audit."""
     last = sink.table.rpartition(".")[2].strip("`")
     return last.removeprefix("branch_") if last.startswith("branch_") and sink.table.count(".") > 2 else None
+
+
+def _with_all(frame: DataFrame, table: T.StructType) -> DataFrame:
+    """FRAME with all columns of TABLE; null where it has them not."""
+    names = {name.lower() for name in frame.columns}
+    missing = [field for field in table.fields if field.name.lower() not in names]
+    return frame.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing}) if missing else frame
 
 
 def refresh(table: str, spark: SparkSession) -> None:

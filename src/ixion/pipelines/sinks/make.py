@@ -11,6 +11,7 @@ from ixion.pipelines.sinks.delta import DeltaWriter
 from ixion.pipelines.sinks.iceberg import IcebergWriter
 from ixion.pipelines.sinks.parquet import ParquetWriter
 from ixion.pipelines.sinks.topic import TopicWriter
+from ixion.pipelines.sinks.upsert import UpsertWriter
 from ixion.pipelines.spec.sinks import Sink, TableSink, TopicSink
 
 
@@ -19,10 +20,9 @@ def make_writer(sink: Sink, spark: SparkSession) -> Writer:
         return TopicWriter(sink)
     if not isinstance(sink, TableSink):
         return ConsoleWriter(sink)
-    if sink.format == "delta":
-        return DeltaWriter(sink, spark)
-    if sink.format == "iceberg":
-        return IcebergWriter(sink, spark)
+    if sink.format in ("delta", "iceberg"):
+        table = DeltaWriter(sink, spark) if sink.format == "delta" else IcebergWriter(sink, spark)
+        return UpsertWriter(sink, table, spark) if sink.upsert else table
     return ParquetWriter(sink, Files(spark))
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ixion.pipelines.spec.registry import RegistrySpec, read_registry
 from ixion.pipelines.spec.section import Section
 
-FORMATS: Final = ("json", "csv", "avro", "text", "bytes")
+DEBEZIUM: Final = "debezium"
+FORMATS: Final = ("json", "csv", "avro", "text", "bytes", DEBEZIUM)
 _JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
 _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
 
@@ -22,6 +24,7 @@ class DriftSpec:
     new: str = "ignore"  # fields that the schema lacks: add, keep (as JSON in _extra), quarantine, fail, ignore
     missing: str = "null"  # fields of the schema that the record lacks: null, quarantine, fail
     retyped: str = "quarantine"  # fields of another type: null, quarantine, fail
+    unseen: bool = False  # new fields are left out and not reported, because they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,9 @@ class FormatSpec:
     drift: DriftSpec = field(default_factory=DriftSpec)
     json: JsonSpec = field(default_factory=JsonSpec)
     options: Mapping[str, str] = field(default_factory=dict)  # of Spark's from_json, from_csv or from_avro
+    unwrap: bool = False  # the records are Debezium's envelopes
+    registry: RegistrySpec | None = None  # avro: the records begin with the id of their schema
+    writers: Mapping[int, str | None] = field(default_factory=dict)  # schemas by their ids; None: not registered
 
     @property
     def has_header(self) -> bool:
@@ -58,11 +64,19 @@ class FormatSpec:
 
 
 def read_format(section: Section, folder: Path) -> FormatSpec:
-    section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON)
+    section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry")
     kind = section.choice("type", FORMATS)
     schema = _schema(section, folder)
-    if kind == "avro" and schema is None:
-        section.fail("format avro needs its schema: schema = '''{…}''' or schema_file = \"order.avsc\"")
+    if kind == DEBEZIUM:
+        return _debezium(section, schema)
+    if "wrapped" in section:
+        section.fail("format.wrapped is for format debezium alone", "wrapped")
+    registry = read_registry(section, lambda path: str((folder / path).absolute()))
+    if registry is not None and kind != "avro":
+        section.fail("format.registry is for format avro alone", "registry")
+    if kind == "avro" and schema is None and registry is None:
+        hint = "schema = '''{…}''', schema_file = \"order.avsc\" or [format.registry]"
+        section.fail(f"format avro needs its schema: {hint}")
     if kind == "avro" and schema is not None and not _is_record(schema):
         key = "schema" if "schema" in section else "schema_file"
         section.fail('an Avro schema is JSON: {"type": "record", "name": …, "fields": […]}', key)
@@ -75,6 +89,25 @@ def read_format(section: Section, folder: Path) -> FormatSpec:
         drift=_drift(section, kind, "ignore" if schema else "add"),
         json=_json(section, kind),
         options=section.text_map("options"),
+        registry=registry,
+    )
+
+
+def _debezium(section: Section, row: str | None) -> FormatSpec:
+    """Envelopes are JSON. A delete is followed by a tombstone, for compaction; it says nothing new."""
+    if row is None:
+        section.fail('format debezium needs the schema of the rows: schema = "id INT, name STRING"')
+    if "drift" in section:
+        section.fail("an envelope has fields of its own; there is no drift with format debezium", "drift")
+    fields = f"before STRUCT<{row}>, after STRUCT<{row}>, op STRING, ts_ms BIGINT"
+    return FormatSpec(
+        type="json",
+        schema=f"payload STRUCT<{fields}>" if section.flag("wrapped", False) else fields,
+        tombstones=section.choice("tombstones", ("keep", "drop", "quarantine"), "drop"),
+        drift=DriftSpec(unseen=True),
+        json=_json(section, "json"),
+        options=section.text_map("options"),
+        unwrap=True,
     )
 
 

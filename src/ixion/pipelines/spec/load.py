@@ -14,7 +14,7 @@ from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
 from ixion.pipelines.spec.section import Section
 from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, TopicSink, read_sink, read_table
 from ixion.pipelines.spec.source import SourceSpec, expanded, read_source
-from ixion.pipelines.spec.steps import read_step, read_tables
+from ixion.pipelines.spec.steps import Step, UnwrapStep, read_step, read_tables
 
 Resolve = Callable[[str], str]
 
@@ -56,14 +56,16 @@ def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) 
     quarantine = _quarantine(root, sinks, name, resolve)
     _refuse_twins(root, sinks, quarantine)
     _refuse_circles(root, source, sinks)
-    expectations = tuple(_expectation(section) for section in root.sections("expectations"))
+    expectations = [_expectation(section) for section in root.sections("expectations")]
+    format_ = read_format(root.needed_section("format", 'the least is:\n[format]\ntype = "json"'), folder)
+    unwrap: tuple[Step, ...] = (UnwrapStep(),) if format_.unwrap else ()
     return PipelineSpec(
         name=name,
         source=source,
-        format=read_format(root.needed_section("format", 'the least is:\n[format]\ntype = "json"'), folder),
-        steps=tuple(read_step(section, tables) for section in root.sections("steps")),
+        format=format_,
+        steps=(*unwrap, *(read_step(section, tables) for section in root.sections("steps"))),
         tables=tables,
-        expectations=expectations,
+        expectations=(*expectations, *_of_upserts(sinks)),
         sinks=sinks,
         quarantine=quarantine,
         checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
@@ -92,6 +94,16 @@ def _expectation(section: Section) -> Expectation:
         otherwise=section.choice("otherwise", ("warn", "drop", "quarantine", "fail")),
         on=section.choice("on", ("record", "result"), "record"),
     )
+
+
+def _of_upserts(sinks: tuple[Sink, ...]) -> list[Expectation]:
+    """A row without its key or its place in the order cannot be merged: it goes to the quarantine."""
+    merges = [sink.upsert for sink in sinks if isinstance(sink, TableSink) and sink.upsert]
+    names = dict.fromkeys(name for upsert in merges for name in (*upsert.keys, upsert.order))
+    return [
+        Expectation(name=f"{name} is there", check=f"`{name}` IS NOT NULL", otherwise="quarantine", on="result")
+        for name in names
+    ]
 
 
 def _quarantine(root: Section, sinks: tuple[Sink, ...], name: str, resolve: Resolve) -> TableSink:

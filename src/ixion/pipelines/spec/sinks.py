@@ -8,6 +8,7 @@ from typing import Final
 
 from ixion.pipelines.spec.section import Section
 from ixion.pipelines.spec.source import expanded
+from ixion.pipelines.spec.upsert import SETTINGS, UpsertSpec, read_upsert
 
 TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
 _SINKS: Final = (*TABLE_FORMATS, "topic", "console")
@@ -28,6 +29,9 @@ class TableSink:
     path: str = ""
     table: str = ""  # Iceberg: a name in one of Spark's catalogs, instead of a path
     partition_by: tuple[str, ...] = ()
+    upsert: UpsertSpec | None = None  # None: rows are added
+    evolve: bool = False  # the table is changed if rows with other columns come
+    renames: Mapping[str, str] = field(default_factory=dict)  # columns of the table -> what they are called now
     upkeep: UpkeepSpec = field(default_factory=UpkeepSpec)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
@@ -80,21 +84,29 @@ def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], reso
             value=section.optional_text("value"),
             options={**shared, **expanded(section, "options")},
         )
-    return read_table(section, kind, resolve)
+    return read_table(section, kind, resolve, (*SETTINGS, "evolve", "renames"))
 
 
-def read_table(section: Section, kind: str, resolve: Callable[[str], str]) -> TableSink:
-    section.only("type", "path", "table", "partition_by", "upkeep", "options")
+def read_table(section: Section, kind: str, resolve: Callable[[str], str], more: tuple[str, ...] = ()) -> TableSink:
+    section.only("type", "path", "table", "partition_by", "upkeep", "options", *more)
     path, table = section.optional_text("path"), section.optional_text("table")
     if table is not None and kind != "iceberg":
         section.fail("only an iceberg sink can be named by table; the others need a path", "table")
     if (path is None) == (table is None):
         section.fail(f"a {kind} sink needs a path" + (" or a table, one of the two" if kind == "iceberg" else ""))
+    evolve, renames = section.flag("evolve", False), section.text_map("renames")
+    if renames and not evolve:
+        section.fail("renames change the table: they need evolve = true", "renames")
+    if renames and kind == "parquet":
+        section.fail("the columns of a parquet table cannot be renamed; those of delta and iceberg can", "renames")
     return TableSink(
         format=kind,
         path=resolve(path) if path else "",
         table=table or "",
         partition_by=section.texts("partition_by"),
+        upsert=read_upsert(section, kind) if more else None,
+        evolve=evolve,
+        renames=renames,
         upkeep=_upkeep(section.section("upkeep"), kind),
         options=expanded(section, "options"),
     )

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from ixion.pipelines.spec.section import Section
 
 # What can be had of a record beside its fields; each becomes the column kafka_NAME.
-META_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers")
+META_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers", "tombstone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

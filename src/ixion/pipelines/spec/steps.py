@@ -48,7 +48,12 @@ class JoinStep:
     how: str
 
 
-Step = SqlStep | PythonStep | WatermarkStep | DeduplicateStep | WindowStep | JoinStep
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnwrapStep:
+    """From Debezium's envelope to the row in it; the format puts it before all others."""
+
+
+Step = UnwrapStep | SqlStep | PythonStep | WatermarkStep | DeduplicateStep | WindowStep | JoinStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

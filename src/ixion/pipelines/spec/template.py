@@ -76,6 +76,8 @@ sql = "SELECT *, date(at) AS day FROM stream"
 type = "parquet"                        # "delta", "iceberg", "topic", "console"; write as many [[sinks]] as you like
 path = "lake/{name}"
 partition_by = ["day"]
+# mode = "upsert"                       # delta, iceberg: one row for each key, the newest; rows are added otherwise
+# keys = ["order_id"]
 # [sinks.upkeep]                        # at the end of a run
 # compact_below_mb = 32                 # join files that are smaller
 # keep = "7 days"                       # delta, iceberg: remove old versions

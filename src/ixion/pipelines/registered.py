@@ -1,0 +1,113 @@
+"""Avro records with the header of a schema registry: each is read with the schema that it was written with.
+
+The columns are those of the newest version of the subject when the run begins, or of the schema in the file. Records
+that were written with another version are read into them by Avro's rules: a field that they lack has its default.
+
+The schemas are part of Spark's plan, so a plan knows a number of ids. A record with an id that it does not know ends
+the batch before anything is written; the registry is asked for that one, the answer is noted in the checkpoint, and the
+same batch is read again. An id that the registry does not have sends its records to the quarantine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ixion.pipelines.avro import HEADER_BYTES, all_nulls
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.registry import open_registry
+from ixion.pipelines.spec.format import FormatSpec
+from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.words import innermost
+
+UNKNOWN: Final = "ixion has met a schema id: "  # how a batch is recognised that needs a schema
+_DATA: Final = "_data"
+
+
+def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
+    """The format with the schema for the columns, and with all known schemas that records are written with."""
+    format_ = spec.format
+    assert format_.registry is not None
+    subject = format_.registry.subject or (f"{spec.source.topics[0]}-value" if spec.source.topics else None)
+    if subject is None:
+        raise PipelineError("a pattern names no topic: [format.registry] needs a subject")
+    versions = open_registry(format_.registry).versions(subject)
+    if not versions and format_.schema is None:
+        hint = "is it another one? [format.registry] subject names it; TOPIC-value is the usual one"
+        raise PipelineError(f"the schema registry has no subject {subject}", hint=hint)
+    other = next((one.kind for one in versions if one.kind != "AVRO"), None)
+    if other is not None:
+        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is avro")
+    writers = {**checkpoint.registered(), **{one.id: one.schema for one in versions}}
+    return replace(format_, schema=format_.schema or versions[-1].schema, writers=writers)
+
+
+def unknown_id(text: str) -> int | None:
+    """The id that a batch has met and the plan does not know, by what Spark reports."""
+    found = re.search(rf"{UNKNOWN}(\d+)", text)
+    return int(found[1]) if found else None
+
+
+def learn(spec: PipelineSpec, checkpoint: Checkpoint, number: int) -> None:
+    """Asks the registry for the schema with id NUMBER, and notes the answer."""
+    assert spec.format.registry is not None
+    checkpoint.remember_registered({number: open_registry(spec.format.registry).schema(number)})
+
+
+def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Column], Column, None]:
+    """As `parse_avro` does."""
+    assert spec.schema is not None
+    value = F.col("value")
+    number = F.conv(F.hex(F.substring(value, F.lit(2), F.lit(4))), 16, 10).cast("long")
+    rest = F.expr(f"substring(value, {HEADER_BYTES + 1})")
+    header = (F.octet_length(value) >= HEADER_BYTES) & F.startswith(value, F.lit(b"\x00"))
+    known = {key: schema for key, schema in spec.writers.items() if schema is not None}
+    try:
+        with_data = frame.withColumn(_DATA, _read(number, rest, known, spec))
+        names = with_data.select(f"{_DATA}.*").columns
+    except (PySparkException, Py4JJavaError) as error:
+        message = f"the schemas of the registry cannot be used: {innermost([str(error)])}"
+        raise PipelineError(message) from error
+    missing = [key for key, schema in spec.writers.items() if schema is None]
+    reason = F.when(~header, F.lit("no header of a schema registry"))
+    reason = reason.when(
+        number.isin(missing), F.concat(F.lit("not in the schema registry: id "), number.cast("string"))
+    )
+    asked = F.raise_error(F.concat(F.lit(UNKNOWN), number.cast("string"))).cast("string")
+    reason = reason.when(~number.isin([*known, *missing]), asked)
+    unread = _unread(F.col(_DATA), names, number, rest, known)
+    reason = unreadable_reason(reason, unread, "not a record of the Avro schema", spec.drift)
+    valid = valid_text(F.col(_DATA), with_data.schema[_DATA].dataType)
+    fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
+    return with_data, fields, reason.when(~valid, F.lit(NOT_UTF8)), None
+
+
+def _read(number: Column, rest: Column, writers: dict[int, str], spec: FormatSpec) -> Column:
+    from pyspark.sql.avro.functions import from_avro
+
+    assert spec.schema is not None
+    options = {"mode": "PERMISSIVE", **spec.options, "avroSchema": spec.schema}
+    data = F.when(F.lit(False), from_avro(rest, spec.schema, options))  # so that there is one, whatever is known
+    for key, schema in writers.items():
+        data = data.when(number == key, from_avro(rest, schema, options))
+    return data
+
+
+def _unread(data: Column, names: list[str], number: Column, rest: Column, writers: dict[int, str]) -> Column:
+    """Spark's reader gives a record of nulls where it can read nothing; where one may be all nulls, its bytes tell."""
+    unread = F.lit(True)
+    for name in names:
+        unread = unread & data[name].isNull()
+    for key, schema in writers.items():
+        nulls = all_nulls(schema)
+        if nulls is not None:
+            unread = unread & ~((number == key) & (rest == F.lit(nulls)))
+    return unread

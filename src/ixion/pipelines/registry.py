@@ -1,0 +1,115 @@
+"""Schema registries: Confluent's HTTP API, and a folder that stands in for one.
+
+A record begins with a zero byte and four bytes for the id of the schema it was written with. An id always means the
+same schema, so what was asked once is kept.
+
+    GET /schemas/ids/7                          the schema with id 7
+    GET /subjects/orders-value/versions         the versions of a subject
+    GET /subjects/orders-value/versions/2       one of them, with its id
+
+A folder has the same as files: orders-value/2.json holds {"id": 7, "schemaType": "AVRO", "schema": "…"}.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spec.registry import RegistrySpec
+
+TIMEOUT_S: Final = 30.0
+_MISSING: Final = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    id: int
+    version: int
+    kind: str  # AVRO, JSON or PROTOBUF
+    schema: str
+
+
+class Registry(Protocol):
+    def versions(self, subject: str) -> list[Registered]:
+        """All versions of SUBJECT, the oldest first; none if it is not there."""
+
+    def schema(self, number: int) -> str | None:
+        """The schema with id NUMBER; None if there is none."""
+
+
+def open_registry(spec: RegistrySpec) -> Registry:
+    if spec.url.startswith(("http://", "https://")):
+        return HttpRegistry(spec)
+    return FolderRegistry(Path(spec.url))
+
+
+class FolderRegistry:
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise PipelineError(f"format.registry: there is no folder {folder}")
+        self._folder: Final = folder
+
+    def versions(self, subject: str) -> list[Registered]:
+        return sorted(self._read(subject), key=lambda one: one.version)
+
+    def schema(self, number: int) -> str | None:
+        subjects = (path.name for path in self._folder.iterdir() if path.is_dir())
+        return next((one.schema for subject in subjects for one in self._read(subject) if one.id == number), None)
+
+    def _read(self, subject: str) -> Iterator[Registered]:
+        for path in self._folder.joinpath(subject).glob("*.json"):
+            try:
+                yield _registered(json.loads(path.read_text("utf-8")), int(path.stem))
+            except (ValueError, KeyError, TypeError) as error:
+                raise PipelineError(f"format.registry: {path} is no version of a schema: {error}") from None
+
+
+class HttpRegistry:
+    def __init__(self, spec: RegistrySpec) -> None:
+        self._url: Final = spec.url.rstrip("/")
+        self._headers: Final = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if spec.token:
+            self._headers["Authorization"] = f"Bearer {spec.token}"
+        elif spec.user:
+            pair = base64.b64encode(f"{spec.user}:{spec.password}".encode()).decode()
+            self._headers["Authorization"] = f"Basic {pair}"
+
+    def versions(self, subject: str) -> list[Registered]:
+        path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
+        numbers = self._get(path) or []
+        found = (self._get(f"{path}/{number}") for number in numbers)
+        return [_registered(one, int(one["version"])) for one in found if one is not None]
+
+    def schema(self, number: int) -> str | None:
+        found = self._get(f"/schemas/ids/{number}")
+        return None if found is None else str(found["schema"])
+
+    def _get(self, path: str) -> Any:
+        """None if there is no such thing."""
+        request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310 - http(s) only
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == _MISSING:
+                return None
+            hint = "are user and password, or the token, right? [format.registry] has them" if error.code < 500 else ""
+            message = f"the schema registry {self._url} answered {error.code} {error.reason}"
+            raise PipelineError(message, hint=hint, retry=error.code >= 500) from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise PipelineError(f"the schema registry {self._url} cannot be reached: {reason}", retry=True) from None
+
+
+def _registered(values: dict[str, Any], version: int) -> Registered:
+    schema = values["schema"]
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    return Registered(id=int(values["id"]), version=version, kind=values.get("schemaType", "AVRO"), schema=text)

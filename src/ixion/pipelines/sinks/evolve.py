@@ -1,0 +1,107 @@
+"""How a table is changed so that rows with other columns fit: `evolve = true` of a sink.
+
+| | a column or a field of a struct is new | a number is wider | a column has another name |
+|---|---|---|---|
+| Parquet | nothing to do: each file has its columns | refused: most readers want one type | refused |
+| Delta | added | widened (`delta.enableTypeWidening`) | renamed (`delta.columnMapping.mode`) |
+| Iceberg | added | widened | renamed |
+
+Wider means: a whole number of more bytes, DOUBLE for FLOAT, a DECIMAL of more digits and the same scale. Columns that
+the rows lack are null. The plan is made from what is there now, so a run that was killed in between goes on where it
+was. What Delta sets on the table for a change, in brackets, readers of older versions do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.sinks.iceberg import iceberg_name
+from ixion.pipelines.spec.sinks import TableSink
+
+_WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next
+_DELTA_NEEDS: Final = {  # a property of the table that a kind of change needs
+    "widen": ("delta.enableTypeWidening", "true"),
+    "rename": ("delta.columnMapping.mode", "name"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    kind: str  # add, widen, rename
+    column: str  # a.b for a field of a struct; a.element.b for one in an array
+    to: str  # the type, or the new name
+    before: str = ""  # the type that it has
+
+    def line(self) -> str:
+        if self.kind == "add":
+            return f"add column {self.column} {self.to}"
+        if self.kind == "rename":
+            return f"rename column {self.column} to {self.to}"
+        return f"widen column {self.column} from {self.before} to {self.to}"
+
+
+def plan_changes(sink: TableSink, table: T.StructType, rows: T.StructType) -> list[Change]:
+    """What must be done to TABLE so that ROWS fit. Raises if a rename cannot be; other misfits are left to `fit`."""
+    names = {field.name.lower(): field.name for field in table.fields}
+    renamed = {}
+    for old, new in sink.renames.items():
+        if old.lower() in names and new.lower() in names:
+            raise PipelineError(f"{sink.label} has a column {old} and a column {new}: the one cannot become the other")
+        if old.lower() in names:
+            renamed[names[old.lower()]] = new
+    fields = [T.StructField(renamed.get(field.name, field.name), field.dataType) for field in table.fields]
+    changes = [Change(kind="rename", column=old, to=new) for old, new in renamed.items()]
+    return [*changes, *_differences(T.StructType(fields), rows, "", sink.format)]
+
+
+def apply_changes(sink: TableSink, changes: list[Change], spark: SparkSession) -> None:
+    if sink.format == "parquet" or not changes:
+        return
+    table = f"delta.`{sink.path}`" if sink.format == "delta" else iceberg_name(sink, spark)
+    if sink.format == "delta":
+        for name, value in sorted({_DELTA_NEEDS[one.kind] for one in changes if one.kind in _DELTA_NEEDS}):
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{name}' = '{value}')")
+    for change in changes:
+        column = ".".join(f"`{part}`" for part in change.column.split("."))
+        spark.sql(f"ALTER TABLE {table} {_WORDS[change.kind].format(column=column, to=change.to)}")
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "add": "ADD COLUMNS ({column} {to})",
+    "widen": "ALTER COLUMN {column} TYPE {to}",
+    "rename": "RENAME COLUMN {column} TO `{to}`",
+}
+
+
+def _differences(table: T.StructType, rows: T.StructType, place: str, kind: str) -> Iterator[Change]:
+    there = {field.name.lower(): field for field in table.fields}
+    for field in rows.fields:
+        known = there.get(field.name.lower())
+        if known is None:
+            yield Change(kind="add", column=f"{place}{field.name}", to=field.dataType.simpleString())
+        else:
+            yield from _in_type(known.dataType, field.dataType, f"{place}{known.name}", kind)
+
+
+def _in_type(table: T.DataType, rows: T.DataType, column: str, kind: str) -> Iterator[Change]:
+    if isinstance(table, T.StructType) and isinstance(rows, T.StructType):
+        yield from _differences(table, rows, f"{column}.", kind)
+    elif isinstance(table, T.ArrayType) and isinstance(rows, T.ArrayType):
+        yield from _in_type(table.elementType, rows.elementType, f"{column}.element", kind)
+    elif kind != "parquet" and is_wider(rows, table):
+        yield Change(kind="widen", column=column, to=rows.simpleString(), before=table.simpleString())
+
+
+def is_wider(wide: T.DataType, narrow: T.DataType) -> bool:
+    names = wide.typeName(), narrow.typeName()
+    if names[0] in _WHOLE and names[1] in _WHOLE:
+        return _WHOLE.index(names[0]) > _WHOLE.index(names[1])
+    if isinstance(wide, T.DecimalType) and isinstance(narrow, T.DecimalType):
+        return wide.scale == narrow.scale and wide.precision > narrow.precision
+    return names == ("double", "float")

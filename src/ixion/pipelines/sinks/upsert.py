@@ -1,0 +1,161 @@
+"""Rows that change a table: one row for each key, the newest. By MERGE, into Delta and Iceberg.
+
+Of the rows of a batch with one key only the last one counts, by the column that says the order; of two that are equal
+there, the later record. It is held against the row in the table: if that is newer, the change came late and is left
+out. So it does not matter in which order changes arrive, and a batch that is merged again changes nothing:
+
+    table   id 7, at 12:00          batch   id 7, at 11:00     left out
+                                    batch   id 7, at 13:00     replaces the row
+                                    batch   id 7, deleted at 13:00
+                                            remove   the row is gone; a change of 12:30 that comes now brings it back
+                                            mark     the row stays, with is_deleted = true, and so that change is late
+
+By the offset, changes of one key cannot come late: a topic has them in one partition, one after the other. By any other
+column they can, so deleted rows are marked there unless the file says otherwise.
+
+Delta notes the batch in the commit of the MERGE. Iceberg's property follows in a commit of its own: killed in between,
+the batch is merged once more, to the same end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ixion.pipelines.debezium import OP
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.sinks.delta import DeltaWriter
+from ixion.pipelines.sinks.iceberg import IcebergWriter
+from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.spec.upsert import OFFSET, UpsertSpec
+from ixion.pipelines.steps import need_columns
+
+DELETED: Final = "is_deleted"
+TOMBSTONE: Final = "kafka_tombstone"  # tells a delete, and is not stored
+_DELETE: Final = "_delete"
+_CHANGES: Final = "ixion_changes"
+_PLACE: Final = ("kafka_offset", "kafka_partition", "kafka_topic")
+
+
+class UpsertWriter:
+    is_table = False  # a MERGE runs through its rows more than once
+
+    def __init__(self, sink: TableSink, table: DeltaWriter | IcebergWriter, spark: SparkSession) -> None:
+        assert sink.upsert is not None
+        self.sink: Final = sink
+        self._upsert: Final = sink.upsert
+        self._table: Final = table
+        self._spark: Final = spark
+
+    def has(self, batch: Batch) -> bool:
+        return self._table.has(batch)
+
+    def knows(self, pipeline: str) -> bool:
+        return self._table.knows(pipeline)
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        columns = [field.name for field in stored(frame.schema.fields, self._upsert)]
+        changes = newest(frame, self._upsert)
+        if isinstance(self._table, DeltaWriter):
+            self._table.create(_empty(changes, columns, self._upsert))
+            with _noted(frame.sparkSession, batch):
+                _merge(f"delta.`{self.sink.path}`", changes, columns, self._upsert)
+        else:
+            self._table.create(_empty(changes, columns, self._upsert))
+            _merge(self._table.table, changes, columns, self._upsert)
+            self._table.note(batch)
+
+
+def stored(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.StructField]:
+    """The columns of the table, for rows with FIELDS."""
+    kept = [field for field in fields if field.name != TOMBSTONE]
+    return [*kept, T.StructField(DELETED, T.BooleanType())] if upsert.deletes == "mark" else kept
+
+
+def is_delete(columns: Sequence[str], upsert: UpsertSpec) -> Column:
+    if upsert.delete_when is not None:
+        return F.coalesce(F.expr(upsert.delete_when).cast("boolean"), F.lit(False))
+    if OP in columns:
+        return F.coalesce(F.col(OP) == "d", F.lit(False))
+    return F.coalesce(F.col(TOMBSTONE), F.lit(False)) if TOMBSTONE in columns else F.lit(False)
+
+
+def refuse_unmergeable(sink: TableSink, upsert: UpsertSpec, rows: DataFrame) -> None:
+    """Raises if ROWS lack what it takes to merge them, before anything is read."""
+    need_columns(rows, f"keys of {sink.label}", upsert.keys)
+    if upsert.order == OFFSET and OFFSET not in rows.columns:
+        message = f"{sink.label} orders changes by {OFFSET}, and the rows have no such column"
+        hint = '[source] include = ["offset"] gives it; steps must pass it on; or order = "…" names another column'
+        raise PipelineError(message, hint=hint)
+    need_columns(rows, f"order of {sink.label}", [upsert.order])
+    if upsert.deletes == "mark" and DELETED in rows.columns:
+        raise PipelineError(f"the rows for {sink.label} have a column {DELETED}, which is a name of pipelines' own")
+    rows.select(is_delete(rows.columns, upsert))  # Spark finds an unknown column here, not in the first batch
+
+
+def newest(frame: DataFrame, upsert: UpsertSpec) -> DataFrame:
+    """The last row of each key, with `_delete`."""
+    marked = frame.withColumn(_DELETE, is_delete(frame.columns, upsert))
+    places = [F.col(name) for name in _PLACE if name in frame.columns]
+    order = F.struct(F.col(f"`{upsert.order}`").alias("order"), *places, F.xxhash64(*_hashable(marked)))
+    rows = F.struct(*(F.col(f"`{name}`") for name in marked.columns))
+    grouped = marked.groupBy(*(F.col(f"`{key}`").alias(f"_key_{key}") for key in upsert.keys))
+    return grouped.agg(F.max_by(rows, order).alias("_row")).select("_row.*")
+
+
+def _hashable(frame: DataFrame) -> list[Column]:
+    """So that of two rows that are equal in all else the same one wins each time; maps have no hash."""
+    return [F.col(f"`{field.name}`") for field in frame.schema.fields if "map<" not in field.dataType.simpleString()]
+
+
+def _empty(changes: DataFrame, columns: Sequence[str], upsert: UpsertSpec) -> DataFrame:
+    marked = changes.withColumn(DELETED, F.lit(False)) if upsert.deletes == "mark" else changes
+    return marked.select(*(f"`{name}`" for name in columns)).where(F.lit(False))
+
+
+def _merge(table: str, changes: DataFrame, columns: Sequence[str], upsert: UpsertSpec) -> None:
+    spark = changes.sparkSession
+    changes.createOrReplaceTempView(_CHANGES)
+    own = [_quoted(name) for name in columns if name != DELETED]
+    same = " AND ".join(f"t.{key} = s.{key}" for key in map(_quoted, upsert.keys))
+    order = _quoted(upsert.order)
+    newer = f"s.{order} >= t.{order}"
+    sets = ", ".join(f"t.{name} = s.{name}" for name in own)
+    names, values = ", ".join(own), ", ".join(f"s.{name}" for name in own)
+    if upsert.deletes == "mark":
+        clauses = (
+            f"WHEN MATCHED AND s.{_DELETE} AND {newer} THEN UPDATE SET t.{order} = s.{order}, t.{DELETED} = true",
+            f"WHEN MATCHED AND {newer} THEN UPDATE SET {sets}, t.{DELETED} = false",
+            f"WHEN NOT MATCHED THEN INSERT ({names}, {DELETED}) VALUES ({values}, s.{_DELETE})",  # noqa: S608 - names, quoted
+        )
+    else:
+        clauses = (
+            f"WHEN MATCHED AND s.{_DELETE} AND {newer} THEN DELETE",
+            f"WHEN MATCHED AND {newer} THEN UPDATE SET {sets}",
+            f"WHEN NOT MATCHED AND NOT s.{_DELETE} THEN INSERT ({names}) VALUES ({values})",  # noqa: S608
+        )
+    spark.sql(f"MERGE INTO {table} t USING {_CHANGES} s ON {same} {' '.join(clauses)}")
+    spark.catalog.dropTempView(_CHANGES)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+@contextmanager
+def _noted(spark: SparkSession, batch: Batch) -> Iterator[None]:
+    """Delta notes writer and number in what it commits meanwhile, and leaves out what it has noted before."""
+    settings = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
+    for name, value in settings.items():
+        spark.conf.set(f"spark.databricks.delta.write.{name}", value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            spark.conf.unset(f"spark.databricks.delta.write.{name}")

@@ -1,0 +1,117 @@
+"""Avro records with the ids of their schemas, which a registry has: over HTTP, or a folder."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.registry import HttpRegistry, open_registry
+from ixion.pipelines.spec.registry import RegistrySpec
+from tests.pipelines.support import Lab, column
+
+OLD = {"type": "record", "name": "o", "fields": [{"name": "n", "type": "int"}]}
+NEW = {**OLD, "fields": [*OLD["fields"], {"name": "s", "type": "string", "default": "none"}]}
+
+
+def framed(number: int, *parts: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + b"".join(parts)
+
+
+def write(folder: Path, subject: str, version: int, number: int, schema: dict[str, Any], kind: str = "AVRO") -> None:
+    folder.joinpath(subject).mkdir(parents=True, exist_ok=True)
+    value = {"id": number, "schemaType": kind, "schema": json.dumps(schema)}
+    folder.joinpath(subject, f"{version}.json").write_text(json.dumps(value))
+
+
+def text(url: str = "registry", more: str = "") -> str:
+    sink = '[[sinks]]\ntype = "parquet"\npath = "out"\n'
+    return f'[format]\ntype = "avro"\n[format.registry]\nurl = "{url}"\n{more}\n{sink}'
+
+
+def test_each_record_is_read_with_its_own_schema(lab: Lab) -> None:
+    folder, subject = lab.folder / "registry", f"{lab.topic}-value"
+    write(folder, subject, 1, 7, OLD)
+    write(folder, subject, 2, 9, NEW)
+    lab.send(framed(7, b"\x02"), framed(9, b"\x04", b"\x02x"), b"plain", framed(9, b"\xff"))
+    figures = lab.run(text())
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (4, 2, 2)
+    assert sorted((row["n"], row["s"]) for row in lab.rows()) == [(1, "none"), (2, "x")]
+    reasons = {row["value"]: row["reason"] for row in lab.rows("out_quarantine")}
+    assert reasons == {
+        b"plain": "no header of a schema registry",
+        framed(9, b"\xff"): "not a record of the Avro schema",
+    }
+    write(folder, "another-subject", 1, 12, OLD)  # an id that is met only now
+    lab.send(framed(12, b"\x06"), framed(13, b"\x06"))
+    figures = lab.run(text())
+    assert (figures.rows_out, figures.quarantined) == (1, 1)
+    assert column(lab.rows(), "n") == [1, 2, 3]
+    assert "not in the schema registry: id 13" in column(lab.rows("out_quarantine"), "reason")
+
+
+def test_what_is_wrong_with_a_registry_is_said(lab: Lab) -> None:
+    with pytest.raises(PipelineError, match="there is no folder"):
+        lab.pipeline(text()).check(lab.spark)
+    write(lab.folder / "registry", "other", 1, 7, OLD)
+    with pytest.raises(PipelineError, match=f"the schema registry has no subject {lab.topic}-value"):
+        lab.pipeline(text()).check(lab.spark)
+    write(lab.folder / "registry", "json", 1, 8, {}, "JSON")
+    with pytest.raises(PipelineError, match="the schemas of subject json are JSON, and the format is avro"):
+        lab.pipeline(text(more='subject = "json"')).check(lab.spark)
+    with pytest.raises(PipelineError, match="cannot be reached") as caught:
+        lab.pipeline(text("http://127.0.0.1:1")).check(lab.spark)
+    assert caught.value.retry
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[str, list[str]]]:
+    """A registry with the subject `a b` and schema 7; who asks must be ada."""
+    asked: list[str] = []
+    answers: dict[str, Any] = {
+        "/subjects/a%20b/versions": [1],
+        "/subjects/a%20b/versions/1": {"subject": "a b", "version": 1, "id": 7, "schema": json.dumps(OLD)},
+        "/schemas/ids/7": {"schema": json.dumps(OLD)},
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            let_in = self.headers["Authorization"] == "Basic " + base64.b64encode(b"ada:secret").decode()
+            self.send_response(401 if not let_in else 200 if self.path in answers else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(answers.get(self.path, {})).encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_confluents_api(served: tuple[str, list[str]]) -> None:
+    url, asked = served
+    registry = open_registry(RegistrySpec(url=url, user="ada", password="secret"))
+    assert isinstance(registry, HttpRegistry)
+    (version,) = registry.versions("a b")
+    assert (version.id, version.kind, json.loads(version.schema)) == (7, "AVRO", OLD)
+    assert registry.schema(7) == json.dumps(OLD)
+    assert registry.schema(8) is None
+    assert registry.versions("nobody") == []
+    assert asked[0] == "/subjects/a%20b/versions"
+    with pytest.raises(PipelineError, match="answered 401") as caught:
+        open_registry(RegistrySpec(url=url)).versions("a b")
+    assert "user and password" in caught.value.hint
+    assert not caught.value.retry

@@ -1,0 +1,136 @@
+"""Tables with one row for each key: changed, deleted, late, repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.pipelines.errors import PipelineError, SpecError
+from ixion.pipelines.spec import read_spec
+from tests.pipelines.crash import crash_after_a_batch
+from tests.pipelines.support import Lab
+
+KINDS = pytest.mark.parametrize("kind", ["delta", "iceberg"])
+KEYED = 'include = ["key", "offset", "tombstone"]'
+BY_KEY = """
+[format]
+type = "json"
+schema = "name STRING"
+[[steps]]
+sql = "SELECT kafka_key AS id, name, kafka_offset, kafka_tombstone FROM stream"
+"""
+BY_TIME = """
+[format]
+type = "json"
+schema = "id INT, name STRING, at INT, gone BOOLEAN"
+"""
+
+
+def sink(kind: str, more: str = "") -> str:
+    return f'[[sinks]]\ntype = "{kind}"\npath = "out"\nmode = "upsert"\nkeys = ["id"]\n{more}'
+
+
+def rows(lab: Lab, kind: str, *columns: str, path: str = "out") -> list[tuple[Any, ...]]:
+    from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
+    from ixion.pipelines.spec.sinks import TableSink
+
+    if kind == "iceberg":
+        refresh(iceberg_name(TableSink(format=kind, path=str(lab.folder / path)), lab.spark), lab.spark)
+    table = lab.spark.read.format(kind).load(str(lab.folder / path))
+    return sorted(tuple(row) for row in table.select(*columns).collect())
+
+
+def put(lab: Lab, key: str | None, value: dict[str, Any] | None) -> None:
+    lab.send(value, key=key)
+
+
+@KINDS
+def test_the_last_record_of_a_key_counts_and_a_tombstone_deletes(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    text = BY_KEY + sink(kind)
+    for key, value in (("a", {"name": "A"}), ("b", {"name": "B"}), ("a", {"name": "AA"}), ("c", None)):
+        put(lab, key, value)
+    put(lab, None, {"name": "nobody"})
+    figures = lab.run(text, source=KEYED)
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (5, 4, 1)
+    assert rows(lab, kind, "id", "name", "kafka_offset") == [("a", "AA", 2), ("b", "B", 1)]
+    for key, value in (("b", None), ("c", {"name": "C"}), ("a", {"name": "AAA"})):
+        put(lab, key, value)
+    with crash_after_a_batch(monkeypatch):
+        lab.run(text, source=KEYED)
+    assert rows(lab, kind, "id", "name") == [("a", "AAA"), ("c", "C")]
+    assert lab.run(text, source=KEYED).batches == 1  # it comes again
+    assert rows(lab, kind, "id", "name") == [("a", "AAA"), ("c", "C")]
+    (lab.folder / ".ixion").rename(lab.folder / "lost")
+    with pytest.raises(PipelineError, match=r"has rows of this pipeline, but the checkpoint .* is new"):
+        lab.run(text, source=KEYED)
+    lab.pipeline(text, source=KEYED).run(lab.spark, again=True)  # all changes once more, to the same end
+    assert rows(lab, kind, "id", "name") == [("a", "AAA"), ("c", "C")]
+
+
+@KINDS
+def test_changes_that_come_late_are_left_out(lab: Lab, kind: str) -> None:
+    text = BY_TIME + sink(kind, 'order = "at"\ndelete_when = "gone"\n')
+
+    def change(number: int, name: str, at: int, gone: bool = False) -> None:
+        lab.send({"id": number, "name": name, "at": at, "gone": gone})
+
+    change(1, "second", 20)
+    change(1, "first", 10)
+    change(2, "old", 10)
+    change(3, "gone early", 10, gone=True)
+    lab.run(text)
+    change(1, "late", 15)
+    change(2, "old", 30, gone=True)
+    change(3, "late", 5)
+    lab.run(text)
+    change(2, "late", 20)
+    change(1, "third", 30)
+    lab.run(text)
+    found = rows(lab, kind, "id", "name", "at", "is_deleted")
+    assert found == [(1, "third", 30, False), (2, "old", 30, True), (3, "gone early", 10, True)]
+
+
+def test_debezium_envelopes_become_rows(lab: Lab) -> None:
+    def change(op: str, before: Any, after: Any, at: int) -> dict[str, Any]:
+        return {
+            "payload": {"before": before, "after": after, "op": op, "ts_ms": at, "source": {"db": "x"}},
+            "schema": {},
+        }
+
+    one, two = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}
+    lab.send(change("r", None, one, 1), change("c", None, two, 2), change("u", one, {**one, "name": "Ida"}, 3))
+    lab.send(change("d", two, None, 4), None, "broken")
+    text = '[format]\ntype = "debezium"\nschema = "id INT, name STRING"\nwrapped = true\n' + sink("delta")
+    figures = lab.run(text, source='include = ["offset"]')
+    assert (figures.rows_in, figures.quarantined, figures.dropped, figures.drifted) == (6, 1, 1, 0)
+    assert rows(lab, "delta", "id", "name", "change_op", "change_ms") == [(1, "Ida", "u", 3)]
+
+
+def test_what_cannot_be_merged_is_found_by_check(lab: Lab) -> None:
+    with pytest.raises(PipelineError, match="orders changes by kafka_offset, and the rows have no such column"):
+        lab.pipeline(BY_TIME + sink("delta")).check(lab.spark)
+    with pytest.raises(PipelineError, match=r"keys of delta .* there is no column id"):
+        lab.pipeline(BY_TIME.replace("id INT", "number INT") + sink("delta", 'order = "at"\n')).check(lab.spark)
+    with pytest.raises(PipelineError, match="there is no column gon"):
+        lab.pipeline(BY_TIME + sink("delta", 'order = "at"\ndelete_when = "gon"\n')).check(lab.spark)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        ("parquet", 'mode = "upsert"\nkeys = ["id"]', "rows of a parquet sink cannot be changed"),
+        ("delta", 'mode = "upsert"', "needs keys"),
+        ("delta", 'keys = ["id"]', 'is for mode = "upsert"'),
+        ("delta", 'mode = "upsert"\nkeys = ["id"]\norder = "id"', "which is one of the keys"),
+        ("delta", 'mode = "upsrt"', "did you mean 'upsert'"),
+    ],
+)
+def test_mistakes_in_the_file(kind: str, settings: str, said: str) -> None:
+    text = f'[source]\ntopics = ["t"]\n[format]\ntype = "json"\n[[sinks]]\ntype = "{kind}"\npath = "x"\n{settings}\n'
+    with pytest.raises(SpecError) as caught:
+        read_spec(text, folder=Path("/tmp"))
+    assert said in str(caught.value)
