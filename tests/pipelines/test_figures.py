@@ -11,7 +11,7 @@ import pytest
 from ixion.cli.pipeline_metrics import serve_figures
 from ixion.pipelines.checkpoint import open_checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, total
+from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, prometheus_of, total
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.spec import read_spec
 
@@ -36,16 +36,31 @@ def test_prometheus_text() -> None:
     assert 'ixion_pipeline_lag{pipeline="shop"} 0\n' in text
 
 
+def test_figures_of_several_pipelines_name_each_metric_once() -> None:
+    text = prometheus_of({"shop": total([FIRST]), "other": total([SECOND])})
+    lines = text.splitlines()
+    assert sum(line.startswith("# TYPE ixion_pipeline_rows_in_total ") for line in lines) == 1
+    assert [line for line in lines if line.startswith("ixion_pipeline_rows_in_total")] == [
+        'ixion_pipeline_rows_in_total{pipeline="shop"} 10',
+        'ixion_pipeline_rows_in_total{pipeline="other"} 5',
+    ]
+    with (
+        serve_figures(["shop", "other"], 0) as page,
+        urllib.request.urlopen(f"http://127.0.0.1:{page.port}/figures", timeout=10) as answer,
+    ):
+        assert [one["pipeline"] for one in json.load(answer)] == ["shop", "other"]
+
+
 def test_figures_are_served_while_a_pipeline_runs() -> None:
-    with serve_figures("shop", 0) as page:
-        page.figures = total([FIRST])
+    with serve_figures(["shop"], 0) as page:
+        page.add("shop", FIRST)
 
         def get(path: str) -> str:
             with urllib.request.urlopen(f"http://127.0.0.1:{page.port}{path}", timeout=10) as answer:
                 text: str = answer.read().decode()
                 return text
 
-        assert get("/metrics") == prometheus("shop", page.figures)
+        assert get("/metrics") == prometheus("shop", total([FIRST]))
         assert json.loads(get("/figures"))["rows_in"] == 10
 
 

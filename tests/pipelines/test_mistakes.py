@@ -153,8 +153,8 @@ def test_tables_of_another_kind_or_with_other_columns(lab: Lab) -> None:
     wider = "n INT, s STRING, x INT"
     check("parquet", columns=wider)()
     check("delta", columns=wider, more='options = { mergeSchema = "true" }\n')()
-    refused(check("delta", columns=wider), "has no column x, which the rows have", "mergeSchema")
-    refused(check("iceberg", columns=wider), "has no column x, which the rows have", "ADD COLUMN")
+    refused(check("delta", columns=wider), "has no column x, which the rows have", "evolve = true")
+    refused(check("iceberg", columns=wider), "has no column x, which the rows have", "evolve = true")
     refused(check("iceberg", columns="n INT"), "has a column s, which the rows have not")
     for kind in ("parquet", "delta"):
         refused(check(kind, more='partition_by = ["s"]\n'), "is partitioned by nothing, and partition_by says s")

@@ -36,6 +36,8 @@ def run(
     follow: bool,
     every: str | None,
     again: bool,
+    retries: int,
+    at_a_time: int,
     master: str | None,
     conf: list[str],
     jars: str,
@@ -47,6 +49,24 @@ def run(
 
     with guarded(verbose):
         every_ms = pause_ms(every)
+        if file.is_dir():
+            from ixion.cli.pipeline_folder import run_folder
+
+            run_folder(
+                file,
+                follow=follow or every is not None,
+                every_ms=every_ms,
+                again=again,
+                retries=retries,
+                at_a_time=at_a_time,
+                master=master,
+                conf=conf,
+                jars=jars,
+                as_json=as_json,
+                metrics_port=metrics_port,
+                verbose=verbose,
+            )
+            return
         with Job(file, master, conf, jars, verbose) as job:
             stopped = run_job(
                 job,
@@ -136,11 +156,27 @@ PIPELINE: Final = Group(
         "run",
         "Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once.",
         run,
-        arguments=(FILE,),
+        arguments=(Argument("file", "FILE", "The pipeline file, or a folder of them.", kind=Path, complete="file"),),
         options=(
             Option("follow", "--follow", "Keep going instead of stopping at the end."),
             Option("every", "--every", 'Keep going, with this time between two batches: "30s".', metavar="TIME"),
             Option("again", "--again", "Add to tables that already have rows of another checkpoint."),
+            Option(
+                "retries",
+                "--retries",
+                "Of a folder: run a pipeline again so many times if that can help, after pauses that grow.",
+                metavar="N",
+                kind=whole(0),
+                default=5,
+            ),
+            Option(
+                "at_a_time",
+                "--at-a-time",
+                "Of a folder: pipelines that run at the same time, if they do not keep going.",
+                metavar="N",
+                kind=whole(1),
+                default=2,
+            ),
             AS_JSON,
             Option(
                 "metrics_port",

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.figures import RunFigures, prometheus
+from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus_of
 
 
 class FiguresPage:
-    def __init__(self, pipeline: str) -> None:
-        self.pipeline: Final = pipeline
-        self.figures = RunFigures()
+    def __init__(self, pipelines: Sequence[str]) -> None:
+        self.figures: Final = {name: RunFigures() for name in pipelines}
         self.port = 0
+
+    def add(self, pipeline: str, batch: BatchFigures) -> None:
+        self.figures[pipeline] = self.figures[pipeline].plus(batch)
 
     def answer(self, path: str) -> tuple[str, str] | None:
         """Type and text of what is at PATH."""
         if path == "/metrics":
-            return "text/plain; version=0.0.4", prometheus(self.pipeline, self.figures)
+            return "text/plain; version=0.0.4", prometheus_of(self.figures)
         if path == "/figures":
-            return "application/json", json.dumps({"pipeline": self.pipeline, **self.figures.to_json()})
+            each = [{"pipeline": name, **figures.to_json()} for name, figures in self.figures.items()]
+            return "application/json", json.dumps(each[0] if len(each) == 1 else each)
         return None
 
 
 @contextmanager
-def serve_figures(pipeline: str, port: int) -> Iterator[FiguresPage]:
+def serve_figures(pipelines: Sequence[str], port: int) -> Iterator[FiguresPage]:
     """On the loopback address; port 0 takes a free one."""
-    page = FiguresPage(pipeline)
+    page = FiguresPage(pipelines)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

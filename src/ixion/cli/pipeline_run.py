@@ -71,7 +71,7 @@ class Job:
     ) -> None:
         self._file: Final = file
         self._master: Final = master
-        self._conf: Final = _pairs(conf or [])
+        self._conf: Final = settings_of(conf or [])
         self._jars: Final = tuple(jar for jar in jars.split(",") if jar)
         self._verbose: Final = verbose
         self._reach_broker: Final = reach_broker
@@ -116,7 +116,7 @@ def run_job(
         if metrics_port is not None:
             from ixion.cli.pipeline_metrics import serve_figures
 
-            page = stack.enter_context(serve_figures(job.pipeline.spec.name, metrics_port))
+            page = stack.enter_context(serve_figures([job.pipeline.spec.name], metrics_port))
         interrupts = stack.enter_context(_Interrupts())
         lines = stack.enter_context(Lines())
 
@@ -126,7 +126,7 @@ def run_job(
             lines.add(json.dumps(batch.to_json()) if as_json else batch.line())
             lines.redraw(f"{figures.rows_in:,} rows in · {batch.rows_per_s:,.0f} rows/s · lag {batch.lag:,}")
             if page is not None:
-                page.figures = figures
+                page.add(job.pipeline.spec.name, batch)
 
         job.pipeline.run(
             job.spark, follow=follow, every_ms=every_ms, again=again, report=report, started=interrupts.watch
@@ -249,7 +249,8 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else plural) if count else f"no {noun} yet"
 
 
-def _pairs(settings: list[str]) -> dict[str, str]:
+def settings_of(settings: list[str]) -> dict[str, str]:
+    """What --conf says."""
     pairs = {}
     for setting in settings:
         name, found, value = setting.partition("=")

@@ -109,10 +109,17 @@ _HELP: Final = {
 
 def prometheus(pipeline: str, figures: RunFigures) -> str:
     """In Prometheus' text format."""
+    return prometheus_of({pipeline: figures})
+
+
+def prometheus_of(pipelines: Mapping[str, RunFigures]) -> str:
+    """The same of several: each metric once, with a line for each pipeline."""
     lines = []
-    for name, value in figures.to_json().items():
-        kind, text = _HELP[name]
-        value = len(value) if isinstance(value, dict) else value
+    for name, (kind, text) in _HELP.items():
         metric = f"ixion_pipeline_{name}" + ("_total" if kind == "counter" else "")
-        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}", f'{metric}{{pipeline="{pipeline}"}} {value}']
+        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}"]
+        for pipeline, figures in pipelines.items():
+            value = figures.to_json()[name]
+            value = len(value) if isinstance(value, dict) else value
+            lines.append(f'{metric}{{pipeline="{pipeline}"}} {value}')
     return "\n".join(lines) + "\n"

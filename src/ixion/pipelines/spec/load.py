@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ixion.pipelines.errors import SpecError
 from ixion.pipelines.spec.format import read_format
@@ -19,7 +20,8 @@ from ixion.pipelines.spec.steps import Step, UnwrapStep, read_step, read_tables
 Resolve = Callable[[str], str]
 
 
-def load_spec(path: Path) -> PipelineSpec:
+def load_spec(path: Path, shared: Mapping[str, Any] | None = None) -> PipelineSpec:
+    """SHARED is what the file does not say itself."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -27,16 +29,18 @@ def load_spec(path: Path) -> PipelineSpec:
         raise SpecError(f"there is no file {path}", hint=hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} cannot be read: {error}") from None
-    return read_spec(text, file=path.name, folder=path.resolve().parent)
+    return read_spec(text, file=path.name, folder=path.resolve().parent, shared=shared)
 
 
-def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) -> PipelineSpec:
+def read_spec(
+    text: str, *, file: str = "pipeline.toml", folder: Path = Path(), shared: Mapping[str, Any] | None = None
+) -> PipelineSpec:
     """Relative paths in TEXT are relative to FOLDER, wherever the pipeline is started from."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _bad_toml(file, text, str(error)) from None
-    root = Section(file, key_lines(text), (), values)
+    root = Section(file, key_lines(text), (), _merged(shared or {}, values))
     root.only(
         *("name", "source", "format", "steps", "tables", "expectations", "sinks", "quarantine"),
         *("checkpoint", "every", "spark"),
@@ -73,6 +77,15 @@ def read_spec(text: str, *, file: str = "pipeline.toml", folder: Path = Path()) 
         spark=_spark(root.section("spark"), resolve),
         folder=folder,
     )
+
+
+def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """OWN goes first, table by table."""
+    merged = {**shared, **own}
+    for name, value in shared.items():
+        if isinstance(value, dict) and isinstance(own.get(name), dict):
+            merged[name] = _merged(value, own[name])
+    return merged
 
 
 def _bad_toml(file: str, text: str, message: str) -> SpecError:

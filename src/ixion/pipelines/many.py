@@ -1,0 +1,112 @@
+"""Several pipelines in one Spark, each on a thread and with a session of its own, so that none sees another's views.
+
+One that fails does not stop the others. If running again can help, it is run again after a pause that doubles each
+time, up to LONGEST_S; a batch that gets through makes it short again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.figures import BatchFigures, RunFigures
+from ixion.pipelines.pipeline import Pipeline
+from ixion.pipelines.progress import Progress
+
+FIRST_S: Final = 1.0
+LONGEST_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    name: str
+    figures: RunFigures
+    error: PipelineError | None = None
+    retries: int = 0
+
+
+class Many:
+    def __init__(
+        self,
+        pipelines: Sequence[Pipeline],
+        spark: SparkSession,
+        *,
+        retries: int,
+        report: Callable[[str, BatchFigures], None],
+        failed: Callable[[str, PipelineError, float], None],
+    ) -> None:
+        """REPORT and FAILED are called on the threads of the pipelines, one at a time; FAILED with the pause until the
+        pipeline is run again."""
+        self._pipelines: Final = pipelines
+        self._spark: Final = spark
+        self._retries: Final = retries
+        self._report: Final = report
+        self._failed: Final = failed
+        self._lock: Final = threading.Lock()
+        self._stopping: Final = threading.Event()
+        self._at_once = False
+        self._running: Final[dict[str, Progress]] = {}
+
+    def run(self, *, follow: bool, every_ms: int | None, again: bool, at_a_time: int) -> list[Outcome]:
+        """Those that follow all run at once; others AT_A_TIME."""
+        workers = len(self._pipelines) if follow else min(at_a_time, len(self._pipelines))
+        with ThreadPoolExecutor(workers, thread_name_prefix="pipeline") as pool:
+            runs = [pool.submit(self._run, pipeline, follow, every_ms, again) for pipeline in self._pipelines]
+            return [run.result() for run in runs]
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """May be called by a signal handler."""
+        self._stopping.set()
+        self._at_once = self._at_once or at_once
+        for progress in list(self._running.values()):
+            progress.stop_at_once() if at_once else progress.stop()
+
+    def _run(self, pipeline: Pipeline, follow: bool, every_ms: int | None, again: bool) -> Outcome:
+        name = pipeline.spec.name
+        outcome = Outcome(name=name, figures=RunFigures())
+        pause_s, left = FIRST_S, self._retries
+
+        def report(batch: BatchFigures) -> None:
+            nonlocal outcome, pause_s, left
+            outcome = replace(outcome, figures=outcome.figures.plus(batch))
+            pause_s, left = FIRST_S, self._retries
+            with self._lock:
+                self._report(name, batch)
+
+        while not self._stopping.is_set():
+            try:
+                pipeline.run(
+                    self._spark.newSession(),
+                    follow=follow,
+                    every_ms=every_ms,
+                    again=again,
+                    report=report,
+                    started=lambda progress: self._watch(name, progress),
+                )
+                return outcome
+            except PipelineError as error:
+                if not error.retry or not left or self._stopping.is_set():
+                    return replace(outcome, error=error)
+                with self._lock:
+                    self._failed(name, error, pause_s)
+                left -= 1
+                outcome = replace(outcome, retries=outcome.retries + 1)
+                self._stopping.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_S)
+            finally:
+                self._running.pop(name, None)
+        return outcome
+
+    def _watch(self, name: str, progress: Progress) -> None:
+        """Noted first, then asked: a stop that comes meanwhile sees it."""
+        self._running[name] = progress
+        if self._at_once:
+            progress.stop_at_once()
+        elif self._stopping.is_set():
+            progress.stop()
