@@ -78,18 +78,22 @@ class Job:
         self._stack: Final = ExitStack()
 
     def __enter__(self) -> Job:
-        spec = load_spec(self._file)
-        if self._reach_broker:  # before Spark, which takes seconds to start
-            need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
-        try:
-            from ixion.pipelines.pipeline import Pipeline
-            from ixion.pipelines.session import own_interrupts
-        except ImportError:
-            raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
-        self.pipeline = Pipeline(spec)
-        session = self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
-        with Console(stderr=True).status("starting Spark"), own_interrupts():
-            self.spark = self._stack.enter_context(session)
+        with Console(stderr=True).status(f"reading {self._file.name}") as live:
+            spec = load_spec(self._file)
+            if self._reach_broker:  # before Spark, which takes seconds to start
+                live.update(f"looking for {spec.source.bootstrap}")
+                need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
+            live.update("starting Spark")
+            try:
+                from ixion.pipelines.pipeline import Pipeline
+                from ixion.pipelines.session import own_interrupts
+            except ImportError:
+                raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+            self.pipeline = Pipeline(spec)
+            with own_interrupts():
+                self.spark = self._stack.enter_context(
+                    self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
+                )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -128,8 +132,18 @@ def run_job(
             if page is not None:
                 page.add(job.pipeline.spec.name, batch)
 
+        def started(progress: Progress) -> None:
+            lines.redraw("waiting for the first batch")
+            interrupts.watch(progress)
+
         job.pipeline.run(
-            job.spark, follow=follow, every_ms=every_ms, again=again, report=report, started=interrupts.watch
+            job.spark,
+            follow=follow,
+            every_ms=every_ms,
+            again=again,
+            report=report,
+            started=started,
+            stage=lines.redraw,
         )
     if as_json:
         print(json.dumps({"summary": figures.to_json()}), flush=True)

@@ -50,13 +50,13 @@ class BatchWriter:
         query: Callable[[], str],
         writers: Sequence[Writer],
         quarantine: Writer,
-        steps: Transform,
+        steps: Transform | None,
         expectations: Sequence[Expectation],
         stream: Stream,
         kept: KeptRows,
         guard: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """STEPS are applied here unless the STREAM has memory: then Spark has applied them in the stream.
+        """STEPS, if there are any, are applied here unless the STREAM has memory: then Spark has applied them in it.
 
         GUARD is called with the number of a batch before it is written and after; it raises if the records are not
         those of the topics that were there before.
@@ -104,21 +104,19 @@ class BatchWriter:
             if not waiting and self._quarantine.has(batch):
                 return BatchFigures(batch=batch.number, repeated=True)
             counted, of_records = _observe(frame, {**counts(self._of_records, frame), **collect(frame)})
-            results = self._results(counted)
-            asides = collect(results) if self._of_results else {}
-            results, of_results = _observe(results, {**counts(self._of_results, results), **asides})
+            results, of_results = self._results(counted)
             rows = self._result_rows(results, batch, len(waiting), stack)
             if waiting:
-                _write_rows(waiting, accepted(rows), batch)
-            bad = quarantined(frame)
-            if self._of_results:
-                bad = bad.unionByName(quarantined(rows))
-            if not waiting:
-                self._quarantine.write(bad, batch)
+                _write_rows(waiting, accepted(rows) if self._of_results else rows, batch)
+            else:
+                self._quarantine.write(self._bad(frame, rows), batch)
                 return BatchFigures(batch=batch.number, repeated=True)
             before = _counted(of_records, frame, counts(self._of_records, frame))
-            after = _counted(of_results, rows, counts(self._of_results, rows))
+            after = {"rows": before["rows"] - before["unwanted"], "unwanted": 0, "bad": 0}
+            if of_results is not None:
+                after |= _counted(of_results, rows, self._of_rows(rows))
             if before["bad"] or after["bad"]:
+                bad = self._bad(frame, rows)
                 aside = collected_rows((before, after), bad)
                 self._write_quarantine(bad if aside is None else aside, before["bad"] + after["bad"], batch)
         unwanted = before["unwanted"] + after["unwanted"]
@@ -144,9 +142,25 @@ class BatchWriter:
             frame = self._kept.once(frame, batch.number, "records")
         return frame
 
-    def _results(self, frame: DataFrame) -> DataFrame:
+    def _results(self, frame: DataFrame) -> tuple[DataFrame, Observation | None]:
+        """The rows for the sinks; counted, unless they are just the records that are wanted."""
         wanted = accepted(frame)
-        return expect_result(wanted if self._stream.stateful else self._steps(wanted), self._of_results)
+        if self._steps is not None and not self._stream.stateful:
+            wanted = self._steps(wanted)
+        elif not self._of_results:
+            return wanted, None
+        if not self._of_results:
+            return _observe(wanted, self._of_rows(wanted))
+        results = expect_result(wanted, self._of_results)
+        return _observe(results, {**self._of_rows(results), **collect(results)})
+
+    def _of_rows(self, rows: DataFrame) -> dict[str, Column]:
+        """What is counted of the rows that the steps gave."""
+        return counts(self._of_results, rows) if self._of_results else {"rows": F.count(F.lit(1))}
+
+    def _bad(self, frame: DataFrame, rows: DataFrame) -> DataFrame:
+        bad = quarantined(frame)
+        return bad.unionByName(quarantined(rows)) if self._of_results else bad
 
     def _result_rows(self, results: DataFrame, batch: Batch, waiting: int, stack: ExitStack) -> DataFrame:
         if self._keeps_results and not self._stream.stateful and can_be_kept(results):

@@ -107,18 +107,22 @@ class Pipeline:
         again: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
         started: Callable[[Progress], None] = lambda _: None,
+        stage: Callable[[str], None] = lambda _: None,
     ) -> RunFigures:
         """Drains the topics and returns; with FOLLOW, goes on until `stop` of STARTED's Progress is called.
+
+        STAGE is called with what is being done until the first batch.
 
         A new checkpoint does not know what tables have already; that it is meant to add to them is said by AGAIN.
         """
         with _explained():
+            stage("looking at tables and checkpoint")
             checkpoint = self.checkpoint(spark)
             if not again and not checkpoint.used:
                 self._refuse_filled_tables(spark)
             with checkpoint.locked(jvm_pid(spark)):
                 pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
-                return self._run(spark, checkpoint, pause_ms if follow else None, report, started)
+                return self._run(spark, checkpoint, pause_ms if follow else None, report, started, stage)
 
     def send_sample(self, spark: SparkSession, count: int) -> str:
         """Sends COUNT example orders to the first topic, and says which that is."""
@@ -201,10 +205,12 @@ class Pipeline:
         every_ms: int | None,
         report: Callable[[BatchFigures], None],
         started: Callable[[Progress], None],
+        stage: Callable[[str], None],
     ) -> RunFigures:
         spec = self.spec
         checkpoint.claim(spec)
         checkpoint.forget_unregistered()
+        stage("asking the broker for its topics")
         topics = find_topics(spark, spec.source, checkpoint, create=True)
         need_sink_brokers(spark, spec.sinks)
         checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
@@ -213,8 +219,10 @@ class Pipeline:
                 finish_compaction(sink, spec.name, spark)
         refuse_registry_records(spark, spec, topics, checkpoint)
         run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started)
+        stage("making the plan")
         run.go(topics, lambda: self._stream(spark, checkpoint, pin=True))
         if not run.given_up:
+            stage("looking after the tables")
             for sink in self._tables():
                 look_after(sink, spec.name, spark)
         return run.figures

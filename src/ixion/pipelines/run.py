@@ -108,7 +108,7 @@ class Run:
             query=lambda: checkpoint.query,
             writers=[make_writer(sink, self._spark) for sink in spec.sinks],
             quarantine=make_writer(spec.quarantine, self._spark),
-            steps=steps,
+            steps=steps if spec.steps else None,
             expectations=spec.expectations,
             stream=stream,
             kept=self._kept,
