@@ -239,7 +239,7 @@ def test_avro_with_the_header_of_a_registry_is_not_taken_for_a_record(lab: Lab) 
     lab.run(text)
     assert [(row["n"], row["id"]) for row in lab.rows()] == [(0, "abcd")] * 2
     reasons = {row["reason"] for row in lab.rows("out_quarantine")}
-    assert reasons == {"Avro with the header of a schema registry, which this pipeline cannot read"}
+    assert reasons == {"Avro with the header of a schema registry, and the file has no [format.registry]"}
     assert len(lab.rows("out_quarantine")) == 4
 
 
