@@ -79,8 +79,10 @@ def test_a_closed_producer_leaves_no_thread_and_no_file_behind() -> None:
         before = os.listdir("/proc/self/fd")
         with Producer(fakes.bootstrap) as producer:
             producer.send("orders", b"x").result()
-            assert any(thread.name == "ixion-producer" for thread in threading.enumerate())
-        assert not any(thread.name == "ixion-producer" for thread in threading.enumerate())
+            mine = producer._engine._thread
+            assert mine is not None
+            assert mine.is_alive()
+        assert mine not in threading.enumerate()
         fakes_own = len(os.listdir("/proc/self/fd")) - len(before)
         assert fakes_own <= 2  # the fake may not have noticed yet that the two connections are closed
         producer.close()  # once more does nothing

@@ -109,9 +109,9 @@ class ClusterState:
         is_complete = True
         for name in asked:
             topic = found.topics.get(name)
+            self._faults.pop(name, None)
             if topic is not None:
                 self._keep(topic)
-                self._faults.pop(name, None)
                 self._reasons.pop(name, None)
                 if any(partition.leader < 0 for partition in topic.partitions):
                     is_complete = False  # an election is going on
