@@ -6,7 +6,7 @@ SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 # Two processes share the tests, a file or a folder at a time (tests/shares.py): many wait for a JVM or another process.
 # pytest alone runs them one by one.
 WORKERS ?= 2
-SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test test-compiled test-interpreted first-hour fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-faults apps check format support bench dist lock clean

@@ -9,9 +9,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ixion.cli.main import build_kind
-from tests.shares import pytest_collection_modifyitems, pytest_runtest_makereport, pytest_terminal_summary
+from tests.shares import (
+    pytest_collection_modifyitems,
+    pytest_runtest_makereport,
+    pytest_terminal_summary,
+    pytest_xdist_make_scheduler,
+)
 
-__all__ = ["pytest_collection_modifyitems", "pytest_runtest_makereport", "pytest_terminal_summary"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_runtest_makereport",
+    "pytest_terminal_summary",
+    "pytest_xdist_make_scheduler",
+]
 
 # How long an example takes says more about what else the machine has to do than about the code.
 settings.register_profile("ixion", deadline=None, suppress_health_check=[HealthCheck.too_slow])

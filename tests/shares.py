@@ -15,6 +15,7 @@ from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from devtools import parts
 
@@ -75,11 +76,20 @@ ALLOWED = frozenset(
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks for the groups in the same hook
+class LoadFolders(LoadFileScheduling):  # type: ignore[misc]
+    """Gives a process a file or one of the folders in TOGETHER at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFolders:
+    return LoadFolders(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
-    items.sort(key=lambda item: group_of(item.path) != TOGETHER[0])
+    items.sort(key=lambda item: group_of(item.nodeid) != TOGETHER[0])
     for item in items:
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -90,10 +100,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=parts.left_out(kind)))
 
 
-def group_of(path: Path) -> str:
-    place = path.relative_to(TESTS).as_posix() if TESTS in path.parents else path.name
-    folder = place.partition("/")[0]
-    return folder if folder in TOGETHER else place
+def group_of(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    folder = file.removeprefix("tests/").partition("/")[0]
+    return folder if folder in TOGETHER else file
 
 
 def is_slow(path: str, name: str) -> bool:

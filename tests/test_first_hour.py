@@ -34,7 +34,9 @@ def newcomer(folder: Path) -> Newcomer:
     return Newcomer(home, sys.executable, surroundings, port=free_port(), plugin=plugin)
 
 
-@pytest.mark.skipif(os.environ.get("IXION_EXPECT") == "interpreted", reason="done in the compiled run, see the module")
+@pytest.mark.skipif(
+    os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"
+)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_is_printed(page: str, tmp_path: Path) -> None:
     reader = newcomer(tmp_path)

@@ -25,10 +25,8 @@ def test_a_folder_a_file_or_one_test_is_slow() -> None:
 
 
 def test_a_folder_with_a_jvm_of_its_own_stays_together() -> None:
-    assert (
-        group_of(TESTS / "pipelines" / "test_sinks.py") == group_of(TESTS / "pipelines" / "test_kill.py") == "pipelines"
-    )
-    assert group_of(TESTS / "timer" / "test_wheel.py") == "timer/test_wheel.py"
+    assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_kill.py::test_two[3]")
+    assert group_of("tests/timer/test_wheel.py::test_one") == "tests/timer/test_wheel.py"
     assert all((TESTS / folder).is_dir() for folder in TOGETHER)
 
 

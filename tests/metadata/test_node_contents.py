@@ -113,7 +113,7 @@ def test_nodes_of_older_brokers_are_read() -> None:
 
 
 @pytest.mark.skipif(
-    os.environ.get("IXION_EXPECT") == "interpreted", reason="nothing here is compiled; done in the compiled run"
+    os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"
 )
 def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
     jars = need("kafka-3.9.1")

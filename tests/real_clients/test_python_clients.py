@@ -35,7 +35,7 @@ def test_every_kind_of_message_from_each_client_to_each(
     broker: Broker, topic: str, driver: Driver, reader: Driver, codec: str
 ) -> None:
     if reader is not driver and os.environ.get("IXION_EXPECT") == "interpreted":
-        pytest.skip("from one client to another in the compiled run; here each reads what it wrote")
+        pytest.skip("the same in both runs; done in the compiled one")
     driver.produce(broker.bootstrap, topic, EVERY_KIND, codec=codec)
     assert reader.read(broker.bootstrap, topic, 0, len(EVERY_KIND)) == EVERY_KIND
 

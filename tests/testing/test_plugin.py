@@ -14,7 +14,7 @@ from tests.broker.served import environment
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted",
-    reason="nothing of the plugin is compiled; done in the compiled run",
+    reason="the same in both runs; done in the compiled one",
 )
 
 HEAVY = ("asyncio", "dataclasses", "ixion.broker", "ixion.testing.broker", "sqlite3", "typer", "uvloop")
