@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ixion.cli.command import Exit
+from ixion.cli.pipeline import run
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.folder import load_folder
@@ -83,3 +86,48 @@ def test_pipelines_run_side_by_side_and_again_if_that_can_help(lab: Lab, monkeyp
     assert sorted(name for name, _ in batches) == ["a", "b"]
     assert column(lab.rows("many/a"), "n") == [1, 2]
     assert column(lab.rows("many/b"), "n") == [101, 102]
+
+
+def test_the_command_runs_a_folder(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the Spark of the tests: a second one takes long to start."""
+    from ixion.pipelines import session
+
+    opened: list[dict[str, object]] = []
+
+    def open_session(_: str, **given: object) -> object:
+        opened.append(given)
+        return lab.spark
+
+    monkeypatch.setattr(session, "open_session", open_session)
+    monkeypatch.setattr(session, "close_session", lambda _: None)
+    fill(lab.folder / "many", lab.bootstrap, lab.topic)
+    lab.send({"n": 1}, "broken")
+
+    def command(as_json: bool) -> None:
+        given = {"follow": False, "every": None, "again": False, "retries": 0, "at_a_time": 2, "master": None}
+        more = {"conf": ["a.b=c"], "jars": "x.jar", "as_json": as_json, "metrics_port": 0, "verbose": False}
+        run(lab.folder / "many", **given, **more)  # type: ignore[arg-type]
+
+    command(as_json=False)
+    shown = capsys.readouterr().out
+    for name in ("a", "b"):
+        assert f"{name} · batch 0 · 2 rows in · 1 out · 1 quarantined" in shown
+        assert f"{name}: 2 rows in · 1 out · 1 quarantined" in shown
+    assert (opened[0]["conf"], opened[0]["jars"]) == ({"a.b": "c"}, ("x.jar",))
+    assert opened[0]["formats"] == {"parquet", "json"}
+    file = lab.folder / "many" / "b.toml"
+    file.write_text(file.read_text().replace("n + 100", "m + 100"))
+    lab.send({"n": 2})
+    with pytest.raises(Exit) as caught:
+        command(as_json=True)
+    assert caught.value.code == 1
+    summaries = {
+        line["pipeline"]: line["summary"]
+        for line in map(json.loads, capsys.readouterr().out.splitlines())
+        if "summary" in line
+    }
+    assert (summaries["a"]["rows_out"], summaries["a"]["error"]) == (1, None)
+    assert "there is no column m" in summaries["b"]["error"]
+    assert column(lab.rows("many/a"), "n") == [1, 2]
