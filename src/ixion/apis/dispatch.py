@@ -31,6 +31,16 @@ API_VERSIONS: Final = 18
 _SERVED: Final = {int(key): key for key in SERVED}
 
 
+class NotAuthenticatedError(UnsupportedVersionError):
+    """A request before the client has authenticated, or after its time was over: the connection ends."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__(key, 0)
+
+    def __str__(self) -> str:
+        return f"a request of API key {self.args[0]} without authentication"
+
+
 class Dispatch:
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -40,6 +50,9 @@ class Dispatch:
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
         frame = request.frame
         key = int(frame.api_key)
+        gate = request.connection.gate
+        if gate is not None and not gate.admits(key):
+            raise NotAuthenticatedError(key)
         handle = self._handles.get(key)
         if handle is None:
             handle = self._make(key, int(frame.api_version))

@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials, 0: no user has SCRAM credentials here (see AlterUserScramCredentials).
+"""DescribeUserScramCredentials, 0: the mechanisms and iterations of users; never their keys.
 
-Without names the answer is empty. A named user does not exist, or is named twice; the codes are Kafka's.
+Without names the answer has every user. A user that is named twice, or has none, gets a code; the codes are Kafka's.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from collections import Counter
 from typing import cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.scram_mechanisms import NUMBER_OF
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+    CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
@@ -20,10 +22,30 @@ from ixion.protocol.messages.k50_describe_user_scram_credentials import (
 from ixion.timer.turns import Steps, map_steps
 
 
-def make(_services: Services) -> Handle:
+def make(services: Services) -> Handle:
+    known = services.credentials
+
+    def result(counted: tuple[str, int]) -> DescribeUserScramCredentialsResult:
+        user, times = counted
+        credentials = known.users.get(user, {})
+        code, message = ErrorCode.NONE, ""
+        if times > 1:
+            code, message = ErrorCode.DUPLICATE_RESOURCE, f"user '{user}' is in the request more than once"
+        elif not credentials:
+            code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user '{user}' has no SCRAM credentials"
+        infos = tuple(
+            CredentialInfo(mechanism=NUMBER_OF[mechanism], iterations=credential.iterations)
+            for mechanism, credential in credentials.items()
+        )
+        return DescribeUserScramCredentialsResult(
+            user=user, error_code=code, error_message=message or None, credential_infos=() if message else infos
+        )
+
     def handle(call: Call) -> Steps[DescribeUserScramCredentialsResponse]:
         request = cast(DescribeUserScramCredentialsRequest, call.body)
         times: Counter[str] = Counter()
+        if not request.users:
+            times.update(list(known.users))
         for user in request.users or ():
             times[user.name] += 1
             yield
@@ -36,12 +58,3 @@ def make(_services: Services) -> Handle:
         )
 
     return sliced(handle)
-
-
-def result(counted: tuple[str, int]) -> DescribeUserScramCredentialsResult:
-    user, times = counted
-    if times > 1:
-        code, message = ErrorCode.DUPLICATE_RESOURCE, f"user '{user}' is in the request more than once"
-    else:
-        code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user '{user}' has no SCRAM credentials"
-    return DescribeUserScramCredentialsResult(user=user, error_code=code, error_message=message, credential_infos=())

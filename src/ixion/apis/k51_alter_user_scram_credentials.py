@@ -1,42 +1,88 @@
-"""AlterUserScramCredentials, 0: refused, user by user, because no listener authenticates by SCRAM yet.
+"""AlterUserScramCredentials, 0: set and delete the SCRAM credentials of users.
 
-Taking a password that nothing checks would be worse than none.
+All changes of a user are made together or not at all: if one of them is refused, none is made. The client sends the
+salted password, so the slow part of SCRAM is done there. The codes are Kafka's: UNACCEPTABLE_CREDENTIAL for an empty
+name or iterations out of range, DUPLICATE_RESOURCE for a user and mechanism named twice, RESOURCE_NOT_FOUND for a
+deletion of nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.patience import told
+from ixion.apis.scram_mechanisms import BY_NUMBER
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
-from ixion.model.errors import ErrorCode
+from ixion.metadata import paths
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
 )
-from ixion.timer.turns import Steps, map_steps
+from ixion.sasl.scram import LEAST_ITERATIONS, MOST_ITERATIONS, credential_of
 
-NO_SCRAM: Final = "ixion does not authenticate by SCRAM; nothing was changed"
+MOST_USERS: Final = 1_000  # in one request: each is a change of the metadata
+
+Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
-def make(_services: Services) -> Handle:
-    def refuse(user: str) -> AlterUserScramCredentialsResult:
-        return AlterUserScramCredentialsResult(
-            user=user, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, error_message=NO_SCRAM
-        )
+def make(services: Services) -> Handle:
+    configs = services.controller.configs
 
-    def handle(call: Call) -> Steps[AlterUserScramCredentialsResponse]:
+    async def handle(call: Call) -> AlterUserScramCredentialsResponse:
         request = cast(AlterUserScramCredentialsRequest, call.body)
-        users: dict[str, None] = {}
+        wanted: dict[str, list[Change]] = {}
         for deletion in request.deletions:
-            users[deletion.name] = None
-            yield
+            wanted.setdefault(deletion.name, []).append(deletion)
         for upsertion in request.upsertions:
-            users[upsertion.name] = None
-            yield
-        results = yield from map_steps(refuse, users)
+            wanted.setdefault(upsertion.name, []).append(upsertion)
+        results = []
+        for user, changes in wanted.items():
+            code, message = ErrorCode.NONE, None
+            try:
+                if len(wanted) > MOST_USERS:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST, f"{len(wanted)} users in one request, {MOST_USERS} allowed"
+                    )
+                check(user, changes)
+                await told(configs.alter("users", paths.sanitized(user), partial(changed, changes=changes)))
+            except KafkaError as error:
+                code, message = error.code, error.message
+            results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
         return AlterUserScramCredentialsResponse(throttle_time_ms=0, results=tuple(results))
 
-    return sliced(handle)
+    return handle
+
+
+def check(user: str, changes: list[Change]) -> None:
+    if not user:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+    mechanisms = [change.mechanism for change in changes]
+    if len(set(mechanisms)) < len(mechanisms):
+        raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, "a user and mechanism is in the request more than once")
+    for change in changes:
+        if change.mechanism not in BY_NUMBER:
+            raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"there is no SCRAM mechanism {change.mechanism}")
+        if isinstance(change, ScramCredentialUpsertion):
+            if not LEAST_ITERATIONS <= change.iterations <= MOST_ITERATIONS:
+                text = f"{change.iterations} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are allowed"
+                raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
+            if not change.salt or not change.salted_password:
+                raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
+
+
+def changed(config: dict[str, str], changes: list[Change]) -> Mapping[str, str]:
+    for change in changes:
+        mechanism = BY_NUMBER[change.mechanism]
+        if isinstance(change, ScramCredentialUpsertion):
+            salt, salted = bytes(change.salt), bytes(change.salted_password)
+            config[mechanism] = credential_of(mechanism, salted, salt, change.iterations).text()
+        elif config.pop(mechanism, None) is None:
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, f"the user has no {mechanism} credential")
+    return config

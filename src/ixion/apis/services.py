@@ -13,6 +13,7 @@ from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.metadata.image import ClusterImage
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
+from ixion.security.credentials import ScramCredentials
 from ixion.timer.timer import Timer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Services:
     internal_topics: dict[str, InternalTopic]  # by name
     make_groups: Callable[[], GroupCoordinator]
     transactions: TransactionCoordinator
+    credentials: ScramCredentials
     clock_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop
 

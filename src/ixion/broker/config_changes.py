@@ -103,6 +103,8 @@ class ConfigChanges:
                 await in_turns(parts.replicas.reconfigure_all())
         elif kind == "groups":
             self._take_group(entity, config)
+        elif kind == "users" and "/" not in entity:
+            parts.credentials.take(paths.plain(entity), config)
 
     def _take_group(self, entity: str, config: dict[str, str]) -> None:
         """Take the settings of a group, without the invalid ones: another program may have written them."""

@@ -10,25 +10,8 @@ from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import BACKGROUND_THREADS
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.errors import InvalidSettingError
-from ixion.config.listeners import listeners
 from ixion.config.rules import connection_overrides
-from ixion.network import Listener, NetworkLimits, SocketServer
-
-
-def listeners_of(config: BrokerConfig) -> list[Listener]:
-    known = listeners(config)
-    backlog = config[settings.SOCKET_LISTEN_BACKLOG_SIZE]
-    return [
-        Listener(
-            name=endpoint.listener,
-            host=endpoint.host,
-            port=endpoint.port,
-            control_plane=endpoint.listener == known.control_plane,
-            inter_broker=endpoint.listener == known.inter_broker and len(known.bound) > 1,
-            backlog=max(backlog, 1024),
-        )
-        for endpoint in known.bound
-    ]
+from ixion.network import NetworkLimits, SocketServer
 
 
 def limits_of(config: BrokerConfig) -> NetworkLimits:

@@ -25,6 +25,7 @@ from ixion.metadata.session import MetadataSession
 from ixion.network import SocketServer
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
+from ixion.security.credentials import ScramCredentials
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.stall_watch import StallWatch
 
@@ -57,6 +58,7 @@ class Parts:
     session: MetadataSession
     fresh: bool  # the tree was made by this start
     cluster_id: str
+    credentials: ScramCredentials
     found: dict[str, MetaProperties | None]  # by log directory
     node_id: int
     scheduler: Scheduler

@@ -12,6 +12,7 @@ import socket
 import stat
 
 from ixion.broker.errors import StartupError
+from ixion.broker.listeners import authenticates, check_security
 from ixion.config import rules
 from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
@@ -28,10 +29,8 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
     warnings = []
     for endpoint in listeners(config).bound:
         if endpoint.protocol != "PLAINTEXT":
-            raise StartupError(
-                f"listener {endpoint} wants {endpoint.protocol}, which is not supported yet; use a PLAINTEXT listener"
-            )
-        if not is_loopback(endpoint.host):
+            check_security(config, endpoint)
+        if not is_loopback(endpoint.host) and not authenticates(config, endpoint):
             if not allow_remote:
                 raise StartupError(
                     f"listener {endpoint} can be reached from other machines, and clients there could read and delete"

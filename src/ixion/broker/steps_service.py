@@ -88,6 +88,7 @@ async def services(parts: Parts) -> None:
         internal_topics=parts.internal_topics,
         make_groups=parts.groups.get,
         transactions=parts.transactions,
+        credentials=parts.credentials,
         clock_ms=parts.clock_ms,
         loop=parts.loop,
     )

@@ -9,7 +9,8 @@ from typing import Final
 from ixion.apis.features import INITIAL, SUPPORTED, UNNAMED
 from ixion.broker.adopt import settings_to_adopt
 from ixion.broker.errors import StartupError
-from ixion.broker.limits import follow_limits, limits_of, listeners_of
+from ixion.broker.limits import follow_limits, limits_of
+from ixion.broker.listeners import listeners_of
 from ixion.broker.parts import Parts
 from ixion.broker.upkeep import schedule
 from ixion.config import cluster_settings as cluster
@@ -32,6 +33,7 @@ from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
 from ixion.replica.log_settings import log_config
 from ixion.replica.manager import ReplicaManager
+from ixion.security.credentials import ScramCredentials
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +105,11 @@ async def metadata_cache(parts: Parts) -> None:
 
 
 async def credentials(parts: Parts) -> None:
-    """11. Tokens and credentials: none yet. The listeners are all PLAINTEXT, or the start was refused."""
+    """11. The SCRAM credentials of users. Delegation tokens are not supported. (Kafka: the credential provider.)"""
+    parts.credentials = ScramCredentials()
+    users = f"{paths.CONFIG}/users"
+    for entity in await parts.session.children(users):
+        parts.credentials.take(paths.plain(entity), await read_config(parts.session, "users", entity))
     if parts.config.current[cluster.DELEGATION_TOKEN_SECRET_KEY] is not None:
         raise StartupError("delegation.token.secret.key is set, but delegation tokens are not supported; remove it")
 
@@ -116,7 +122,7 @@ async def socket_server(parts: Parts) -> None:
         return parts.dispatch.handle(request)
 
     parts.server = SocketServer(
-        listeners_of(config),
+        listeners_of(config, parts.credentials),
         handle,
         timer=parts.timer,
         stalls=parts.stalls,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
 
+from ixion.config import security_settings
 from ixion.config.setting import INT_MAX, Scope, Setting, integer, text_of
 from ixion.config.table import BROKER_SETTINGS
 
 T = TypeVar("T")
 
 PREFIX: Final = "listener.name."
+JAAS: Final = ".sasl.jaas.config"
+# Settings that a listener may have for itself, as listener.name.NAME.ssl.client.auth.
+OF_LISTENERS: Final = {each.name: each for each in vars(security_settings).values() if isinstance(each, Setting)}
 SUFFIX: Final = ".max.connections"
 PER_LISTENER: Final = integer(
     "listener.name.NAME.max.connections",
@@ -31,7 +35,7 @@ class BrokerConfig:
     InvalidSettingError for a value that is not allowed.
     """
 
-    __slots__ = ("_parsed", "_values", "max_connections_of")
+    __slots__ = ("_jaas", "_of_listeners", "_parsed", "_values", "max_connections_of")
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._parsed: dict[str, Any] = {
@@ -47,6 +51,23 @@ class BrokerConfig:
             name.upper(): PER_LISTENER.parse(given[key]) for key in given if (name := listener_of(key))
         }
 
+        self._of_listeners: dict[tuple[str, str], Any] = {}
+        self._jaas: dict[tuple[str, str], str] = {}
+        for key, value in given.items():
+            listener, name = override_of(key)
+            if name in OF_LISTENERS:
+                self._of_listeners[listener, name] = OF_LISTENERS[name].parse(value)
+            elif name:
+                self._jaas[listener, name.removesuffix(JAAS).upper()] = value
+
+    def of_listener(self, listener: str, setting: Setting[T]) -> T:
+        """The setting of one listener: its own, or that of all."""
+        return cast(T, self._of_listeners.get((listener, setting.name), self._values[setting.name]))
+
+    def jaas_of(self, listener: str, mechanism: str) -> str | None:
+        """listener.name.NAME.MECHANISM.sasl.jaas.config. It holds passwords."""
+        return self._jaas.get((listener, mechanism))
+
     def __getitem__(self, setting: Setting[T]) -> T:
         return cast(T, self._values[setting.name])
 
@@ -60,6 +81,15 @@ def listener_of(name: str) -> str:
     if name.startswith(PREFIX) and name.endswith(SUFFIX):
         return name[len(PREFIX) : -len(SUFFIX)]
     return ""
+
+
+def override_of(name: str) -> tuple[str, str]:
+    """Listener and setting of `listener.name.NAME.SETTING`; both empty if it is another name."""
+    if name.startswith(PREFIX):
+        listener, _, setting = name.removeprefix(PREFIX).partition(".")
+        if setting in OF_LISTENERS or setting.endswith(JAAS):
+            return listener.upper(), setting
+    return "", ""
 
 
 def _settled(setting: Setting[Any], parsed: Mapping[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ixion.config.broker import BrokerConfig, listener_of
+from ixion.config.broker import BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError, UnreadableFileError
 from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.properties import parse_properties
@@ -49,7 +49,7 @@ def load(
             if name in BROKER_SETTINGS:
                 _check(name, value, where)
                 given[name] = value
-            elif listener_of(name):
+            elif listener_of(name) or override_of(name)[0]:
                 given[name] = value
             else:
                 warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")

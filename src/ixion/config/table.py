@@ -12,6 +12,7 @@ from ixion.config import (
     network_settings,
     quota_settings,
     replica_settings,
+    security_settings,
     transaction_settings,
 )
 from ixion.config.setting import Scope, Setting
@@ -24,6 +25,7 @@ _TABLES: Final = (
     group_settings,
     transaction_settings,
     quota_settings,
+    security_settings,
 )
 
 BROKER_SETTINGS: Final[dict[str, Setting[Any]]] = {

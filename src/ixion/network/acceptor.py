@@ -99,7 +99,7 @@ class Acceptor:
             return
         if quotas.exceeded:
             self._close_excess()
-        await self._assign(AcceptedConnection(socket=accepted, listener=name, address=address))
+        await self._assign(AcceptedConnection(socket=accepted, listener=self.listener, address=address))
 
     async def _assign(self, connection: AcceptedConnection) -> None:
         """To the next processor that has room; if none has, wait at the last one asked."""
@@ -112,7 +112,7 @@ class Acceptor:
             await processor.put(connection)
         except asyncio.CancelledError:
             self._shared.counters.count_closed("shutdown")
-            self._shared.quotas.give_back(connection.listener, connection.address)
+            self._shared.quotas.give_back(connection.listener.name, connection.address)
             raise
 
 

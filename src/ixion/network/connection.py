@@ -28,6 +28,8 @@ from ixion.network.read_buffer import AHEAD
 from ixion.network.request import Request
 from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
+from ixion.security.gate import ANONYMOUS, Gate
+from ixion.security.principal import principal_of
 from ixion.timer.clock import NS_PER_MS
 from ixion.timer.task import TimerTask
 from ixion.wire.faults import WireError
@@ -55,12 +57,23 @@ class OverdueTask(TimerTask):
 
 
 class Connection:
-    def __init__(self, processor: Processor, number: int, listener: str, address: str) -> None:
+    def __init__(
+        self,
+        processor: Processor,
+        number: int,
+        listener: str,
+        address: str,
+        gate: Gate | None = None,
+        first_max_bytes: i64 = 0,
+    ) -> None:
+        """`gate`: clients of the listener authenticate; until then a request has `first_max_bytes` at most."""
         shared = processor.plane.shared
         self.processor = processor
         self.number = number
         self.listener = listener
         self.address = address
+        self.gate = gate
+        self.principal = ANONYMOUS
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
         self._shared = shared
@@ -72,7 +85,7 @@ class Connection:
         self._times = shared.times
         self._stalls = shared.stalls
         self._read_buffer = shared.read_buffer
-        self._wire = ServerConnection(shared.limits.request_max_bytes)
+        self._wire = ServerConnection(shared.limits.request_max_bytes if gate is None else first_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
         self._counted: i64 = 0  # bytes in the pool that are in `_wire`
@@ -83,6 +96,7 @@ class Connection:
         self._reading_paused = False
         self._writer = ResponseWriter()
         self._ended = False  # the client has sent its last byte
+        self._last = False  # the connection ends behind the answer in flight
         self._reason = "peer"
         self._overdue = OverdueTask(self)
         self._stalled_ns: i64 = NEVER  # when a half request, or a half-taken answer, is overdue
@@ -108,6 +122,9 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         sending = cast(asyncio.Transport, transport)
         self._transport = sending
+        certificate = sending.get_extra_info("peercert")
+        if certificate:
+            self.principal = principal_of(certificate)
         sending.set_write_buffer_limits(0)
         self.arm()
         self.processor.register(self)
@@ -219,12 +236,23 @@ class Connection:
 
     def finish(self) -> None:
         """The server stops: close now, or after the answer that the client waits for."""
-        self._ended = True
         if self._in_flight is None:
+            self._ended = True
             self.close("shutdown")
         else:
-            self._reason = "shutdown"
-            self._pause_reading()
+            self.end_with_answer("shutdown")
+
+    def end_with_answer(self, reason: str) -> None:
+        """Close behind the answer to the request in flight."""
+        self._ended = True
+        self._last = True
+        self._reason = reason
+        self._pause_reading()
+
+    def authenticated(self, principal: str) -> None:
+        """The client is known: it may send as much as any."""
+        self.principal = principal
+        self._wire.set_limit(self._shared.limits.request_max_bytes)
 
     def refuse(self, reason: str, what: str) -> None:
         """The peer does not speak Kafka's protocol."""
@@ -252,7 +280,8 @@ class Connection:
             self._transport.abort()
 
     def limits_changed(self) -> None:
-        self._wire.set_limit(self._shared.limits.request_max_bytes)
+        if self.gate is None or self.gate.is_open:
+            self._wire.set_limit(self._shared.limits.request_max_bytes)
         self.arm()
 
     def is_slow(self, now_ns: i64) -> bool:
@@ -380,8 +409,8 @@ class Connection:
         if request is not None:
             self._times.note(request.frame.api_key, self.last_active_ns - request.received_ns)
         self._wire.answered()
-        if self._ended and self._reason == "shutdown":
-            self.close("shutdown")
+        if self._last:
+            self.close(self._reason)
             return
         if self._small:
             self._small = False

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ixion.security.gate import Gate
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +19,9 @@ class Listener:
     port: int = 9092  # 0: one that is free
     control_plane: bool = False  # requests of the controller, on processors, a queue and a handler of their own
     inter_broker: bool = False  # brokers come in even when clients have used up max.connections
+    tls: Callable[[], ssl.SSLContext] | None = None  # asked for every connection, so that certificates can change
+    gate: Callable[[], Gate] | None = None  # one for every connection: clients must authenticate
+    first_max_bytes: int = 512 * 1024  # of a request before the client has authenticated
     backlog: int = 1024  # connections that the system keeps ready while accepting waits
 
     @property

@@ -16,10 +16,12 @@ from typing import Any, Final, cast
 from ixion._native import i64
 from ixion.network.buffered import Buffered
 from ixion.network.connection import Connection
+from ixion.network.listener import Listener
 from ixion.network.plane import Plane
 from ixion.network.request import Request
 
 NEW_CONNECTIONS: Final = 20  # that may wait to be registered, as in Kafka
+HANDSHAKE_S: Final = 10.0  # for a TLS handshake
 LAST_NUMBER: Final = 2**31 - 1
 
 
@@ -28,7 +30,7 @@ class AcceptedConnection:
     """A connection that was accepted and counted."""
 
     socket: socket.socket
-    listener: str
+    listener: Listener
     address: str
 
 
@@ -40,6 +42,7 @@ class Processor:
         self.stopped = False
         self._accepted: deque[AcceptedConnection] = deque()
         self._registering: set[asyncio.Task[None]] = set()
+        self._handshaking: set[asyncio.Task[None]] = set()
         self._room: asyncio.Event = asyncio.Event()
         self._responses: deque[Request] = deque()
         self._sending = False
@@ -75,6 +78,8 @@ class Processor:
         for accepted in self._accepted:
             self._reject(accepted, "shutdown")
         self._accepted.clear()
+        for task in self._handshaking:
+            task.cancel()
         for connection in list(self.connections.values()):
             connection.finish()
 
@@ -103,30 +108,48 @@ class Processor:
 
     def _take_in(self) -> None:
         while self._started and self._accepted:
-            task = self.plane.shared.loop.create_task(self._register(self._accepted.popleft()))
-            self._registering.add(task)
+            accepted = self._accepted.popleft()
+            task = self.plane.shared.loop.create_task(self._register(accepted))
+            # A TLS handshake takes as long as its client likes; it must not keep others from being registered.
+            waiting = self._registering if accepted.listener.tls is None else self._handshaking
+            waiting.add(task)
             task.add_done_callback(self._registered)
 
     def _registered(self, task: asyncio.Task[None]) -> None:
         self._registering.discard(task)
+        self._handshaking.discard(task)
         self._room.set()
 
     async def _register(self, accepted: AcceptedConnection) -> None:
+        listener = accepted.listener
         number = self._next_number
         while number in self.connections:
             number = (number + 1) & LAST_NUMBER
         self._next_number = (number + 1) & LAST_NUMBER
-        connection = Connection(self, number, accepted.listener, accepted.address)
+        gate = listener.gate() if listener.gate is not None else None
+        connection = Connection(self, number, listener.name, accepted.address, gate, listener.first_max_bytes)
         loop = self.plane.shared.loop
         # uvloop calls a protocol's methods by name.
         protocol = Buffered(connection) if isinstance(loop, asyncio.BaseEventLoop) else cast(Any, connection)
         try:
-            await loop.connect_accepted_socket(lambda: protocol, accepted.socket)
-        except OSError:  # it ended before it began
+            if listener.tls is None:
+                await loop.connect_accepted_socket(lambda: protocol, accepted.socket)
+            else:
+                await loop.connect_accepted_socket(
+                    lambda: protocol, accepted.socket, ssl=listener.tls(), ssl_handshake_timeout=HANDSHAKE_S
+                )
+        except OSError as error:  # it ended before it began; an SSLError is one
             if self.connections.get(number) is not connection:
-                self._reject(accepted, "peer")
+                if listener.tls is not None:
+                    self.plane.shared.strangers.met(accepted.address, listener.name, handshake_fault(error))
+                self._reject(accepted, "peer" if listener.tls is None else "handshake")
 
     def _reject(self, accepted: AcceptedConnection, reason: str) -> None:
         accepted.socket.close()
         self.plane.shared.counters.count_closed(reason)
-        self.plane.shared.quotas.give_back(accepted.listener, accepted.address)
+        self.plane.shared.quotas.give_back(accepted.listener.name, accepted.address)
+
+
+def handshake_fault(error: OSError) -> str:
+    reason = getattr(error, "reason", None) or error.strerror or str(error) or "nothing for too long"
+    return f"no TLS handshake that we could finish ({reason})"

@@ -1,0 +1,53 @@
+"""SaslAuthenticate, 0 to 2: one step of a SASL exchange.
+
+A client that is refused is told so after connection.failed.authentication.delay.ms, and the connection ends. Version 1
+brought the lifetime of the session, after which the client must authenticate again (KIP-368).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+from ixion.apis.call import Call, Handle, Outcome
+from ixion.apis.services import Services
+from ixion.config.security_settings import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.security.gate import Answer
+from ixion.wire.answer import LATER
+
+logger = logging.getLogger(__name__)
+
+
+def make(services: Services) -> Handle:
+    timer = services.timer
+
+    def handle(call: Call) -> Outcome:
+        request = cast(SaslAuthenticateRequest, call.body)
+        connection = call.request.connection
+        gate = connection.gate
+        if gate is None:
+            text = "clients of this listener do not authenticate by SASL"
+            return respond(Answer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text))
+        answer = gate.authenticate(bytes(request.auth_bytes))
+        if answer.ends:
+            logger.info("refused %s on listener %s: %s", call.address, call.listener, answer.message)
+            connection.end_with_answer("authentication")
+            delay_ms = services.config.current[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS]
+            timer.call_later(delay_ms, call.respond, respond(answer))
+            return LATER
+        if gate.is_open:
+            connection.authenticated(gate.principal)
+        return respond(answer)
+
+    return handle
+
+
+def respond(answer: Answer) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
+        error_code=answer.code,
+        error_message=answer.message,
+        auth_bytes=answer.data,
+        session_lifetime_ms=answer.lifetime_ms,
+    )

@@ -1,0 +1,43 @@
+"""TLS and SASL, for all listeners or, with the prefix `listener.name.NAME.`, for one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.config.setting import integer, long, optional_string, secret, string, words
+
+SSL_KEYSTORE_TYPE: Final = string("ssl.keystore.type", "PEM", doc="format of the key store: PEM")
+SSL_KEYSTORE_LOCATION: Final = optional_string(
+    "ssl.keystore.location", doc="PEM file with the private key and the certificate chain of the broker"
+)
+SSL_KEYSTORE_KEY: Final = secret("ssl.keystore.key", doc="private key in PEM, instead of a file")
+SSL_KEYSTORE_CERTIFICATE_CHAIN: Final = secret(
+    "ssl.keystore.certificate.chain", doc="certificate chain in PEM, instead of a file"
+)
+SSL_KEY_PASSWORD: Final = secret("ssl.key.password", doc="password of the private key")
+SSL_TRUSTSTORE_TYPE: Final = string("ssl.truststore.type", "PEM", doc="format of the trust store: PEM")
+SSL_TRUSTSTORE_LOCATION: Final = optional_string(
+    "ssl.truststore.location", doc="PEM file with the authorities whose client certificates are accepted"
+)
+SSL_TRUSTSTORE_CERTIFICATES: Final = secret(
+    "ssl.truststore.certificates", doc="these authorities in PEM, instead of a file"
+)
+SSL_CLIENT_AUTH: Final = string(
+    "ssl.client.auth", "none", choices=("none", "requested", "required"), doc="whether clients show a certificate"
+)
+SSL_ENABLED_PROTOCOLS: Final = words(
+    "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS"
+)
+SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, by OpenSSL's names")
+SASL_ENABLED_MECHANISMS: Final = words(
+    "sasl.enabled.mechanisms", ("GSSAPI",), doc="mechanisms of SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+)
+SASL_SERVER_MAX_RECEIVE_SIZE: Final = integer(
+    "sasl.server.max.receive.size", 512 * 1024, least=1, doc="largest request before a client has authenticated"
+)
+CONNECTIONS_MAX_REAUTH_MS: Final = long(
+    "connections.max.reauth.ms", 0, least=0, doc="time after which a SASL client must authenticate again; 0: never"
+)
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
+    "connection.failed.authentication.delay.ms", 100, least=0, doc="pause before a refused client is told so"
+)

@@ -1,0 +1,43 @@
+"""PLAIN (RFC 4616): name and password as they are, so for listeners with TLS, or on one's own machine.
+
+[authorization id] NUL name NUL password
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+
+from ixion.sasl.exchange import Exchange, SaslRefusedError
+
+
+class PlainExchange(Exchange):
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self._user: str | None = None
+
+    @property
+    def user(self) -> str | None:
+        return self._user
+
+    def step(self, received: bytes) -> bytes:
+        try:
+            identity, name, password = received.decode().split("\0")
+        except ValueError:  # of decode as well
+            raise SaslRefusedError("PLAIN expects an optional identity, a name and a password") from None
+        if not name or not password:
+            raise SaslRefusedError("PLAIN expects a name and a password")
+        known = self._passwords.get(name)
+        # The comparison takes the same time whatever differs; an unknown name is compared as well.
+        same = hmac.compare_digest((known or "").encode(), password.encode())
+        if known is None or not same:
+            raise SaslRefusedError("wrong name or password")
+        if identity not in ("", name):
+            raise SaslRefusedError("nobody may act as another user")
+        self._user = name
+        return b""
+
+
+def plain_message(name: str, password: str) -> bytes:
+    """What a client sends."""
+    return f"\0{name}\0{password}".encode()

@@ -1,0 +1,187 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password, which is neither
+sent nor stored.
+
+    client   n,,n=alice,r=CLIENT
+    server   r=CLIENTSERVER,s=SALT,i=4096
+    client   c=biws,r=CLIENTSERVER,p=PROOF
+    server   v=SIGNATURE
+
+What is stored of a user is salt, iterations and two keys derived from the password (`ScramCredential`). To a client, an
+unknown user looks like a wrong password: it gets a salt that is always the same for that name, and fails at the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ixion.sasl.exchange import Exchange, SaslRefusedError
+
+MECHANISMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+LEAST_ITERATIONS: Final = 4_096
+MOST_ITERATIONS: Final = 16_384
+_NONCE_BYTES: Final = 18
+_SALT_BYTES: Final = 16
+_SECRET: Final = os.urandom(32)  # of this process: for the salts of users that do not exist
+MAX_MESSAGE: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    salt: bytes
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+    def text(self) -> str:
+        """As Kafka stores it in the metadata."""
+        parts = {"salt": self.salt, "stored_key": self.stored_key, "server_key": self.server_key}
+        return ",".join(f"{name}={_encode(value)}" for name, value in parts.items()) + f",iterations={self.iterations}"
+
+
+def parse_credential(text: str) -> ScramCredential:
+    """ValueError if it is none."""
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    try:
+        values = [base64.b64decode(parts[name], validate=True) for name in ("salt", "stored_key", "server_key")]
+        return ScramCredential(values[0], values[1], values[2], int(parts["iterations"]))
+    except (KeyError, binascii.Error) as error:
+        raise ValueError(f"no SCRAM credential: {error}") from error
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Slow on purpose: some milliseconds of processor time."""
+    return hashlib.pbkdf2_hmac(MECHANISMS[mechanism], password.encode(), salt, iterations)
+
+
+def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    digest = MECHANISMS[mechanism]
+    stored = hashlib.new(digest, _hmac(digest, salted, b"Client Key")).digest()
+    return ScramCredential(salt, stored, _hmac(digest, salted, b"Server Key"), iterations)
+
+
+def new_credential(mechanism: str, password: str, iterations: int = LEAST_ITERATIONS) -> ScramCredential:
+    salt = os.urandom(_SALT_BYTES)
+    return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
+
+
+class ScramExchange(Exchange):
+    """The broker's side. `find` gives the credential of a user, or None."""
+
+    def __init__(self, mechanism: str, find: Callable[[str], ScramCredential | None], nonce: str | None = None) -> None:
+        self._digest = MECHANISMS[mechanism]
+        self._find = find
+        self._nonce = nonce or _encode(os.urandom(_NONCE_BYTES))
+        self._name = ""
+        self._user: str | None = None
+        self._credential: ScramCredential | None = None
+        self._exists = False
+        self._header = b""  # of the first message, which the second one repeats
+        self._first = b""  # both first messages, for the signatures
+        self._full_nonce = ""
+
+    @property
+    def user(self) -> str | None:
+        return self._user
+
+    def step(self, received: bytes) -> bytes:
+        if len(received) > MAX_MESSAGE:
+            raise SaslRefusedError("a SCRAM message is too long")
+        return self._begin(received) if self._credential is None else self._end(received)
+
+    def _begin(self, received: bytes) -> bytes:
+        flag, identity, bare = _split_first(received)
+        if flag.startswith(b"p"):
+            raise SaslRefusedError("channel binding is not supported")
+        fields = _fields(bare)
+        if "m" in fields or not fields.get("n") or not fields.get("r"):
+            raise SaslRefusedError("a SCRAM message cannot be read")
+        self._name = _name(fields["n"])
+        if identity and _name(identity) != self._name:
+            raise SaslRefusedError("nobody may act as another user")
+        found = self._find(self._name)
+        self._exists = found is not None
+        self._credential = found or self._stranger()
+        self._header = received[: len(received) - len(bare)]
+        self._full_nonce = fields["r"] + self._nonce
+        answer = f"r={self._full_nonce},s={_encode(self._credential.salt)},i={self._credential.iterations}".encode()
+        self._first = bare + b"," + answer
+        return answer
+
+    def _end(self, received: bytes) -> bytes:
+        credential = self._credential
+        assert credential is not None
+        without_proof, comma, proof_text = received.rpartition(b",p=")
+        fields = _fields(without_proof)
+        proof = _decode(proof_text)
+        if not comma or self._user is not None or _decode(fields.get("c", "").encode()) != self._header:
+            raise SaslRefusedError("a SCRAM message cannot be read")
+        if fields.get("r") != self._full_nonce:
+            raise SaslRefusedError("a SCRAM message has the nonce of another exchange")
+        signed = self._first + b"," + without_proof
+        signature = _hmac(self._digest, credential.stored_key, signed)
+        if len(proof) != len(signature):
+            raise SaslRefusedError("wrong name or password")
+        client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
+        same = hmac.compare_digest(hashlib.new(self._digest, client_key).digest(), credential.stored_key)
+        if not same or not self._exists:
+            raise SaslRefusedError("wrong name or password")
+        self._user = self._name
+        return b"v=" + _encode(_hmac(self._digest, credential.server_key, signed)).encode()
+
+    def _stranger(self) -> ScramCredential:
+        salt = hmac.digest(_SECRET, self._name.encode(), "sha256")[:_SALT_BYTES]
+        return ScramCredential(salt, os.urandom(32), os.urandom(32), LEAST_ITERATIONS)
+
+
+def _split_first(received: bytes) -> tuple[bytes, str, bytes]:
+    """Flag, authorization id, and the rest of the client's first message."""
+    parts = received.split(b",", 2)
+    if len(parts) < 3 or parts[0][:1] not in (b"n", b"y", b"p") or (parts[1] and not parts[1].startswith(b"a=")):
+        raise SaslRefusedError("a SCRAM message cannot be read")
+    return parts[0], _text(parts[1][2:]), parts[2]
+
+
+def _fields(message: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in _text(message).split(","):
+        name, equals, value = part.partition("=")
+        if not equals or name in found:
+            raise SaslRefusedError("a SCRAM message cannot be read")
+        found[name] = value
+    return found
+
+
+def _text(message: bytes) -> str:
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise SaslRefusedError("a SCRAM message cannot be read") from None
+
+
+def _name(escaped: str) -> str:
+    name = escaped.replace("=2C", ",").replace("=3D", "=")
+    if escaped.count("=") != escaped.count("=2C") + escaped.count("=3D"):
+        raise SaslRefusedError("a SCRAM message cannot be read")
+    return name
+
+
+def _hmac(digest: str, key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, digest)
+
+
+def _encode(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _decode(text: bytes) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise SaslRefusedError("a SCRAM message cannot be read") from None

@@ -1,0 +1,108 @@
+"""The gate of a connection on a SASL listener: which requests may pass, and who the client is.
+
+| state         | ApiVersions | SaslHandshake        | SaslAuthenticate             | any other request |
+|---------------|-------------|----------------------|------------------------------|-------------------|
+| CLOSED        | passes      | CHOSEN, or refused   | ILLEGAL_SASL_STATE, refused  | connection ends   |
+| CHOSEN        | passes      | ILLEGAL_SASL_STATE   | CHOSEN, OPEN, or refused     | connection ends   |
+| OPEN          | passes      | CHOSEN (again)       | ILLEGAL_SASL_STATE           | passes            |
+| OPEN, expired | passes      | CHOSEN (again)       | ILLEGAL_SASL_STATE           | connection ends   |
+
+A refused client gets its answer after connection.failed.authentication.delay.ms, and then the connection ends. A client
+that authenticates again (KIP-368) must be the same user, by the same mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ixion.model.errors import ErrorCode
+from ixion.sasl.exchange import Exchange, SaslRefusedError
+
+API_VERSIONS: Final = 18
+HANDSHAKE: Final = 17
+AUTHENTICATE: Final = 36
+_ALWAYS: Final = frozenset({API_VERSIONS, HANDSHAKE, AUTHENTICATE})
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+MakeExchange = Callable[[], Exchange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """To SaslAuthenticate. `ends`: the connection is closed behind it."""
+
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    data: bytes = b""
+    lifetime_ms: int = 0
+    ends: bool = False
+
+
+class Gate:
+    def __init__(
+        self, mechanisms: Mapping[str, MakeExchange], max_reauth_ms: int, monotonic_ms: Callable[[], int]
+    ) -> None:
+        self.mechanisms = mechanisms
+        self.principal = ANONYMOUS
+        self._max_reauth_ms = max_reauth_ms
+        self._monotonic_ms = monotonic_ms
+        self._exchange: Exchange | None = None
+        self._mechanism = ""
+        self._open = False
+        self._expires_ms: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is known. Until then it gets little memory."""
+        return self._open
+
+    def admits(self, api_key: int) -> bool:
+        if api_key in _ALWAYS:
+            return True
+        if not self._open or self._exchange is not None:
+            return False
+        return self._expires_ms is None or self._monotonic_ms() < self._expires_ms
+
+    def choose(self, mechanism: str) -> ErrorCode:
+        """SaslHandshake."""
+        if self._exchange is not None:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        make = self.mechanisms.get(mechanism)
+        if make is None:
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        if self._open and mechanism != self._mechanism:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        self._mechanism = mechanism
+        self._exchange = make()
+        return ErrorCode.NONE
+
+    def authenticate(self, received: bytes) -> Answer:
+        """SaslAuthenticate."""
+        exchange = self._exchange
+        if exchange is None:
+            text = "SaslAuthenticate without a SaslHandshake before it"
+            return Answer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text, ends=not self._open)
+        try:
+            data = exchange.step(received)
+            user = exchange.user
+            if user is not None and self._open and self.principal != f"User:{user}":
+                raise SaslRefusedError("a connection cannot become that of another user")
+        except SaslRefusedError as refusal:
+            self._exchange = None
+            self._open = False
+            return Answer(
+                code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                message=f"authentication by {self._mechanism} failed: {refusal}",
+                ends=True,
+            )
+        if user is None:
+            return Answer(data=data)
+        self._exchange = None
+        self._open = True
+        self.principal = f"User:{user}"
+        lifetime_ms = self._max_reauth_ms
+        self._expires_ms = self._monotonic_ms() + lifetime_ms if lifetime_ms > 0 else None
+        return Answer(data=data, lifetime_ms=lifetime_ms)
