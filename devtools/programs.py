@@ -12,6 +12,7 @@ PACKAGES = {
     "java": "openjdk-17-jdk-headless",
     "javac": "openjdk-17-jdk-headless",
     "mvn": "maven",
+    "openssl": "openssl",
     "kcat": "kcat",
     "zsh": "zsh",
     "fish": "fish",

@@ -217,7 +217,9 @@ async def test_a_connection_that_is_registered_after_the_stop_is_closed() -> Non
         ours.setblocking(False)
         assert shared.quotas.take("PLAINTEXT", "127.0.0.9")
         shared.counters.accepted += 1
-        assert processor.offer(AcceptedConnection(socket=ours, listener=run.server.acceptors[0].listener, address="127.0.0.9"))
+        assert processor.offer(
+            AcceptedConnection(socket=ours, listener=run.server.acceptors[0].listener, address="127.0.0.9")
+        )
         processor.stop()
         await run.until(lambda: run.count() == 0)
         assert run.closed("shutdown") == 1

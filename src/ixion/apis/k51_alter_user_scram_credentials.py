@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.patience import told
+from ixion.apis.controller_calls import translated
 from ixion.apis.scram_mechanisms import BY_NUMBER
 from ixion.apis.services import Services
 from ixion.metadata import paths
@@ -51,7 +51,7 @@ def make(services: Services) -> Handle:
                         ErrorCode.INVALID_REQUEST, f"{len(wanted)} users in one request, {MOST_USERS} allowed"
                     )
                 check(user, changes)
-                await told(configs.alter("users", paths.sanitized(user), partial(changed, changes=changes)))
+                await translated(configs.alter("users", paths.sanitized(user), partial(changed, changes=changes)))
             except KafkaError as error:
                 code, message = error.code, error.message
             results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))

@@ -59,8 +59,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "delegation.token.max.lifetime.ms": _TOKENS,
     "delegation.token.expiry.time.ms": _TOKENS,
     "delegation.token.expiry.check.interval.ms": _TOKENS,
-    "connections.max.reauth.ms": "clients are not authenticated",
-    "connection.failed.authentication.delay.ms": "clients are not authenticated",
     "socket.send.buffer.bytes": _SYSTEM,
     "socket.receive.buffer.bytes": _SYSTEM,
     "log.preallocate": "segments grow as they are written",

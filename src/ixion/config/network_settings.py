@@ -91,15 +91,6 @@ MAX_CONNECTION_CREATION_RATE: Final = integer(
 CONNECTIONS_MAX_IDLE_MS: Final = long(
     "connections.max.idle.ms", 600_000, doc="a connection without requests is closed after this time"
 )
-CONNECTIONS_MAX_REAUTH_MS: Final = long(
-    "connections.max.reauth.ms", 0, doc="a SASL session must authenticate again within this time; 0 is never"
-)
-CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
-    "connection.failed.authentication.delay.ms",
-    100,
-    least=0,
-    doc="wait before a connection is closed that failed to authenticate",
-)
 REQUEST_TIMEOUT_MS: Final = integer("request.timeout.ms", 30_000, doc="how long a request to another broker may take")
 MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS: Final = integer(
     "max.incremental.fetch.session.cache.slots", 1_000, least=0, doc="incremental fetch sessions remembered"

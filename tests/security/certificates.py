@@ -1,0 +1,36 @@
+"""Certificates for tests, made by the openssl program: an authority, and what it signs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from devtools import parts
+
+
+class Authority:
+    def __init__(self, directory: Path, name: str = "authority") -> None:
+        self._directory = directory
+        self._name = name
+        self._openssl = parts.need("openssl")
+        self.certificate = directory / f"{name}.pem"
+        self._key = directory / f"{name}.key"
+        self._run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                  "-keyout", str(self._key), "-out", str(self.certificate))  # fmt: skip
+
+    def sign(self, name: str, subject: str, *, password: str = "") -> Path:
+        """A PEM file with a private key and its certificate, for 127.0.0.1 and localhost."""
+        place = self._directory / name
+        request, key, extensions = place.with_suffix(".csr"), place.with_suffix(".key"), place.with_suffix(".ext")
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        hidden = ["-passout", f"pass:{password}"] if password else ["-nodes"]
+        self._run("req", "-newkey", "rsa:2048", *hidden, "-subj", subject, "-keyout", str(key), "-out", str(request))
+        signed = place.with_suffix(".crt")
+        self._run("x509", "-req", "-in", str(request), "-CA", str(self.certificate), "-CAkey", str(self._key),
+                  "-CAcreateserial", "-days", "2", "-extfile", str(extensions), "-out", str(signed))  # fmt: skip
+        both = place.with_suffix(".pem")
+        both.write_text(key.read_text() + signed.read_text())
+        return both
+
+    def _run(self, *arguments: str) -> None:
+        subprocess.run([self._openssl, *arguments], check=True, capture_output=True)
