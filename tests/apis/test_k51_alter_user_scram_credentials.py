@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from ixion.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -10,7 +14,8 @@ from ixion.protocol.messages.k51_alter_user_scram_credentials import (
 from tests.apis.asking import Asking
 
 
-def test_each_user_is_refused_with_the_reason(asking: Asking) -> None:
+def test_all_changes_of_a_user_are_made_or_none(asking: Asking) -> None:
+    """The first user deletes what it does not have, so that nothing of it changes; the second gets its credential."""
     request = AlterUserScramCredentialsRequest(
         deletions=(ScramCredentialDeletion(name="a", mechanism=1),),
         upsertions=tuple(
@@ -19,6 +24,11 @@ def test_each_user_is_refused_with_the_reason(asking: Asking) -> None:
         ),
     )
     answer = asking.ask(request, AlterUserScramCredentialsResponse)
-    refused = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    assert [(each.user, each.error_code) for each in answer.results] == [("a", refused), ("b", refused)]
-    assert all("SCRAM" in (each.error_message or "") for each in answer.results)
+    found = [(each.user, each.error_code) for each in answer.results]
+    assert found == [("a", ErrorCode.RESOURCE_NOT_FOUND), ("b", ErrorCode.NONE)]
+    everybody = asking.ask(DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsResponse)
+    assert "a" not in [each.user for each in everybody.results]
+    assert "b" in [each.user for each in everybody.results]
+    undo = AlterUserScramCredentialsRequest(deletions=(ScramCredentialDeletion(name="b", mechanism=2),), upsertions=())
+    (gone,) = asking.ask(undo, AlterUserScramCredentialsResponse).results
+    assert gone.error_code == ErrorCode.NONE

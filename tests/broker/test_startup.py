@@ -242,7 +242,7 @@ def test_metadata_that_is_no_metadata(used: Path) -> None:
             "--allow-remote",
         ),
         ({"listeners": "PLAINTEXT://:0"}, "--allow-remote"),
-        ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "not supported yet"),
+        ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "a PEM file with key"),
         ({"authorizer.class.name": "kafka.Authorizer"}, "authorisation is not supported"),
     ],
 )

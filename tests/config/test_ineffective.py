@@ -15,6 +15,7 @@ from ixion.config import (
     network_settings,
     quota_settings,
     replica_settings,
+    security_settings,
     topic,
     transaction_settings,
 )
@@ -32,6 +33,7 @@ TABLES = (
     network_settings,
     quota_settings,
     replica_settings,
+    security_settings,
     transaction_settings,
 )
 SOURCE = Path(__file__).parents[2] / "src" / "ixion"
