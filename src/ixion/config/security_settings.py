@@ -39,5 +39,5 @@ CONNECTIONS_MAX_REAUTH_MS: Final = long(
     "connections.max.reauth.ms", 0, least=0, doc="time after which a SASL client must authenticate again; 0: never"
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
-    "connection.failed.authentication.delay.ms", 100, least=0, doc="pause before a refused client is told so"
+    "connection.failed.authentication.delay.ms", 100, least=0, doc="pause before the answer to a client that is refused"
 )

@@ -1,1 +1,1 @@
-"""Who is there: TLS contexts, and the gates that let a client in only after it has authenticated."""
+"""Authentication: TLS contexts, and the gates that let a client in only after it has authenticated."""
