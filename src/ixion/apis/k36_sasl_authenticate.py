@@ -1,7 +1,7 @@
 """SaslAuthenticate, 0 to 2: one step of a SASL exchange.
 
-A client that is refused gets the answer after connection.failed.authentication.delay.ms, and the connection ends. Version 1
-brought the lifetime of the session, after which the client must authenticate again (KIP-368).
+A client that is refused gets the answer after connection.failed.authentication.delay.ms, and the connection ends.
+Version 1 brought the lifetime of the session, after which the client must authenticate again (KIP-368).
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ class Connection:
         certificate = sending.get_extra_info("peercert")
         if certificate:
             self.principal = principal_of(certificate)
-        sending.set_write_buffer_limits(0)
+        # Paused as soon as anything is left over. A TLS transport takes 0 for "always".
+        sending.set_write_buffer_limits(0 if sending.get_extra_info("sslcontext") is None else 1, 0)
         self.arm()
         self.processor.register(self)
 
@@ -175,7 +176,8 @@ class Connection:
         self._shared.slow_readers.remove(self)
         self._stalled_ns = NEVER
         request = self._in_flight
-        if request is not None and request.answered:
+        # A TLS transport may pause and resume within one write: then the writer itself sees that it can go on.
+        if request is not None and request.answered and not self._writer.writing:
             if self._writer.has_more:
                 self._write_on()
             else:

@@ -34,6 +34,7 @@ TURN_OVER: Final = 2  # others have their turn: go on in the next turn of the lo
 class ResponseWriter:
     def __init__(self) -> None:
         self.paused = False  # the transport holds something that the client has not taken
+        self.writing = False  # a call of the transport's `write` is under way
         self.size: i64 = 0  # bytes of the response
         self.written: i64 = 0  # bytes of the last write
         self._parts: list[Part] | None = None  # of a response that has something in a file and is not written yet
@@ -58,10 +59,12 @@ class ResponseWriter:
             self._start = 0
             return self.write_on(transport)
         self.written = size
+        self.writing = True
         if len(parts) == 1:
             transport.write(cast(Buffer, parts[0]))
         else:
             transport.writelines(cast(list[Buffer], parts))
+        self.writing = False
         return PAUSED if self.paused else SENT
 
     def write_on(self, transport: asyncio.Transport) -> i64:
@@ -75,7 +78,9 @@ class ResponseWriter:
                 return TURN_OVER
             piece = self._next_piece(parts)
             turn += self.written
+            self.writing = True
             transport.writelines(piece)
+            self.writing = False
             if self.paused:
                 if self._next == len(parts):
                     self._parts = None
