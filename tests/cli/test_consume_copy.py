@@ -65,7 +65,8 @@ def test_each_thing_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
         with Reader(cluster, {PLACES[0]: 0}) as reader:
             watch = Watch(reader)
             watch.look()
-            reader.poll(0.01)
+            while reader.trouble is None:
+                reader.poll(0.01)
             watch.look()
             watch.look()
             reader.missed = 7
