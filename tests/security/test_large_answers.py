@@ -38,7 +38,7 @@ def test_megabytes_arrive_whole(tmp_path: Path, queued_kb: str) -> None:
             | {"fetch.max.bytes": "52428800", "max.partition.fetch.bytes": "20000000"}
         )
         consumer.subscribe(["t"])
-        numbers = []
+        numbers: list[int] = []
         end = time.monotonic() + 90
         while len(numbers) < COUNT and time.monotonic() < end:
             message = consumer.poll(1)
