@@ -16,7 +16,7 @@ from ixion.protocol.registry import ApiKey
 from tests.hostile.genes import Gene, lists_of
 from tests.hostile.wide import Wide
 
-SIZE = 400_000
+SIZE = 250_000
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,6 @@ def wide() -> Iterator[Wide]:
 @pytest.mark.parametrize("api", [api for api in SERVED if lists_of(api)], ids=lambda api: api.name)
 def test_the_widest_request_lets_the_loop_have_its_turns(wide: Wide, api: ApiKey) -> None:
     innermost = lists_of(api)[-1]
-    for shape in ("flat", "deep"):
+    for shape in ("flat", "deep") if innermost.count("/") > 1 else ("flat",):
         turn, _ = wide.widest(api, Gene(flood=innermost, text="unknown", shape=shape), SIZE)
         assert turn.busy_ms <= LIMIT_MS, shape
