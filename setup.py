@@ -35,6 +35,8 @@ HOT = (
     *("replica/follower.py", "replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/distinct.py", "apis/fetch_answer.py", "apis/fetch_session.py"),
     *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py"),
+    # Of the clients, all that decides, and what every record of a producer goes through.
+    *("clients/core", "clients/line.py", "clients/lines.py", "clients/producer.py"),
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
