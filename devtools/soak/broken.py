@@ -83,7 +83,7 @@ def _repetitions_are_appended(put: Put) -> None:
 
 
 def _recovery_drops_a_batch(put: Put) -> None:
-    from ixion.log import loader
+    from ixion.log import log_loader
     from ixion.log.recovery import Damage
     from ixion.log.recovery import recover_segment as recover
 
@@ -92,7 +92,7 @@ def _recovery_drops_a_batch(put: Put) -> None:
             segment.cut(segment.size - 1)
         return recover(segment, *rest)
 
-    put(loader, "recover_segment", cut_first)
+    put(log_loader, "recover_segment", cut_first)
 
 
 def _acknowledged_is_not_written(put: Put) -> None:
