@@ -68,6 +68,7 @@ ALLOWED = frozenset(
         "a JVM takes seconds: once is enough, compiled",
         "a broker of Apache Kafka: once is enough, compiled",
         "a fault replaces functions, which compiled code does not see",
+        "compiled code calls its methods directly, and is not interrupted in between",
         "compiled functions cannot be watched",
         "it takes most of a minute: once is enough, compiled",
         "runs with the compiled package, see the module",

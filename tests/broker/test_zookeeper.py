@@ -100,7 +100,7 @@ def test_an_expired_session_stops_the_broker(connect: str, tmp_path: Path, caplo
         await broker.stop(drain_ms=100)
 
     run(work)
-    assert "the session with the metadata expired" in caplog.text
+    assert "the metadata session expired" in caplog.text
 
 
 def test_a_second_broker_is_refused_and_the_first_goes_on(connect: str, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_subscriptions_of_ten_megabytes(served: Served, raw: Raw) -> None:
     before, there = memory_mb(served.process.pid), groups(raw)
     names = tuple(f"{number:0>240}" for number in range(40_000))
     codes = consumers(raw, 6, lambda n: f"large {n}", subscribed_topic_names=names)
-    assert codes == {ErrorCode.UNKNOWN_SERVER_ERROR: 6}
+    assert codes == {ErrorCode.INVALID_REQUEST: 6}
     assert memory_mb(served.process.pid) - before <= 50
     assert groups(raw) == there, "nobody who is refused leaves a group behind"
 

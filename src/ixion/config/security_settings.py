@@ -23,7 +23,7 @@ SSL_TRUSTSTORE_CERTIFICATES: Final = secret(
     "ssl.truststore.certificates", doc="these authorities in PEM, instead of a file"
 )
 SSL_CLIENT_AUTH: Final = string(
-    "ssl.client.auth", "none", choices=("none", "requested", "required"), doc="whether clients show a certificate"
+    "ssl.client.auth", "none", choices=("required", "requested", "none"), doc="whether clients show a certificate"
 )
 SSL_ENABLED_PROTOCOLS: Final = words(
     "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS"
