@@ -97,7 +97,7 @@ def requests() -> Iterator[Input]:
     for key in (9999, -1, 32767, 38, 58):  # 38 and 58 are Kafka's, and not served
         yield Input(f"key {key}", Take.CLOSE, lambda key=key: frame(header(key, 0) + bytes(20)))  # type: ignore[misc]
     for key in (17, 36):  # SASL, which this listener does not speak
-        yield Input(f"key {key}", Take.REFUSE, lambda key=key: frame(header(key, 0) + bytes(20)))  # type: ignore[misc]
+        yield Input(f"key {key}", Take.BEAR, lambda key=key: frame(header(key, 0) + bytes(20)))  # type: ignore[misc]
     for key, version in ((0, 99), (0, 2), (1, -1), (3, 32767), (2, 0)):
         yield Input(
             f"key {key} version {version}",
