@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -342,3 +343,33 @@ def test_stores_that_are_not_pem_are_refused_with_the_way_out(tmp_path: Path) ->
     }
     with pytest.raises(StartupError, match="openssl pkcs12"):
         Broker(settings).start()
+
+
+def test_a_stop_does_not_wait_for_a_handshake_that_stalls(tmp_path: Path) -> None:
+    pem = Authority(tmp_path).sign("broker", "/CN=broker")
+    settings = {"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL", "ssl.keystore.location": pem}
+    broker = Broker(settings).start()
+    host, port = broker.bootstrap.split(":")
+    with socket.create_connection((host, int(port)), timeout=30):
+
+        async def handshaking(real: RealBroker) -> bool:
+            processors = [each for acceptor in real.parts.server.acceptors for each in acceptor.processors]
+            return any(processor.handshaking for processor in processors)
+
+        while not broker.call(handshaking):
+            time.sleep(0.01)
+        stopping = threading.Thread(target=broker.stop, daemon=True)
+        stopping.start()
+        stopping.join(60)
+        assert not stopping.is_alive()
+
+
+def test_a_certificate_that_cannot_be_read_any_more_keeps_the_one_in_use(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pem = authority.sign("broker", "/CN=broker")
+    settings = {"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL", "ssl.keystore.location": pem}
+    with Broker(settings) as broker:
+        pem.write_text("-----BEGIN half of a file")
+        assert common_name(broker.bootstrap, authority) == "broker"
+        pem.unlink()
+        assert common_name(broker.bootstrap, authority) == "broker"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -65,7 +66,7 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
     """StartupError if the listener could not serve anybody."""
     try:
         if uses_tls(endpoint):
-            Certificates(config, endpoint.listener).context()
+            Certificates(config, endpoint.listener)
         if uses_sasl(endpoint):
             mechanisms_of(config, endpoint.listener, ScramCredentials())
     except InvalidSettingError as error:
@@ -120,34 +121,32 @@ class Certificates:
     """The TLS context of a listener. When its files change, connections from then on get the new certificate."""
 
     def __init__(self, config: BrokerConfig, listener: str) -> None:
-        self._config = config
-        self._listener = listener
-        self._context: ssl.SSLContext | None = None
-        self._stamps: list[tuple[str, int, int]] = []
-        self._looked_s = 0.0
-
-    def context(self) -> ssl.SSLContext:
+        """InvalidSettingError if there is no certificate that can be used."""
         from ixion.security.tls import context_of, files_of
 
+        self._make = partial(context_of, config, listener)
+        self._files = files_of(config, listener)
+        self._stamps = [_stamp(path) for path in self._files]
+        self._context = self._make()
+        self._looked_s = time.monotonic()
+
+    def context(self) -> ssl.SSLContext:
         now_s = time.monotonic()
-        if self._context is None or now_s - self._looked_s >= CERTIFICATES_CHECK_S:
+        if now_s - self._looked_s >= CERTIFICATES_CHECK_S:
             self._looked_s = now_s
-            stamps = [_stamp(path) for path in files_of(self._config, self._listener)]
-            if self._context is None or stamps != self._stamps:
-                self._context = self._make(context_of)
+            stamps = [_stamp(path) for path in self._files]
+            if stamps != self._stamps:
                 self._stamps = stamps
+                # A file that is being replaced may be missing or half written; the next look finds the rest.
+                with suppress(InvalidSettingError, OSError):
+                    self._context = self._make()
         return self._context
 
-    def _make(self, make: Callable[[BrokerConfig, str], ssl.SSLContext]) -> ssl.SSLContext:
-        try:
-            return make(self._config, self._listener)
-        except InvalidSettingError:
-            if self._context is None:
-                raise
-            # A file that is being replaced may be half written; the next look finds the rest.
-            return self._context
 
-
-def _stamp(path: str) -> tuple[str, int, int]:
-    found = os.stat(path)
-    return path, found.st_mtime_ns, found.st_size
+def _stamp(path: str) -> tuple[int, int]:
+    """Changes when the file does. A file that is not there has one as well."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

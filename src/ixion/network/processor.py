@@ -42,7 +42,7 @@ class Processor:
         self.stopped = False
         self._accepted: deque[AcceptedConnection] = deque()
         self._registering: set[asyncio.Task[None]] = set()
-        self._handshaking: set[asyncio.Task[None]] = set()
+        self.handshaking: set[asyncio.Task[None]] = set()  # TLS connections that are not registered yet
         self._room: asyncio.Event = asyncio.Event()
         self._responses: deque[Request] = deque()
         self._sending = False
@@ -78,7 +78,7 @@ class Processor:
         for accepted in self._accepted:
             self._reject(accepted, "shutdown")
         self._accepted.clear()
-        for task in self._handshaking:
+        for task in self.handshaking:
             task.cancel()
         for connection in list(self.connections.values()):
             connection.finish()
@@ -111,13 +111,13 @@ class Processor:
             accepted = self._accepted.popleft()
             task = self.plane.shared.loop.create_task(self._register(accepted))
             # A TLS handshake takes as long as its client likes; it must not keep others from being registered.
-            waiting = self._registering if accepted.listener.tls is None else self._handshaking
+            waiting = self._registering if accepted.listener.tls is None else self.handshaking
             waiting.add(task)
             task.add_done_callback(self._registered)
 
     def _registered(self, task: asyncio.Task[None]) -> None:
         self._registering.discard(task)
-        self._handshaking.discard(task)
+        self.handshaking.discard(task)
         self._room.set()
 
     async def _register(self, accepted: AcceptedConnection) -> None:
@@ -143,6 +143,10 @@ class Processor:
                 if listener.tls is not None:
                     self.plane.shared.strangers.met(accepted.address, listener.name, handshake_fault(error))
                 self._reject(accepted, "peer" if listener.tls is None else "handshake")
+        except asyncio.CancelledError:  # the server stops, and waits for every connection to be given back
+            if self.connections.get(number) is not connection:
+                self._reject(accepted, "shutdown")
+            raise
 
     def _reject(self, accepted: AcceptedConnection, reason: str) -> None:
         accepted.socket.close()

@@ -10,7 +10,6 @@ Java's keystores are binary. They are refused with the command that converts the
 
 from __future__ import annotations
 
-import os
 import ssl
 import tempfile
 from typing import Final
@@ -108,7 +107,7 @@ def _check_pem(name: str, path: str) -> None:
 
 
 def files_of(config: BrokerConfig, listener: str) -> list[str]:
-    """The files that a context was made from."""
+    """The files that a context is made from."""
     named = (settings.SSL_KEYSTORE_LOCATION, settings.SSL_TRUSTSTORE_LOCATION)
     paths = [config.of_listener(listener, setting) for setting in named]
-    return [path for path in paths if path and os.path.exists(path)]
+    return [path for path in paths if path]

@@ -61,6 +61,9 @@ async def open_session(
         session.abandon()
         problem = f"no server took us in within {patience_ms} ms; the last one tried was {session.last_fault}"
         raise StoreUnusableError(f"ZooKeeper ({ensemble})", problem) from None
+    except BaseException:
+        session.abandon()
+        raise
     return session
 
 
