@@ -21,7 +21,7 @@ from tests.broker.served import environment
 
 
 def newcomer(folder: Path) -> Newcomer:
-    """Who has the ixion that is tested here."""
+    """The Python whose ixion is tested here."""
     programs = folder / "bin"
     programs.mkdir()
     script = programs / "ixion"

@@ -1,4 +1,4 @@
-"""A batch is computed once: what is usual is told cheaply, and bad records are put aside on the way."""
+"""A batch is computed once: a cheap look finds ordinary records, and bad ones are put aside in the same pass."""
 
 from __future__ import annotations
 

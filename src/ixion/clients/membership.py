@@ -195,7 +195,7 @@ class Membership:
         return self._sync(answer, within)
 
     def _subscription(self, strategy: str) -> bytes:
-        """What the leader is told, as the Java client of that strategy does it."""
+        """The user data for the leader, in the format of the Java client of that strategy."""
         if strategy == STICKY:
             data = write_sticky(*self._last)
             return storage.encode(ConsumerProtocolSubscription(topics=self._topics, user_data=data), 0)
