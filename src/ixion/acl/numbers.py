@@ -1,0 +1,20 @@
+"""The numbers of `ixion.acl.names` that requests are checked for: plain, for the way of every produce and fetch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+READ: Final = 3
+WRITE: Final = 4
+CREATE: Final = 5
+DELETE: Final = 6
+ALTER: Final = 7
+DESCRIBE: Final = 8
+CLUSTER_ACTION: Final = 9
+DESCRIBE_CONFIGS: Final = 10
+ALTER_CONFIGS: Final = 11
+IDEMPOTENT_WRITE: Final = 12
+TOPIC: Final = 2
+GROUP: Final = 3
+CLUSTER: Final = 4
+TRANSACTIONAL_ID: Final = 5

@@ -1,0 +1,23 @@
+"""The name of the log in which delayed records of a partition wait, beside the partition's own.
+
+reminders-3  has  __delay.reminders-3
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "__delay."
+
+
+def sibling_of(topic: str) -> str:
+    return PREFIX + topic
+
+
+def is_sibling(name: str) -> bool:
+    return name.startswith(PREFIX)
+
+
+def topic_of(name: str) -> str:
+    """The topic that a log belongs to, be it a sibling or the topic's own."""
+    return name.removeprefix(PREFIX)
