@@ -1,0 +1,93 @@
+"""Which quota holds for a client: the most special one that is set, in Kafka's order.
+
+    1  user and client id          5  every user, every client id
+    2  user, every client id       6  every user
+    3  user                        7  client id
+    4  every user, client id       8  every client id
+
+"Every" is the default of its kind: a quota of its own for each user or client id that it holds for, not one for all
+together. 1, 2, 4 and 5 are for a user with a client id, 3 and 6 for all clients of a user together, 7 and 8 for all
+clients with that id, of any user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+DEFAULT: Final = "<default>"
+
+PRODUCE: Final = "producer_byte_rate"  # bytes of requests a second
+FETCH: Final = "consumer_byte_rate"  # bytes of records a second
+REQUEST: Final = "request_percentage"  # of one core
+KINDS: Final = (PRODUCE, FETCH, REQUEST)
+MOST_FOUND: Final = 10_000  # clients whose quota is remembered
+
+
+class Entity(NamedTuple):
+    user: str | None = None
+    client_id: str | None = None
+
+
+class Found(NamedTuple):
+    held_by: tuple[str, str]  # user, client id: those who share the quota; empty: any
+    bound: float
+
+
+class Limits:
+    def __init__(self) -> None:
+        self.entities: dict[Entity, dict[str, float]] = {}
+        self._by_kind: dict[str, dict[Entity, float]] = {kind: {} for kind in KINDS}
+        self._found: dict[tuple[str, str, str], Found | None] = {}  # what `find` has found, until a quota changes
+
+    @property
+    def any(self) -> bool:
+        return bool(self.entities)
+
+    def has(self, kind: str) -> bool:
+        return bool(self._by_kind[kind])
+
+    def put(self, entity: Entity, quotas: Mapping[str, float]) -> None:
+        """Make `quotas` all that is set for the entity."""
+        self._found.clear()
+        kept = {kind: value for kind, value in quotas.items() if kind in self._by_kind}
+        for kind, bounds in self._by_kind.items():
+            bounds.pop(entity, None)
+            if kind in kept:
+                bounds[entity] = kept[kind]
+        if kept:
+            self.entities[entity] = kept
+        else:
+            self.entities.pop(entity, None)
+
+    def find(self, kind: str, user: str, client_id: str) -> Found | None:
+        if not self._by_kind[kind]:
+            return None
+        key = (kind, user, client_id)
+        if key not in self._found:
+            if len(self._found) >= MOST_FOUND:
+                self._found.clear()
+            self._found[key] = self._find(kind, user, client_id)
+        return self._found[key]
+
+    def _find(self, kind: str, user: str, client_id: str) -> Found | None:
+        bounds = self._by_kind[kind]
+        for entity, held_by in (
+            (Entity(user, client_id), (user, client_id)),
+            (Entity(user, DEFAULT), (user, client_id)),
+            (Entity(user), (user, "")),
+            (Entity(DEFAULT, client_id), (user, client_id)),
+            (Entity(DEFAULT, DEFAULT), (user, client_id)),
+            (Entity(DEFAULT), (user, "")),
+            (Entity(None, client_id), ("", client_id)),
+            (Entity(None, DEFAULT), ("", client_id)),
+        ):
+            bound = bounds.get(entity)
+            if bound is not None:
+                return Found(held_by, bound)
+        return None
+
+
+def quotas_of(config: Mapping[str, str]) -> dict[str, float]:
+    """The quotas among the settings of an entity. ValueError for one that is no number."""
+    return {kind: float(config[kind]) for kind in KINDS if kind in config}
