@@ -18,16 +18,18 @@ class Authority:
         self._run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
                   "-keyout", str(self._key), "-out", str(self.certificate))  # fmt: skip
 
-    def sign(self, name: str, subject: str, *, password: str = "") -> Path:
-        """A PEM file with a private key and its certificate, for 127.0.0.1 and localhost."""
+    def sign(
+        self, name: str, subject: str, *, password: str = "", hosts: str = "IP:127.0.0.1,DNS:localhost", days: int = 2
+    ) -> Path:
+        """A PEM file with a private key and its certificate; with less than 0 days it has expired."""
         place = self._directory / name
         request, key, extensions = place.with_suffix(".csr"), place.with_suffix(".key"), place.with_suffix(".ext")
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extensions.write_text(f"subjectAltName={hosts}\n")
         hidden = ["-passout", f"pass:{password}"] if password else ["-nodes"]
         self._run("req", "-newkey", "rsa:2048", *hidden, "-subj", subject, "-keyout", str(key), "-out", str(request))
         signed = place.with_suffix(".crt")
         self._run("x509", "-req", "-in", str(request), "-CA", str(self.certificate), "-CAkey", str(self._key),
-                  "-CAcreateserial", "-days", "2", "-extfile", str(extensions), "-out", str(signed))  # fmt: skip
+                  "-CAcreateserial", "-days", str(days), "-extfile", str(extensions), "-out", str(signed))  # fmt: skip
         both = place.with_suffix(".pem")
         both.write_text(key.read_text() + signed.read_text())
         return both

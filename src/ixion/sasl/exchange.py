@@ -1,4 +1,4 @@
-"""What every mechanism is to the broker: a conversation that ends with a user, or with a refusal."""
+"""What every mechanism is: a conversation that ends with a user or a refusal, as each side sees it."""
 
 from __future__ import annotations
 
@@ -17,4 +17,16 @@ class Exchange:
     @property
     def user(self) -> str | None:
         """The user, once the client has proved to be that user."""
+        raise NotImplementedError
+
+
+class ClientExchange:
+    """The client's side of one authentication."""
+
+    def first(self) -> bytes:
+        """What the client sends first."""
+        raise NotImplementedError
+
+    def step(self, received: bytes) -> bytes | None:
+        """The answer to what the broker sent; None when all is said. SaslRefusedError if the broker is no such one."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 
-from ixion.sasl.exchange import Exchange, SaslRefusedError
+from ixion.sasl.exchange import ClientExchange, Exchange, SaslRefusedError
 
 
 class PlainExchange(Exchange):
@@ -41,3 +41,14 @@ class PlainExchange(Exchange):
 def plain_message(name: str, password: str) -> bytes:
     """What a client sends."""
     return f"\0{name}\0{password}".encode()
+
+
+class PlainClient(ClientExchange):
+    def __init__(self, name: str, password: str) -> None:
+        self._message = plain_message(name, password)
+
+    def first(self) -> bytes:
+        return self._message
+
+    def step(self, received: bytes) -> bytes | None:  # noqa: ARG002 (the broker has nothing to say)
+        return None

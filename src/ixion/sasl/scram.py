@@ -42,7 +42,7 @@ class ScramCredential:
     def text(self) -> str:
         """As Kafka stores it in the metadata."""
         parts = {"salt": self.salt, "stored_key": self.stored_key, "server_key": self.server_key}
-        return ",".join(f"{name}={_encode(value)}" for name, value in parts.items()) + f",iterations={self.iterations}"
+        return ",".join(f"{name}={encode(value)}" for name, value in parts.items()) + f",iterations={self.iterations}"
 
 
 def parse_credential(text: str) -> ScramCredential:
@@ -77,7 +77,7 @@ class ScramExchange(Exchange):
     def __init__(self, mechanism: str, find: Callable[[str], ScramCredential | None], nonce: str | None = None) -> None:
         self._digest = MECHANISMS[mechanism]
         self._find = find
-        self._nonce = nonce or _encode(os.urandom(_NONCE_BYTES))
+        self._nonce = nonce or encode(os.urandom(_NONCE_BYTES))
         self._name = ""
         self._user: str | None = None
         self._credential: ScramCredential | None = None
@@ -99,7 +99,7 @@ class ScramExchange(Exchange):
         flag, identity, bare = _split_first(received)
         if flag.startswith(b"p"):
             raise SaslRefusedError("channel binding is not supported")
-        fields = _fields(bare)
+        fields = fields_of(bare)
         if "m" in fields or not fields.get("n") or not fields.get("r"):
             raise SaslRefusedError("a SCRAM message cannot be read")
         self._name = _name(fields["n"])
@@ -110,7 +110,7 @@ class ScramExchange(Exchange):
         self._credential = found or self._stranger()
         self._header = received[: len(received) - len(bare)]
         self._full_nonce = fields["r"] + self._nonce
-        answer = f"r={self._full_nonce},s={_encode(self._credential.salt)},i={self._credential.iterations}".encode()
+        answer = f"r={self._full_nonce},s={encode(self._credential.salt)},i={self._credential.iterations}".encode()
         self._first = bare + b"," + answer
         return answer
 
@@ -118,9 +118,9 @@ class ScramExchange(Exchange):
         credential = self._credential
         assert credential is not None
         without_proof, comma, proof_text = received.rpartition(b",p=")
-        fields = _fields(without_proof)
-        proof = _decode(proof_text)
-        if not comma or self._user is not None or _decode(fields.get("c", "").encode()) != self._header:
+        fields = fields_of(without_proof)
+        proof = decode(proof_text)
+        if not comma or self._user is not None or decode(fields.get("c", "").encode()) != self._header:
             raise SaslRefusedError("a SCRAM message cannot be read")
         if fields.get("r") != self._full_nonce:
             raise SaslRefusedError("a SCRAM message has the nonce of another exchange")
@@ -133,7 +133,7 @@ class ScramExchange(Exchange):
         if not same or not self._exists:
             raise SaslRefusedError("wrong name or password")
         self._user = self._name
-        return b"v=" + _encode(_hmac(self._digest, credential.server_key, signed)).encode()
+        return b"v=" + encode(_hmac(self._digest, credential.server_key, signed)).encode()
 
     def _stranger(self) -> ScramCredential:
         salt = hmac.digest(_SECRET, self._name.encode(), "sha256")[:_SALT_BYTES]
@@ -148,7 +148,7 @@ def _split_first(received: bytes) -> tuple[bytes, str, bytes]:
     return parts[0], _text(parts[1][2:]), parts[2]
 
 
-def _fields(message: bytes) -> dict[str, str]:
+def fields_of(message: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in _text(message).split(","):
         name, equals, value = part.partition("=")
@@ -176,11 +176,11 @@ def _hmac(digest: str, key: bytes, message: bytes) -> bytes:
     return hmac.digest(key, message, digest)
 
 
-def _encode(value: bytes) -> str:
+def encode(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _decode(text: bytes) -> bytes:
+def decode(text: bytes) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
