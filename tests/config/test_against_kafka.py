@@ -48,7 +48,8 @@ FIXED_AT_START = {
     "sasl.enabled.mechanisms",
 }
 
-OURS = {"ixion.internal.topic.write.listeners"}
+# The last two are Kafka's as well, but of its authorizers, not of its broker.
+OURS = {"ixion.internal.topic.write.listeners", "super.users", "allow.everyone.if.no.acl.found"}
 # Kafka has no limits on these, but refuses to start by a rule; the topic settings in front of them have limits.
 LIMITED_BY_RULES = {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}
 # Kafka takes any value, and some of them let nobody in.

@@ -83,8 +83,8 @@ def test_topic_values() -> None:
     assert topic[LOG_SEGMENT_BYTES] == 14
     assert topic[LOG_RETENTION_MS] == 3_600_000
     for refused, message in (
-        ({"segment.bytes": "13"}, "segment.bytes is '13'; allowed is a whole number of 32 bits, at least 14"),
-        ({"segment.ms": "0"}, "segment.ms is '0'; allowed is a whole number of 64 bits, at least 1"),
+        ({"segment.bytes": "13"}, "segment.bytes is '13', but must be a whole number of 32 bits, at least 14"),
+        ({"segment.ms": "0"}, "segment.ms is '0', but must be a whole number of 64 bits, at least 1"),
         ({"segment.byte": "14"}, "unknown topic setting 'segment.byte'; did you mean 'segment.bytes'"),
         ({"num.io.threads": "14"}, "unknown topic setting 'num.io.threads'$"),
         ({"retention.m": "3"}, r"^unknown topic setting 'retention.m'; did you mean 'retention.ms'\?$"),
@@ -105,9 +105,9 @@ def test_compaction_lags_of_a_topic_are_checked_together_with_those_of_the_broke
 @pytest.mark.parametrize(
     ("level", "wanted", "message"),
     [
-        (THIS, {"num.io.threads": "7", "log.dirs": "/x"}, "log.dirs .* no change while the broker runs"),
+        (THIS, {"num.io.threads": "7", "log.dirs": "/x"}, "log.dirs .* left as it is while the broker runs"),
         (ALL, {"num.io.threads": "7", "listeners": "A://:1"}, "listeners .* for one broker, not for all"),
-        (ALL, {"num.io.threads": "7", "log.segment.bytes": "1"}, "log.segment.bytes is '1'; .* at least 14"),
+        (ALL, {"num.io.threads": "7", "log.segment.bytes": "1"}, "log.segment.bytes is '1', .* at least 14"),
     ],
 )
 def test_a_change_is_taken_whole_or_not_at_all(level: Level, wanted: dict[str, str], message: str) -> None:

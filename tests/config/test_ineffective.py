@@ -73,9 +73,14 @@ def test_each_name_in_the_list_is_a_setting() -> None:
 
 
 def test_a_start_warns_in_one_line() -> None:
-    given = ["num.replica.fetchers=4", "quota.window.num=11", "offsets.load.buffer.size=1", "num.partitions=3"]
+    given = [
+        "replica.socket.receive.buffer.bytes=4",
+        "quota.window.num=11",
+        "offsets.load.buffer.size=1",
+        "num.partitions=3",
+    ]
     (warning,) = load(assignments=given).warnings
-    assert "num.replica.fetchers (there is one broker" in warning
+    assert "replica.socket.receive.buffer.bytes (there is one broker" in warning
     assert "offsets.load.buffer.size" in warning
     assert "quota.window.num" not in warning  # this is its default
     assert "num.partitions" not in warning
@@ -84,18 +89,18 @@ def test_a_start_warns_in_one_line() -> None:
 def test_a_change_while_it_runs_warns_once(caplog: pytest.LogCaptureFixture) -> None:
     config = DynamicConfig({})
     with caplog.at_level(logging.WARNING):
-        config.change(Level.ALL_BROKERS, {"num.replica.fetchers": "4", "unclean.leader.election.enable": "false"})
-        config.change(Level.ALL_BROKERS, {"num.replica.fetchers": "4", "log.retention.ms": "1000"})
+        config.change(Level.ALL_BROKERS, {"log.cleaner.threads": "4", "unclean.leader.election.enable": "false"})
+        config.change(Level.ALL_BROKERS, {"log.cleaner.threads": "4", "log.retention.ms": "1000"})
     (record,) = caplog.records
-    assert "num.replica.fetchers" in record.getMessage()
+    assert "log.cleaner.threads" in record.getMessage()
     assert "unclean" not in record.getMessage()
 
 
 def test_settings_of_topics() -> None:
     given = {
         "leader.replication.throttled.replicas": "*",
+        "follower.replication.throttled.replicas": "*",
         "unclean.leader.election.enable": "true",
-        "retention.ms": "1",
     }
     assert [text.partition(" ")[0] for text in topic_settings_without_effect(given)] == list(given)[:2]
     assert topic_settings_without_effect({"follower.replication.throttled.replicas": ""}) == []

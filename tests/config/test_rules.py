@@ -14,14 +14,14 @@ from ixion.config.sources import load
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"broker.id": "1001"}, r"broker.id is '1001'; allowed is -1, or 0 to reserved.broker.max.id \(1000\)"),
+        ({"broker.id": "1001"}, r"broker.id is '1001', but must be -1, or 0 to reserved.broker.max.id \(1000\)"),
         ({"broker.id": "-2"}, "broker.id is '-2'"),
-        ({"broker.id.generation.enable": "false"}, "broker.id is '-1'; allowed is 0 or more"),
+        ({"broker.id.generation.enable": "false"}, "broker.id is '-1', but must be 0 or more"),
         ({"log.roll.ms": "0"}, "log.roll.ms is '0' .*at least 1$"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms is '-1'"),
         ({"log.retention.ms": "0"}, "log.retention.ms is '0' .*at least 1, or -1$"),
         ({"log.retention.hours": "0"}, "log.retention.ms is '0'"),
-        ({"log.flush.scheduler.interval.ms": "-1"}, "log.flush.interval.ms is '-1'; .* at least 0"),
+        ({"log.flush.scheduler.interval.ms": "-1"}, "log.flush.interval.ms is '-1', .* at least 0"),
         ({"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"}, "1 MiB for each of 2 threads"),
         (
             {"replica.fetch.wait.max.ms": "30001", "replica.lag.time.max.ms": "40000"},
@@ -32,20 +32,20 @@ from ixion.config.sources import load
         ({"group.consumer.assignors": ""}, "at least one assignor"),
         (
             {"group.consumer.assignment.interval.ms": "15001"},
-            r"allowed is group.consumer.min.assignment.interval.ms \(0\) to "
+            r"must be group.consumer.min.assignment.interval.ms \(0\) to "
             r"group.consumer.max.assignment.interval.ms \(15000\)",
         ),
         ({"group.consumer.min.assignment.interval.ms": "1001"}, "group.consumer.assignment.interval.ms is '1000'"),
         (
             {"group.consumer.min.session.timeout.ms": "60001"},
-            r"group.consumer.max.session.timeout.ms is '60000'; allowed is group.consumer.min.session.timeout.ms",
+            r"group.consumer.max.session.timeout.ms is '60000', but must be group.consumer.min.session.timeout.ms",
         ),
         ({"group.consumer.heartbeat.interval.ms": "4999"}, r"group.consumer.min.heartbeat.interval.ms \(5000\) to"),
         ({"queued.max.request.bytes": "100"}, r"socket.request.max.bytes \(104857600\) or more, or -1"),
         ({"max.connections.per.ip": "0"}, "more than 0 where"),
         (
             {"max.connections.per.ip.overrides": "host"},
-            "max.connections.per.ip.overrides is 'host'; allowed is host:count",
+            "max.connections.per.ip.overrides is 'host', but must be host:count",
         ),
         ({"max.connections.per.ip.overrides": "host:many"}, "host:count"),
         ({"log.dirs": "/a,,/b"}, "one or more directories"),

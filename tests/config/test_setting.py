@@ -54,7 +54,7 @@ def test_taken(setting: Setting[Any], text: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("setting", "text", "allowed"), REFUSED)
 def test_refused_with_name_value_and_what_is_allowed(setting: Setting[Any], text: str, allowed: str) -> None:
-    message = f"{setting.name} is {text!r}; allowed is {allowed}"
+    message = f"{setting.name} is {text!r}, but must be {allowed}"
     with pytest.raises(InvalidSettingError, match=f"^{re.escape(message)}$"):
         setting.parse(text)
 

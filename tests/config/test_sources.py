@@ -70,14 +70,14 @@ def test_wrong_values_stop_and_say_where(tmp_path: Path) -> None:
     file = tmp_path / "s.properties"
     file.write_text("num.partitions=0\n")
     with pytest.raises(
-        InvalidSettingError, match=r"^num.partitions is '0' \(in .*s.properties\); allowed is .* least 1$"
+        InvalidSettingError, match=r"^num.partitions is '0' \(in .*s.properties\), but must be .* least 1$"
     ):
         load(file=file, assignments=["num.partitions=1"])
     with pytest.raises(InvalidSettingError, match=r"'x' \(in the environment\)"):
         load(environment={"IXION_NUM_PARTITIONS": "x"})
     with pytest.raises(InvalidSettingError, match=r"'x' \(in --set\)"):
         load(assignments=["num.partitions=x"])
-    with pytest.raises(InvalidSettingError, match=r"--set is 'num.partitions'; allowed is name=value"):
+    with pytest.raises(InvalidSettingError, match=r"--set is 'num.partitions', but must be name=value"):
         load(assignments=["num.partitions"])
     with pytest.raises(InvalidSettingError, match="No such file"):
         load(file=tmp_path / "nowhere")

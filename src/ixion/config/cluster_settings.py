@@ -6,7 +6,7 @@ from typing import Final
 
 from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string
 
-BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1 has one generated")
+BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1: generate one")
 NODE_ID: Final = integer("node.id", -1, doc="the id of this broker, by its other name")
 BROKER_ID_GENERATION_ENABLE: Final = flag(
     "broker.id.generation.enable", True, doc="whether an id is generated when none is given"
@@ -68,11 +68,9 @@ AUTHORIZER_CLASS_NAME: Final = string(
     "authorizer.class.name", "", doc="the class that decides what a principal may do; empty allows everything"
 )
 DELEGATION_TOKEN_MASTER_KEY: Final = secret(
-    "delegation.token.master.key", doc="secret by which delegation tokens are signed, by its old name"
+    "delegation.token.master.key", doc="secret that signs delegation tokens, by its old name"
 )
-DELEGATION_TOKEN_SECRET_KEY: Final = secret(
-    "delegation.token.secret.key", doc="secret by which delegation tokens are signed"
-)
+DELEGATION_TOKEN_SECRET_KEY: Final = secret("delegation.token.secret.key", doc="secret that signs delegation tokens")
 DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = long(
     "delegation.token.max.lifetime.ms", 604_800_000, least=1, doc="age beyond which no token is renewed"
 )

@@ -174,7 +174,7 @@ class DynamicConfig:
         given = dict(self._static)
         for level in (Level.ALL_BROKERS, Level.THIS_BROKER):
             for name, value in overlays[level].items():
-                for other in synonyms(name):  # whatever the name, what is dynamic is stronger
+                for other in synonyms(name):  # a dynamic value is stronger, whichever of the names it has
                     given.pop(other, None)
                 given[name] = value
         return BrokerConfig(given)
@@ -213,7 +213,7 @@ class DynamicConfig:
             for other, known in settings.items()
             if other in layer
         ]
-        # Kafka's list begins with the setting's own name; what is stronger under another name is not shown.
+        # Kafka's list begins with the setting's own name; a stronger value under another name is not shown.
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
 
 
@@ -236,7 +236,7 @@ def _check_dynamic(level: Level, name: str, value: str) -> None:
     if setting is None:
         return
     if setting.scope is Scope.READ_ONLY:
-        raise InvalidSettingError(name, value, "no change while the broker runs")
+        raise InvalidSettingError(name, value, "left as it is while the broker runs")
     if setting.scope is Scope.PER_BROKER and level is Level.ALL_BROKERS:
         raise InvalidSettingError(name, value, "a value for one broker, not for all of them")
     setting.parse(value)

@@ -10,7 +10,7 @@ class InvalidSettingError(Exception):
 
     def __init__(self, name: str, value: str, allowed: str, where: str = "") -> None:
         origin = f" (in {where})" if where else ""
-        super().__init__(f"{name} is {value!r}{origin}; allowed is {allowed}")
+        super().__init__(f"{name} is {value!r}{origin}, but must be {allowed}")
         self.name: Final = name
         self.value: Final = value
         self.allowed: Final = allowed

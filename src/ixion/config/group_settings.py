@@ -93,7 +93,7 @@ OFFSETS_RETENTION_MINUTES: Final = integer(
     "offsets.retention.minutes", 10_080, least=1, doc="how long the offsets of an empty group are kept"
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS: Final = long(
-    "offsets.retention.check.interval.ms", 600_000, least=1, doc="how often old offsets are looked for"
+    "offsets.retention.check.interval.ms", 600_000, least=1, doc="how often the broker looks for old offsets"
 )
 OFFSETS_COMMIT_TIMEOUT_MS: Final = integer(
     "offsets.commit.timeout.ms", 5_000, least=1, doc="how long a commit waits for the replicas"

@@ -18,35 +18,18 @@ _ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers
 _ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
 _ACCESS: Final = "nodes are written without access lists"
 _TOKENS: Final = "there are no delegation tokens"
-_QUOTAS: Final = "nothing is throttled"
+_QUOTAS: Final = "clients are throttled, but neither replication nor changes of topics"
 _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "auto.leader.rebalance.enable": _ONE_BROKER,
-    "leader.imbalance.check.interval.seconds": _ONE_BROKER,
-    "leader.imbalance.per.broker.percentage": _ONE_BROKER,
-    "controlled.shutdown.enable": _ONE_BROKER,
-    "controlled.shutdown.max.retries": _ONE_BROKER,
-    "controlled.shutdown.retry.backoff.ms": _ONE_BROKER,
-    "controller.socket.timeout.ms": _ONE_BROKER,
     "request.timeout.ms": _ONE_BROKER,
     "socket.connection.setup.timeout.ms": _ONE_BROKER,
     "socket.connection.setup.timeout.max.ms": _ONE_BROKER,
-    "unclean.leader.election.enable": _ONE_BROKER,
-    "replica.socket.timeout.ms": _ONE_BROKER,
     "replica.socket.receive.buffer.bytes": _ONE_BROKER,
-    "replica.fetch.max.bytes": _ONE_BROKER,
-    "replica.fetch.wait.max.ms": _ONE_BROKER,
-    "replica.fetch.min.bytes": _ONE_BROKER,
-    "replica.fetch.response.max.bytes": _ONE_BROKER,
-    "replica.fetch.backoff.ms": _ONE_BROKER,
     "replica.selector.class": _ONE_BROKER,
-    "num.replica.fetchers": _ONE_BROKER,
     "leader.replication.throttled.replicas": _QUOTAS,
     "follower.replication.throttled.replicas": _QUOTAS,
-    "quota.window.num": _QUOTAS,
-    "quota.window.size.seconds": _QUOTAS,
     "replication.quota.window.num": _QUOTAS,
     "replication.quota.window.size.seconds": _QUOTAS,
     "alter.log.dirs.replication.quota.window.num": _QUOTAS,

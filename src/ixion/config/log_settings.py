@@ -65,7 +65,7 @@ LOG_RETENTION_BYTES: Final = long(
     doc="size of a partition beyond which its oldest segments are deleted; -1 is no limit",
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = long(
-    "log.retention.check.interval.ms", 300_000, least=1, doc="how often retention is looked at"
+    "log.retention.check.interval.ms", 300_000, least=1, doc="how often the broker looks for segments to delete"
 )
 LOG_CLEANUP_POLICY: Final = words(
     "log.cleanup.policy",
@@ -73,7 +73,7 @@ LOG_CLEANUP_POLICY: Final = words(
     choices=("compact", "delete"),
     scope=Scope.CLUSTER_WIDE,
     topic="cleanup.policy",
-    doc="what becomes of old segments: deleted, compacted, or both",
+    doc="what happens to old segments: delete, compact, or both",
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = long(
     "log.segment.delete.delay.ms",
@@ -108,7 +108,7 @@ LOG_FLUSH_INTERVAL_MESSAGES: Final = long(
     doc="records after which a partition is flushed to the disk",
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = long(
-    "log.flush.scheduler.interval.ms", LONG_MAX, doc="how often it is looked at which partitions are to be flushed"
+    "log.flush.scheduler.interval.ms", LONG_MAX, doc="how often the broker looks for partitions to flush"
 )
 LOG_FLUSH_INTERVAL_MS: Final = long(
     "log.flush.interval.ms",
@@ -193,7 +193,7 @@ LOG_CLEANER_BACKOFF_MS: Final = long(
     15_000,
     least=0,
     scope=Scope.CLUSTER_WIDE,
-    doc="rest of compaction when there is nothing to do",
+    doc="pause of the compaction threads when there is nothing to do",
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = double(
     "log.cleaner.min.cleanable.ratio",
@@ -202,7 +202,7 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = double(
     most=1,
     scope=Scope.CLUSTER_WIDE,
     topic="min.cleanable.dirty.ratio",
-    doc="share of a log not yet compacted that makes it worth compacting",
+    doc="share of a log that must be uncompacted before it is compacted",
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = long(
     "log.cleaner.delete.retention.ms",
@@ -218,7 +218,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = long(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="min.compaction.lag.ms",
-    doc="age below which a record is left alone by compaction",
+    doc="age below which compaction keeps every record",
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = long(
     "log.cleaner.max.compaction.lag.ms",
@@ -291,5 +291,5 @@ PRODUCER_ID_EXPIRATION_MS: Final = integer(
     doc="time after which an idle producer id is forgotten",
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = integer(
-    "producer.id.expiration.check.interval.ms", 600_000, least=1, doc="how often idle producer ids are looked for"
+    "producer.id.expiration.check.interval.ms", 600_000, least=1, doc="how often the broker looks for idle producer ids"
 )

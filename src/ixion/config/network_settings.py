@@ -28,7 +28,7 @@ CONTROL_PLANE_LISTENER_NAME: Final = optional_string(
     "control.plane.listener.name", doc="the listener for the controller's requests, served apart from clients'"
 )
 INTER_BROKER_LISTENER_NAME: Final = optional_string(
-    "inter.broker.listener.name", doc="the listener by which brokers reach each other"
+    "inter.broker.listener.name", doc="the listener over which brokers reach each other"
 )
 # Kafka lets every client write that calls itself __admin_client; any client can take that name
 INTERNAL_TOPIC_WRITE_LISTENERS: Final = words(
@@ -47,13 +47,13 @@ NUM_NETWORK_THREADS: Final = integer(
 )
 NUM_IO_THREADS: Final = integer("num.io.threads", 8, least=1, scope=Scope.CLUSTER_WIDE, doc="request handlers")
 QUEUED_MAX_REQUESTS: Final = integer(
-    "queued.max.requests", 500, least=1, doc="requests that may wait for a handler before no more are read"
+    "queued.max.requests", 500, least=1, doc="requests that may wait for a handler; beyond it the broker stops reading"
 )
 # Kafka has no limit here: a few clients with large requests can take all of its memory
 QUEUED_MAX_REQUEST_BYTES: Final = long(
     "queued.max.request.bytes",
     268_435_456,
-    doc="bytes of requests that may be in memory before no more are read; -1 is no limit",
+    doc="bytes of requests in memory; beyond it the broker stops reading; -1 is no limit",
 )
 SOCKET_SEND_BUFFER_BYTES: Final = integer(
     "socket.send.buffer.bytes", 102_400, doc="SO_SNDBUF of a connection; -1 leaves it to the system"
@@ -99,20 +99,20 @@ MAX_REQUEST_PARTITION_SIZE_LIMIT: Final = integer(
     "max.request.partition.size.limit", 2_000, least=1, doc="partitions described in one answer"
 )
 FETCH_MAX_BYTES: Final = integer(
-    "fetch.max.bytes", 57_671_680, least=1_024, doc="the most a fetch is given, whatever it asked for"
+    "fetch.max.bytes", 57_671_680, least=1_024, doc="the most bytes that a fetch gets, whatever it asked for"
 )
 FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
     "fetch.purgatory.purge.interval.requests",
     1_000,
-    doc="completed fetches that may lie in their purgatory before it is swept",
+    doc="completed fetches in their purgatory that start a purge",
 )
 PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
     "producer.purgatory.purge.interval.requests",
     1_000,
-    doc="completed produces that may lie in their purgatory before it is swept",
+    doc="completed produces in their purgatory that start a purge",
 )
 DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
     "delete.records.purgatory.purge.interval.requests",
     1,
-    doc="completed record deletions that may lie in their purgatory before it is swept",
+    doc="completed record deletions in their purgatory that start a purge",
 )

@@ -7,7 +7,7 @@ r"""Java's properties format, in which server.properties and meta.properties are
     path=C:\\data\u0020x                                # escapes: \\ \t \n \r \f \: \= \# \! and \uXXXX
 
 The first unescaped `=`, `:` or blank ends the key. A comment has a line of its own; blanks at the end of a value belong
-to it. Of a key that comes twice the last one counts.
+to it. If a key comes twice, the last one counts.
 """
 
 from __future__ import annotations

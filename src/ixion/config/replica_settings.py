@@ -36,7 +36,7 @@ REPLICA_FETCH_MAX_BYTES: Final = integer(
 REPLICA_FETCH_WAIT_MAX_MS: Final = integer(
     "replica.fetch.wait.max.ms", 500, doc="the longest that a follower's fetch waits at the leader"
 )
-REPLICA_FETCH_MIN_BYTES: Final = integer("replica.fetch.min.bytes", 1, doc="bytes for which a follower's fetch waits")
+REPLICA_FETCH_MIN_BYTES: Final = integer("replica.fetch.min.bytes", 1, doc="bytes that a follower's fetch waits for")
 REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = integer(
     "replica.fetch.response.max.bytes", 10_485_760, least=0, doc="bytes in all that a follower asks for"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import integer, long, optional_string, secret, string, words
+from ixion.config.setting import flag, integer, long, optional_string, secret, string, words
 
 SSL_KEYSTORE_TYPE: Final = string("ssl.keystore.type", "PEM", doc="format of the key store: PEM")
 SSL_KEYSTORE_LOCATION: Final = optional_string(
@@ -40,4 +40,10 @@ CONNECTIONS_MAX_REAUTH_MS: Final = long(
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
     "connection.failed.authentication.delay.ms", 100, least=0, doc="pause before the answer to a client that is refused"
+)
+SUPER_USERS: Final = string(
+    "super.users", "", doc="principals that may do everything, separated by semicolons: User:alice;User:bob"
+)
+ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = flag(
+    "allow.everyone.if.no.acl.found", False, doc="whether everybody may use a resource that no access rule is about"
 )

@@ -3,7 +3,7 @@
     NUM_PARTITIONS = integer("num.partitions", 1, least=1, doc="partitions of a topic created without a number")
 
     config[NUM_PARTITIONS] + 1      # an int, to the type checker as well
-    NUM_PARTITIONS.parse("0")       # InvalidSettingError: num.partitions is '0'; allowed is a whole number, at least 1
+    NUM_PARTITIONS.parse("0")       # InvalidSettingError: num.partitions is '0', but must be a whole number, at least 1
 
 Names, units (bytes, milliseconds), defaults and limits are those of Apache Kafka 3.9; where a default of ours
 differs on purpose, its line says why.
@@ -59,7 +59,7 @@ class Setting(Generic[T]):
     most: float | None = None
     also: int | None = None  # one value outside of least and most
     choices: tuple[str, ...] = ()
-    # Stand in when this one is not set, the first that is; their values count so many of this one's unit.
+    # Used when this one is not set: the first of them that is set, times its factor, which converts the unit.
     fallbacks: tuple[tuple[Setting[Any], int], ...] = ()
 
     @property
@@ -155,7 +155,7 @@ def words(name: str, default: tuple[str, ...], **facts: Any) -> Setting[tuple[st
 
 
 def secret(name: str, **facts: Any) -> Setting[str | None]:
-    """Never shown again."""
+    """A value that is never shown."""
     return Setting(name=name, kind=Kind.PASSWORD, default=None, **facts)
 
 

@@ -40,11 +40,32 @@ REMOTE_STORAGE_ENABLE: Final = flag("remote.storage.enable", False, doc="whether
 DELIVERY_DELAY_MODE: Final = string(
     "delivery.delay.mode",
     "off",
-    choices=("off", "fixed"),
-    doc="fixed: consumers see each record delivery.delay.ms late",
+    choices=("off", "fixed", "record"),
+    doc="fixed: consumers see each record delivery.delay.ms late; record: as late as its headers ask",
 )
 DELIVERY_DELAY_MS: Final = long(
     "delivery.delay.ms", 0, least=0, most=366 * 24 * 60 * 60 * 1000, doc="time from append to delivery in mode fixed"
+)
+DELIVERY_DELAY_MAX_MS: Final = long(
+    "delivery.delay.max.ms",
+    366 * 24 * 60 * 60 * 1000,
+    least=0,
+    doc="how late a record may ask to be delivered in mode record",
+)
+DELIVERY_DELAY_PENDING_MAX: Final = long(
+    "delivery.delay.pending.max", 10_000_000, least=0, doc="records of a partition that may wait in mode record"
+)
+DELIVERY_DELAY_PENDING_BYTES_MAX: Final = long(
+    "delivery.delay.pending.bytes.max",
+    64 << 30,
+    least=0,
+    doc="bytes of a partition that may wait in mode record",
+)
+DELIVERY_DELAY_RELEASE_RATE_MAX: Final = long(
+    "delivery.delay.release.rate.max",
+    0,
+    least=0,
+    doc="records of a partition delivered a second in mode record; 0 means no limit",
 )
 OWN: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
@@ -54,6 +75,10 @@ OWN: Final[dict[str, Setting[Any]]] = {
         REMOTE_STORAGE_ENABLE,
         DELIVERY_DELAY_MODE,
         DELIVERY_DELAY_MS,
+        DELIVERY_DELAY_MAX_MS,
+        DELIVERY_DELAY_PENDING_MAX,
+        DELIVERY_DELAY_PENDING_BYTES_MAX,
+        DELIVERY_DELAY_RELEASE_RATE_MAX,
     )
 }
 
