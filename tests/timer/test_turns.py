@@ -79,7 +79,7 @@ def test_short_work_does_not_wait() -> None:
     assert end.value.value == 3
 
 
-def test_without_a_task_results_and_errors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_task_results_and_errors_reach_the_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     Ticking(monkeypatch)
     soon: deque[Callable[[], object]] = deque()
     told: list[tuple[int | None, Exception | None]] = []

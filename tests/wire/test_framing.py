@@ -39,8 +39,14 @@ places = st.lists(st.integers(0, 2000), max_size=25)
 def test_any_split_of_the_stream_gives_the_same_frames(wanted: list[bytes], at: list[int], data: st.DataObject) -> None:
     framer = Framer(LIMIT)
     frames: list[bytes] = []
+    buffer = bytearray(4 * LIMIT)
     for chunk in cut(b"".join(map(framed, wanted)), at):
-        framer.feed(chunk)
+        if data.draw(st.booleans()):  # a chunk of its own, or a part of a buffer that is written over afterwards
+            framer.feed(chunk)
+        else:
+            buffer[: len(chunk)] = chunk
+            framer.feed_from(memoryview(buffer)[: len(chunk)])
+            buffer[: len(chunk)] = bytes(len(chunk))
         if data.draw(st.booleans()):  # frames may be taken at once or later
             frames += drain(framer)
     frames += drain(framer)

@@ -71,7 +71,7 @@ class DelayedOperation(TimerTask):
         return self._completed
 
     def force_complete(self) -> bool:
-        """Complete the operation now, whatever its condition. False if it was completed before."""
+        """Complete the operation now, whether its condition holds or not. False if it was completed before."""
         if not leave(self, True):
             return False
         cancel(self)

@@ -113,6 +113,12 @@ class BatchBuilder:
         """Add a record at an offset of its own, as compaction does, which leaves holes; offsets must rise."""
         return self._append(offset, key, value, encode_headers(headers) if headers else NO_HEADERS, timestamp)
 
+    def append_encoded(
+        self, offset: i64, key: bytes | None, value: bytes | None, headers: bytes, timestamp: i64
+    ) -> bool:
+        """The same with headers as `encode_headers` makes them."""
+        return self._append(offset, key, value, headers, timestamp)
+
     def append_copy(self, record: Record) -> bool:
         """Add a record of another batch as it is, at its own offset, with its headers to the byte."""
         if record.header_count == 0:

@@ -16,7 +16,7 @@ XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 BLOCK_SIZE: Final = 32 * 1024
 MAX_RATIO: Final = 22
-# A block of zeros, 1 kB as the library's smallest, takes 50 bytes. Streams of much smaller blocks exist to waste time.
+# A block of zeros, 1 kB as the library's smallest, takes 50 bytes. Streams of much smaller blocks only waste time.
 MIN_MEAN_BLOCK: Final = 48
 SPARE_BLOCKS: Final = 16
 

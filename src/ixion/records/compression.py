@@ -10,8 +10,8 @@ batch); in between, 128 times the compressed size is the limit.
 Libraries, chosen side by side (µs to inflate 16 kB / 1 MB of text, ours under a limit): gzip by the standard library's
 zlib, 45 / 3 400 (cramjam 39 / 3 200, without a limit); lz4 by `lz4`, 7 / 470 (cramjam 11 / 400, without a limit); zstd
 by the standard library from Python 3.14 and its backport before, 32 / 1 050 and 2 MB installed (`zstandard` 28 / 1 070,
-24 MB, 24 ms to import); snappy by `cramjam`, 3 / 820, on which python-snappy stands too. All are imported by the first
-batch that needs them, so they cost nothing before.
+24 MB, 24 ms to import); snappy by `cramjam`, 3 / 820, which python-snappy uses too. Each is imported by the first batch
+that needs it, so it costs nothing before.
 """
 
 from __future__ import annotations

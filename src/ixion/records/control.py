@@ -1,7 +1,7 @@
 """Control batches: the markers that end a transaction (KIP-98).
 
-A control batch holds one record that no consumer is shown. Its key is a version (i16) and a type (i16); the value of a
-transaction marker is a version (i16) and the epoch of the coordinator that wrote it (i32). Marker batches are
+A control batch holds one record, which consumers do not see. Its key is a version (i16) and a type (i16); the value of
+a transaction marker is a version (i16) and the epoch of the coordinator that wrote it (i32). Marker batches are
 transactional, carry the producer's id and epoch, and have no sequence.
 """
 

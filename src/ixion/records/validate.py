@@ -13,8 +13,9 @@ G  every record well-formed, nothing after the last      INVALID_RECORD
 H  offset deltas 0, 1, 2 …                               INVALID_RECORD, one error per record
 I  a key where the topic is compacted                    INVALID_RECORD, one error per record
 J  create times within the topic's limits                INVALID_TIMESTAMP, one error per record
+K  headers that ask for a later delivery, if they count  INVALID_RECORD, one error per record
 
-H to J are collected (up to 100), so that the producer learns which of its records were refused (KIP-467); the rest
+H to K are collected (up to 100), so that the producer learns which of its records were refused (KIP-467); the rest
 ends at once.
 Compressed records are inflated and walked piece by piece, so the memory they need is a piece (256 kB) and the largest
 record, not the batch. Differences from Kafka on purpose: a batch that already claims log append time, the bits that no
@@ -41,10 +42,13 @@ from ixion.records.layout import (
     RECORDS,
     Buffer,
 )
+from ixion.records.schedule_headers import Wish, begin, read_wish
 from ixion.records.walker import MAX_I64, Walker
 
 # After so many refused records the pass ends: a batch of a million bad ones must not make work, nor a large response.
 MAX_RECORD_ERRORS: Final = 100
+# Reading a cron expression takes 100 µs.
+MAX_RECURRING: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class TopicRules:
     codec: Codec | None = None
     # Of that codec; None where it has none, or its default.
     level: int | None = None
+    # How late a record may ask to be delivered; -1 if the topic pays no regard to such headers.
+    max_delay_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,8 @@ class Validated:
         self.inflated_size: i64 = RECORDS
         # False: the topic asks for another codec, so the batch must be built anew before it is appended.
         self.in_place = rules.codec is None or rules.codec is batch.codec
+        # The records with headers about delivery, in their order; only where the topic has regard to them.
+        self.wishes: list[Wish] = []
 
     @property
     def max_timestamp_is_true(self) -> bool:
@@ -199,7 +207,7 @@ def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) ->
 @final
 @mypyc_attr(acyclic=True)
 class Pass:
-    """The state of one pass over the records of a batch: cases G to J."""
+    """The state of one pass over the records of a batch: cases G to K."""
 
     def __init__(self, batch: BatchView, rules: TopicRules, now_ms: int) -> None:
         self.result = Validated(batch, rules)
@@ -212,6 +220,10 @@ class Pass:
         self._latest: i64 = min(now_ms + rules.timestamp_after_max_ms, MAX_I64)
         self._errors: list[RecordError] = []
         self._bad_time = False
+        self._reads_wishes = rules.max_delay_ms >= 0
+        self._max_delay_ms = rules.max_delay_ms
+        self._now_ms = now_ms
+        self._recurring: i64 = 0
 
     @property
     def is_over(self) -> bool:
@@ -239,9 +251,24 @@ class Pass:
             ):
                 self._bad_time = True
                 self._refuse(f"timestamp {timestamp} is outside {self._earliest} .. {self._latest}")
+            if self._reads_wishes and walker.header_count > 0:
+                self._read_wish(walker)
             self._index += 1
             self._left -= 1
         result.max_timestamp = max_timestamp
+
+    def _read_wish(self, walker: Walker) -> None:
+        wish = read_wish(walker, self._index, self._now_ms, self._max_delay_ms)
+        if wish is not None:
+            if wish.recurs and not wish.refusal:
+                self._recurring += 1
+                if self._recurring > MAX_RECURRING:
+                    wish.refusal = f"a batch has {MAX_RECURRING} recurring records at most"
+                else:
+                    begin(wish, self._now_ms, self._max_delay_ms)
+            if wish.refusal:
+                self._refuse(wish.refusal)
+            self.result.wishes.append(wish)
 
     def finish(self, rest: i64) -> None:
         """Close the pass with `rest` bytes not walked over."""

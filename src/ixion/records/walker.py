@@ -10,7 +10,7 @@ delta +2, key of one byte ``61``, null value, no headers. After the step: `times
 
 Every length is checked against the end of its own record before it is used, and the record must end exactly where its
 length says. A varint is at most 5 bytes (10 for the timestamp) and its value must fit its width. A null header key is
-refused, as Kafka does; header keys are bytes here, and become text only when someone asks for them.
+refused, as Kafka does; header keys are bytes here, and become text only when a caller reads them.
 
 Not thread-safe: one walker belongs to one caller.
 """

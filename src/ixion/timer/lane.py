@@ -1,13 +1,13 @@
-"""Long works on an event loop that share its turns.
+"""Long jobs on an event loop that share its turns.
 
-A turn of one long work is short, but a hundred of them side by side are a hundred turns before anybody else has one.
-However many works are in a lane, together they take one turn at a time.
+A turn of one long job is short, but with a hundred jobs side by side every other client waits for a hundred turns. The
+jobs of a lane together take one turn at a time, however many there are.
 
-    Lane(call_soon)               one work after the other; those that wait cost nothing but what they hold
-    Lane(call_soon, fair=True)    a work that is not done after its turn goes to the end of the line, so that a long
-                                  one does not hold up short ones
+    Lane(call_soon)               one job after the other; a job that waits costs only the memory it holds
+    Lane(call_soon, fair=True)    a job that is not done after its turn goes to the end of the line, so that a long
+                                  job does not delay short ones
 
-A lane that is free begins at once: short work is done when `run` returns. Loop thread only.
+A lane that is free begins at once: a short job is done when `run` returns. Loop thread only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        """How many works are not done."""
+        """How many jobs are not done."""
         return len(self._jobs)
 
     def run(
@@ -82,10 +82,10 @@ class Lane:
         *,
         at_once: bool = True,
     ) -> Job:
-        """`done` gets the result, or the exception that ended the work.
+        """`done` gets the result, or the exception that ended the job.
 
-        `is_wanted` is asked before each turn. Once it says no the work ends, and `done` is not called. Without
-        `at_once` the first turn is one of its own: for work that goes on after a turn that is over.
+        `is_wanted` is called before each turn. Once it returns False the job ends, and `done` is not called. Without
+        `at_once` the job begins in a later turn: for a caller whose own turn is over.
         """
         job = Job(steps, done, is_wanted)
         self._jobs.append(job)
@@ -97,7 +97,7 @@ class Lane:
         return job
 
     def begin(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> None:
-        """The same, but the first turn is taken at once even if other works wait: short work passes them by."""
+        """The same, but the first turn is taken at once even if other jobs wait: a short job overtakes them."""
         job = Job(steps, done)
         if not job.turn():
             self._jobs.append(job)
@@ -109,7 +109,7 @@ class Lane:
         self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._busy = True  # what `done` adds waits for its turn
+        self._busy = True  # jobs that `done` adds wait for their turn
         jobs = self._jobs
         job = jobs.popleft()
         over = (

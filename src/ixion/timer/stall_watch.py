@@ -5,7 +5,7 @@ other client is answered. `begin` and `end` enclose a turn; a turn longer than `
 logged with what was being done: the API key of the request that was handled last, the timer task that ran last, or the
 callback itself. Slices are cut by time (see `turns`), so the last piece of a long turn is the one that made it long.
 
-Two clocks. A turn takes long because it does much or because the machine gave the processor to somebody else. The
+Two clocks. A turn takes long because it does much or because the machine gave the processor to another process. The
 second is no fault of the code, so each stall is also measured by the processor time of its thread. Asking for that
 costs 700 ns, more than a turn may pay. So it is asked for at most once every `REFRESH_NS`, and when a turn was long:
 
@@ -40,7 +40,7 @@ class StallWatch:
         self, clock: Callable[[], int] = monotonic_ns, processor_clock: Callable[[], int] = thread_time_ns
     ) -> None:
         self.enabled = True
-        self.stalls: i64 = 0  # turns over the limit by the clock on the wall
+        self.stalls: i64 = 0  # turns over the limit by wall-clock time
         self.busy_stalls: i64 = 0  # of them, those that are over it by processor time
         self.longest_ns: i64 = 0
         self.longest_busy_ns: i64 = 0
@@ -78,13 +78,13 @@ class StallWatch:
             self.end(begun_ns, callback)
 
     def start_over(self) -> None:
-        """Forget what was counted: the broker has started, and from here on nobody should have to wait."""
+        """Forget what was counted: the broker has started, and from here on a stall is a fault."""
         self.stalls = self.busy_stalls = 0
         self.longest_ns = self.longest_busy_ns = 0
         self.enabled = True
 
     def report_rest(self) -> None:
-        """Logs the stalls that the last line did not include; the broker stops."""
+        """Log the stalls that the last line did not include. Called when the broker stops."""
         if self._left_out:
             level = logging.WARNING if self._left_out_busy_ns > LIMIT_NS else logging.INFO
             log.log(level, "the event loop was held up %s", self._others())

@@ -1,13 +1,13 @@
-"""The timer for threads: anyone adds and cancels, one thread advances the clock, another runs what has expired.
+"""The timer for threads: any thread adds and cancels, one thread advances the clock, another runs what has expired.
 
 A thin shell around the core. One mutex stands where the JVM's original has a read lock for adding and a write lock
 for advancing: under the interpreter's own lock two threads never add at the same instant, so a shared lock would
 cost more and gain nothing. The mutex is held for one insertion, one removal, or the emptying of due buckets; never
 while a task runs or a thread sleeps.
 
-The thread in `advance_clock` sleeps on `_signal` until the next bucket is due. Whoever adds a task that is due
-sooner, advances a manual clock or shuts the timer down raises it (`_wake`). A rung bell is heard because `_sleeping`
-is set and tested under the mutex:
+The thread in `advance_clock` sleeps on `_signal` until the next bucket is due. A thread that adds a task which is due
+sooner, advances a manual clock or shuts the timer down raises the signal (`_wake`). No wake-up is lost, because
+`_sleeping` is set and tested under the mutex:
 
     1. the sleeper, holding the mutex, finds nothing due, sets `_sleeping`, lets go and waits on the signal
     2. the adder, holding the mutex, places a task that is due first, sees `_sleeping`, clears it, raises the signal

@@ -26,7 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Steps = Generator[None, None, T]
 
-TURN_NS: Final = 5_000_000  # a tenth of what counts as a stall, so that ten such works side by side are none
+TURN_NS: Final = 5_000_000  # a tenth of what counts as a stall: ten such jobs side by side do not make one
 SORTED_AT_ONCE: Final = 2_000  # items, which takes some 500 µs
 MERGED_AT_ONCE: Final = 256
 

@@ -51,5 +51,5 @@ class Worker:
             for task in batch:
                 try:
                     self._run_task(task)
-                except BaseException:  # SystemExit and the like end this task, not the thread of all the others
+                except BaseException:  # SystemExit and the like end this task, not the thread that runs all tasks
                     log.exception("timer %s: task %s raised", self._name, task.describe())

@@ -48,6 +48,13 @@ class Framer:
             self._chunk = data
             self._at = 0
 
+    def feed_from(self, buffer: memoryview) -> None:
+        """Like `feed`, from a buffer that the caller uses again: the middle of a large frame is copied only once."""
+        if self._missing > 0:
+            self._fill(buffer)
+        else:
+            self.feed(bytes(buffer))
+
     def announced(self) -> i64:
         """The size of the frame that comes next, or -1 while it is not known. WireError if it is absurd."""
         if self._size >= 0:
@@ -153,7 +160,7 @@ class Framer:
         for chunk in later:
             self.feed(chunk)
 
-    def _fill(self, data: bytes) -> None:
+    def _fill(self, data: bytes | memoryview) -> None:
         body = self._body
         assert body is not None, "bytes are missing only from a body"
         missing = self._missing
@@ -163,5 +170,5 @@ class Framer:
             return
         body.write(memoryview(data)[:missing])
         self._missing = 0
-        self._chunk = data
-        self._at = missing
+        self._chunk = bytes(data[missing:])
+        self._at = 0

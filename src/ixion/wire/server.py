@@ -12,7 +12,7 @@
 | broken| raises the fault            | refused  |           |
 
 Because a request comes out only when the one before it has been answered, answers leave in the order of their requests,
-whatever a client sends ahead. The first request of a connection must be one of Kafka's keys with a header that can be
+even if a client sends ahead. The first request of a connection must be one of Kafka's keys with a header that can be
 read. A listener that authenticates its clients begins with a small limit, and calls `set_limit` once it knows a client.
 """
 
@@ -117,8 +117,12 @@ class ServerConnection:
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
 
+    def receive_from(self, buffer: memoryview) -> None:
+        """Like `receive`, from a buffer that the caller uses again."""
+        self._framer.feed_from(buffer)
+
     def drop(self) -> None:
-        """The connection is gone, and with it what has come of a request."""
+        """The connection is gone: drop what has come of a request."""
         self._framer.drop()
 
     def announced(self) -> i64:
@@ -132,7 +136,7 @@ class ServerConnection:
             raise
 
     def next_request(self) -> RequestFrame | None:
-        """The next request, or None. WireError when the stream is no longer, or never was, one of requests."""
+        """The next request, or None. WireError when the bytes are not a request."""
         if self.announced() < 0:
             return None
         framer = self._framer

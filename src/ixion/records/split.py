@@ -1,0 +1,72 @@
+"""Takes records out of a batch, which leaves holes in it.
+
+What is left keeps the offsets, the last offset delta, the producer and its sequence of the whole batch. So the offsets
+that its producer gets are right, and a repetition is recognised. Kafka's compaction leaves the same: a batch with fewer
+records than offsets, or with none at all, whose header alone is 61 bytes.
+"""
+
+from __future__ import annotations
+
+from ixion._native import i64
+from ixion.records.batch import BatchView
+from ixion.records.builder import BatchBuilder, encode_count, encode_headers
+from ixion.records.compression import Codec
+from ixion.records.record import Record
+from ixion.records.schedule_headers import Wish, is_ours
+from ixion.records.walker import Walker
+
+
+def split(batch: BatchView, wishes: list[Wish], codec: Codec, level: int | None) -> tuple[bytes, list[Record]]:
+    """The batch without the records that `wishes` take away, and those records, with offsets from 0 on."""
+    left = BatchBuilder(
+        codec=codec,
+        level=level,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+    )
+    taken: list[Record] = []
+    next_wish = 0
+    for record in batch.records():
+        if next_wish < len(wishes) and wishes[next_wish].index == record.offset:
+            wish = wishes[next_wish]
+            next_wish += 1
+            if wish.is_taken:
+                taken.append(record)
+            else:
+                left.append_encoded(record.offset, record.key, record.value, kept_headers(record, []), record.timestamp)
+        else:
+            left.append_copy(record)
+    left.last_offset = batch.last_offset_delta
+    if left.count == 0:
+        left.base_timestamp = left.max_timestamp = batch.max_timestamp  # a producer without a time would be forgotten
+    return left.build(), taken
+
+
+def kept_headers(record: Record, more: list[tuple[str, bytes | None]]) -> bytes:
+    """The headers that are not about delivery, to the byte, and after them `more`; encoded."""
+    count, kept = headers_without(record, ())
+    if more:
+        kept += encode_headers(more)[1:]  # without its count, which is one byte for up to 63
+    return encode_count(count + len(more)) + kept
+
+
+def headers_without(record: Record, names: tuple[bytes, ...]) -> tuple[int, bytes]:
+    """How many headers have none of these names, and their bytes; without names, those that are not about delivery."""
+    data = record.data
+    walker = Walker(data, record.header_position, record.header_end)
+    pieces: list[bytes] = []
+    left: i64 = record.header_count
+    while left > 0:
+        left -= 1
+        start = walker.position
+        size = walker.varint(walker.end)
+        name = data[walker.position : walker.position + size]
+        walker.position += size
+        size = walker.varint(walker.end)
+        if size > 0:
+            walker.position += size
+        if name not in names if names else not is_ours(name.lower()):
+            pieces.append(data[start : walker.position])
+    return len(pieces), b"".join(pieces)
