@@ -1,7 +1,7 @@
 """Writes the offsets of all logs into the checkpoint files of their directories.
 
 One thread at a time collects offsets and writes them: of two that came from different threads, the later one must be
-what stays. Lock order: this one, then the manager's and those of logs.
+what stays. Nobody makes a log meanwhile. Lock order: this one, then the manager's and those of logs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class CheckpointWriter:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def write_recovery_points(self) -> None:
         self._write(checkpoint.RECOVERY_POINTS, lambda log: log.recovery_point)
@@ -45,7 +45,7 @@ class CheckpointWriter:
 
     def _write(self, name: str, offset_of: Callable[[Log], int]) -> None:
         manager = self._manager
-        with self._lock:
+        with self.lock:
             with manager.lock:
                 # In one step: a log that is being loaded is in one of the two, or its entry would be lost.
                 logs = [*manager.future_logs.values(), *manager.logs.values()]
@@ -67,7 +67,7 @@ class CheckpointWriter:
     def write_cleaner_offset(self, log: Log, offset: int) -> None:
         """A compaction has come to `offset`. KafkaError if that cannot be written."""
         manager = self._manager
-        with self._lock:
+        with self.lock:
             for directory in manager.directories:
                 if directory.state is log.directory:
                     with manager.lock:
@@ -80,7 +80,7 @@ class CheckpointWriter:
 
     def lower(self, directory: LogDirectory, topic: str, partition: int, end: int) -> None:
         """A log was truncated to `end`, or recovery found it to end there. KafkaError if a checkpoint stays beyond."""
-        with self._lock:
+        with self.lock:
             directory.lower_checkpoints((topic, partition), end)
 
     def forget(self, topic: str, partition: int) -> None:
@@ -89,7 +89,7 @@ class CheckpointWriter:
         for directory in self._manager.directories:
             if directory.remembers((topic, partition)):
                 try:
-                    with self._lock:
+                    with self.lock:
                         directory.forget((topic, partition))
                 except KafkaError as error:
                     logger.error("%s", error)  # `create` makes the log in another directory, or refuses

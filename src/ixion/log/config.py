@@ -40,6 +40,16 @@ class LogConfig:
     flush_ms: int = NEVER
     producer_id_expiration_ms: int = DAY_MS
     delivery_delay_ms: int = 0  # consumers see a record so long after its append
+    delivery_delay_mode: str = "off"  # record: as late as the headers of a record ask
+    delivery_delay_max_ms: int = 366 * DAY_MS
+    delivery_delay_pending_max: int = 10_000_000
+    delivery_delay_pending_bytes_max: int = 64 << 30
+    delivery_delay_release_rate_max: int = 0  # records a second; 0: without limit
+
+    @property
+    def delays_records(self) -> bool:
+        """Whether records may ask for a later delivery."""
+        return self.delivery_delay_mode == "record"
 
     @property
     def compact(self) -> bool:

@@ -131,11 +131,13 @@ class LogDirectory:
             offsets = kept | offsets
         if name not in self._doubtful and self._on_disk.get(name) == offsets:
             return
-        self._doubtful.add(name)
         try:
             checkpoint.write_offsets(self.files, os.path.join(self.path, name), offsets)
-        except OSError as error:
-            raise self.state.fail(f"writing {name}", error) from error
+        except BaseException as error:
+            self._doubtful.add(name)
+            if isinstance(error, OSError):
+                raise self.state.fail(f"writing {name}", error) from error
+            raise
         self._doubtful.discard(name)
         self._on_disk[name] = dict(offsets)
 

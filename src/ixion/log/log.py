@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from librt.threading import Lock
 
@@ -39,19 +39,37 @@ from ixion.log.directory_state import DirectoryState
 from ixion.log.epochs import EpochCache
 from ixion.log.files import Files
 from ixion.log.flushing import flush
-from ixion.log.prepare import AppendInfo, Origin, Prepared, prepare_follower, prepare_leader, topic_rules
+from ixion.log.prepare import (
+    AppendInfo,
+    Origin,
+    Prepared,
+    as_stored,
+    place,
+    prepare_follower,
+    prepare_leader,
+    topic_rules,
+)
 from ixion.log.producer_state import ProducerState
 from ixion.log.reindexing import rebuild_damaged
+from ixion.log.replay import add_to_draft
 from ixion.log.segment import Segment
 from ixion.log.segment_list import SegmentList
 from ixion.log.snapshots import Snapshots
 from ixion.log.truncation import SYNCING, Cut, restart_at, truncate
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.batch import BatchView
 from ixion.records.layout import Buffer
+from ixion.records.validate import TopicRules, Validated, validate_produce
 
 logger = logging.getLogger(__name__)
 
 NO_BARRIER: Final = (1 << 63) - 1  # `visible_end` of a log whose records are delivered at once
+
+
+class Taker(Protocol):
+    """Takes records that ask for a later delivery out of a batch; see `append_scheduled`."""
+
+    def take(self, checked: Validated, first_offset: int, rules: TopicRules) -> bytes: ...
 
 
 class Log:
@@ -153,6 +171,37 @@ class Log:
                 if duplicate is not None:
                     return duplicate
             info = append_prepared(self, prepared, leader_epoch, True, now_ms, origin)
+            if self.config.message_timestamp_type == "LogAppendTime":
+                info.append_time = now_ms
+            return info
+
+    def append_scheduled(self, records: Buffer, leader_epoch: int, schedule: Taker) -> AppendInfo:
+        """`append_as_leader` for a client of a topic whose records may ask for a later delivery.
+
+        `schedule.take` writes such records elsewhere, under the offsets that they have here, and returns the batch
+        without them. It is called when nothing but the disk can refuse the batch any more.
+        """
+        with self.lock:
+            self.check_appendable()
+            now_ms = self.clock_ms()
+            rules = self._rules
+            checked = validate_produce(records, rules, now_ms)
+            view = checked.batch
+            if view.producer_id < -1:
+                raise KafkaError(ErrorCode.INVALID_RECORD, f"no producer has the id {view.producer_id}")
+            if not checked.wishes:
+                view = as_stored(checked, records, rules)
+            prepared = place([view], rules, self.end_offset, leader_epoch, now_ms)
+            duplicate = self._find_duplicate(prepared)
+            if duplicate is not None:
+                return duplicate
+            if checked.wishes:
+                if view.producer_id >= 0:
+                    draft = self.producers.draft(view.producer_id, True)
+                    add_to_draft(draft, view, self.end_offset)
+                left = schedule.take(checked, self.end_offset, rules)
+                prepared = place([BatchView(left, 0)], rules, self.end_offset, leader_epoch, now_ms)
+            info = append_prepared(self, prepared, leader_epoch, True, now_ms, Origin.CLIENT)
             if self.config.message_timestamp_type == "LogAppendTime":
                 info.append_time = now_ms
             return info

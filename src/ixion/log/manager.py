@@ -114,19 +114,31 @@ class LogManager:
 
         `config` is for a topic that `config_of` does not know yet.
         """
-        name = folder_name(topic, partition)
         key = (topic, partition)
-        if key not in self.logs and key not in self.unreadable:
-            self.checkpoints.forget(topic, partition)
-        with self.lock:
-            log = self.logs.get(key)
-            if log is None:
+        log = self.logs.get(key)
+        if log is None:
+            log = self._create(key, directory, config)
+        if topic_id is not None:
+            self.set_topic_id(log, topic_id)
+        self._sync_name(log)
+        return log
+
+    def _create(self, key: TopicPartition, directory: LogDirectory | None, config: LogConfig | None) -> Log:
+        # A checkpoint that is being written may have offsets of a log of this name that was deleted meanwhile.
+        with self.checkpoints.lock:
+            if key not in self.logs and key not in self.unreadable:
+                self.checkpoints.forget(*key)
+            with self.lock:
+                log = self.logs.get(key)
+                if log is not None:
+                    return log
                 if key in self.unreadable:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.unreadable[key])
                 where = directory or self._preferred.get(key)
                 if where is None or where.state.offline:
                     where = self._least_used()
                 where.state.check_writable()
+                name = folder_name(*key)
                 if where.remembers(key):
                     raise KafkaError(
                         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -135,15 +147,12 @@ class LogManager:
                 folder = os.path.join(where.path, name)
                 if os.path.isdir(folder):
                     self.set_leftover_aside(where, folder, key)
-                settings = self.config_of(topic) if config is None else config
+                settings = self.config_of(key[0]) if config is None else config
                 log = self.make(where, folder, key, settings)
                 self._unsynced.add(folder)
                 self.logs[key] = log
                 self._preferred.pop(key, None)
-        if topic_id is not None:
-            self.set_topic_id(log, topic_id)
-        self._sync_name(log)
-        return log
+                return log
 
     def make(self, where: LogDirectory, folder: str, key: TopicPartition, config: LogConfig) -> Log:
         """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""

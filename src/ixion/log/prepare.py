@@ -23,7 +23,7 @@ from ixion.records.compression import Codec
 from ixion.records.layout import BATCH_LENGTH, LEADER_EPOCH, LOG_OVERHEAD, MIN_BATCH_LENGTH, Buffer
 from ixion.records.patch import patch_max_timestamp
 from ixion.records.recode import recode
-from ixion.records.validate import TopicRules, validate_produce
+from ixion.records.validate import TopicRules, Validated, validate_produce
 
 _pack_head = struct.Struct(">qii").pack
 _HEAD: Final = LEADER_EPOCH + 4
@@ -87,6 +87,7 @@ def topic_rules(config: LogConfig) -> TopicRules:
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         codec=codec,
         level=None if codec is None else levels.get(codec),
+        max_delay_ms=config.delivery_delay_max_ms if config.delays_records else -1,
     )
 
 
@@ -108,11 +109,16 @@ def prepare_leader(
 ) -> Prepared:
     """Checks the batches and gives them their place. Nothing is written if one of them is refused."""
     if origin == Origin.CLIENT:
-        views = [_check_client(records, rules, now_ms)]
+        views = [as_stored(validate_produce(records, rules, now_ms), records, rules)]
     else:
         views = list(iter_batches(records))
         for view in views:
             _check_trusted(view, rules, origin)
+    return place(views, rules, first_offset, leader_epoch, now_ms)
+
+
+def place(views: list[BatchView], rules: TopicRules, first_offset: int, leader_epoch: int, now_ms: int) -> Prepared:
+    """Gives batches that were checked their offsets and the epoch."""
     prepared = Prepared()
     offset = first_offset
     for view in views:
@@ -131,9 +137,8 @@ def prepare_leader(
     return prepared
 
 
-def _check_client(records: Buffer, rules: TopicRules, now_ms: int) -> BatchView:
+def as_stored(checked: Validated, records: Buffer, rules: TopicRules) -> BatchView:
     """The client's one batch; rebuilt if the topic has another codec or the batch states a wrong largest timestamp."""
-    checked = validate_produce(records, rules, now_ms)
     if checked.in_place and (checked.max_timestamp_is_true or rules.timestamp_type == LOG_APPEND_TIME):
         return checked.batch
     if checked.in_place:
