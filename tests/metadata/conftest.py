@@ -5,18 +5,9 @@ from itertools import count
 
 import pytest
 
-from devtools import parts
-from devtools.zookeeper import RealZooKeeper
 from tests.metadata.engines import ENGINES, Engine, Session, ZooKeeperEngine
 
 NUMBERS = count()
-
-
-@pytest.fixture(scope="session")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealZooKeeper]:
-    parts.need("zookeeper-3.9.4")
-    with RealZooKeeper(tmp_path_factory.mktemp("zookeeper")) as running:
-        yield running
 
 
 @pytest.fixture(params=[*ENGINES, "zookeeper"])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 
 from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
+from ixion.acl.binding import Entry, ResourcePattern
+from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
 from ixion.config.listeners import Endpoint
-from ixion.metadata import broker_node, cluster_node, config_node, notification_node, paths, topic_node
+from ixion.metadata import acl_node, broker_node, cluster_node, config_node, notification_node, paths, topic_node
 from ixion.metadata.broker_node import Registration
 from ixion.metadata.cluster_node import ProducerIdBlock
 from ixion.metadata.content import CorruptNodeError
@@ -27,6 +30,22 @@ TOPIC_ID = bytes(range(16))
 
 # kind as the oracle names it, value, encode, decode
 Sample = tuple[str, Any, Callable[[Any], bytes], Callable[[bytes], Any]]
+
+
+ORDERS = ResourcePattern(ResourceKind.TRANSACTIONAL_ID, "orders:1")
+# Every operation, for a user of a certificate and for everybody; a set to Kafka.
+RULES = tuple(
+    Entry(principal, host, Operation(number), permission)
+    for number in range(2, 15)
+    for principal, host, permission in (
+        ('User:CN=bob,O="x"', "*", Permission.ALLOW),
+        ("User:*", "10.0.0.1", Permission.DENY),
+    )
+)
+
+
+def acls(data: bytes) -> tuple[Entry, ...]:
+    return acl_node.decode_acls(ORDERS, data)
 
 
 def registration(data: bytes) -> Registration:
@@ -81,6 +100,14 @@ SAMPLES: list[Sample] = [
     ("config", {}, config_node.encode_config, config),
     ("config change", "topics/t", notification_node.encode_config_change, notification_node.decode_config_change),
     ("isr", [("t", 0), ("u", 3)], notification_node.encode_isr_change, notification_node.decode_isr_change),
+    ("acls", RULES, acl_node.encode_acls, acls),
+    ("acl change", ORDERS, acl_node.encode_acl_change, partial(acl_node.decode_acl_change, PatternKind.LITERAL)),
+    (
+        "prefixed acl change",
+        ResourcePattern(ResourceKind.TRANSACTIONAL_ID, "pay:ments", PatternKind.PREFIXED),
+        acl_node.encode_acl_change,
+        partial(acl_node.decode_acl_change, PatternKind.PREFIXED),
+    ),
     ("log dir", 4, notification_node.encode_log_dir_event, notification_node.decode_log_dir_event),
 ]
 
@@ -132,7 +159,11 @@ def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
 
 
 def comparable(kind: str, data: bytes) -> Any:
+    if kind == "acl change":
+        return data  # no JSON
     members = json.loads(data)
+    if kind == "acls":
+        members["acls"].sort(key=str)
     if kind == "broker":
         assert members.pop("timestamp").isdigit()  # Kafka writes the present
     if kind == "isr":

@@ -1,7 +1,8 @@
 """What this broker knows of the cluster, in memory: topics, partitions, brokers, the controller.
 
 The tree is the truth; this copy answers requests, so that none of them waits for a disk. It is changed on the event
-loop only, after the tree was read or changed. `version` grows with each change.
+loop only, after the tree was read or changed. `version` grows with each change. What other brokers must know as well
+comes by UpdateMetadata (`ixion.replica.control`).
 
 A PartitionImage is replaced, never changed, so a reference to one stays consistent.
 """
@@ -24,6 +25,7 @@ class PartitionImage:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()  # replicas whose broker or disk is gone
+    partition_epoch: int = 0  # the version of its state node: counts all changes, of the ISR as well
 
     @property
     def preferred(self) -> int:
@@ -57,6 +59,7 @@ class ClusterImage:
     features: dict[str, int] = field(default_factory=dict)  # finalized levels
     features_epoch: int = 0
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; those that have any
+    early_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # of topics that are not in `topics` yet
     version: int = 0
 
     def put_topic(self, topic: TopicImage) -> None:
@@ -65,6 +68,7 @@ class ClusterImage:
             self.ids.pop(known.topic_id, None)
         self.topics[topic.name] = topic
         self.ids[topic.topic_id] = topic
+        self.early_configs.pop(topic.name, None)
         self.version += 1
 
     def remove_topic(self, name: str) -> TopicImage | None:
@@ -80,6 +84,19 @@ class ClusterImage:
             partitions.append(partition)
         else:
             partitions[partition.number] = partition
+        self.version += 1
+
+    def topic_config(self, name: str) -> dict[str, str] | None:
+        """What is set for a topic; None if neither the topic nor its settings are known."""
+        topic = self.topics.get(name)
+        return self.early_configs.get(name) if topic is None else topic.config
+
+    def set_topic_config(self, name: str, config: dict[str, str]) -> None:
+        topic = self.topics.get(name)
+        if topic is None:
+            self.early_configs[name] = config
+        else:
+            topic.config = config
         self.version += 1
 
     def partition(self, name: str, number: int) -> PartitionImage | None:

@@ -53,6 +53,14 @@ public class NodeOracle {
                     ProducerIdBlockZNode$.MODULE$.parseProducerIdBlockData(bytes));
             case "features":
                 return FeatureZNode$.MODULE$.encode(FeatureZNode$.MODULE$.decode(bytes));
+            case "acls":
+                return ResourceZNode$.MODULE$.encode(ResourceZNode$.MODULE$.decode(bytes, new Stat()).acls());
+            case "acl change":
+                return LiteralAclChangeStore$.MODULE$.createChangeNode(
+                    LiteralAclChangeStore$.MODULE$.decode(bytes)).bytes();
+            case "prefixed acl change":
+                return ExtendedAclChangeStore$.MODULE$.createChangeNode(
+                    ExtendedAclChangeStore$.MODULE$.decode(bytes)).bytes();
             default:
                 throw new IllegalArgumentException(kind);
         }

@@ -14,7 +14,7 @@ import logging
 import random
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ixion.metadata.errors import (
     InvalidPathError,
@@ -86,10 +86,9 @@ class _Link(asyncio.Protocol):
                 self._session.link_lost(self, str(error) or type(error).__name__)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # that of uvloop is not derived from it
         if self._session is None:
-            transport.abort()
+            self._transport.abort()
         else:
             self._session.link_made(self)
 
