@@ -213,6 +213,9 @@ class FakeBroker:
             except OSError:
                 return
             self._open.append(client)
+            if self._stopped.is_set():  # `stop` may not have seen it
+                client.close()
+                return
             self._run(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:

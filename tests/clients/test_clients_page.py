@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ixion.clients import Producer
-from ixion.clients.consumer.settings import ConsumerSettings
+from ixion.clients.core.consumer.settings import ConsumerSettings
+from ixion.clients.security import NAMES
 from ixion.clients.settings import read_producer_settings
 from ixion.testing import Broker
 
@@ -18,7 +19,7 @@ PAGE = (Path(__file__).parent.parent.parent / "docs" / "clients.md").read_text()
 
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 8
     with Broker() as broker:
         broker.create_topic("orders", 1)
         broker.create_topic("invoices", 1)
@@ -35,11 +36,13 @@ def table(text: str) -> dict[str, str]:
 
 
 def test_the_tables_list_every_setting_with_its_default() -> None:
-    consumer, _, producer = PAGE.partition("## Producer")
+    consumer, _, rest = PAGE.partition("## Producer")
+    producer, _, security = rest.partition("## Administrator")
     assert table(consumer) == {name: repr(default) for name, default in ConsumerSettings._field_defaults.items()}
     asked = Asked()
     read_producer_settings(asked)
-    assert table(producer) == {name: repr(default) for name, default in asked.defaults.items()}
+    assert table(producer) == {name: repr(value) for name, value in asked.defaults.items() if name not in NAMES}
+    assert table(security).keys() == NAMES
 
 
 class Asked(dict[str, Any]):

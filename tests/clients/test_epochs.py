@@ -6,7 +6,7 @@ import pytest
 
 from ixion.clients import Consumer
 from ixion.clients.cluster import Cluster
-from ixion.clients.consumer.errors import LogTruncationError
+from ixion.clients.core.consumer.errors import LogTruncationError
 from ixion.clients.epochs import Epochs
 from ixion.clients.reader import Reader
 from ixion.protocol.registry import ApiKey

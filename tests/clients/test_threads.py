@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 
 import pytest
@@ -97,15 +98,17 @@ def test_a_forked_child_is_told_to_make_its_own() -> None:
         with Producer(fakes.bootstrap) as producer:
             producer.send("orders", b"x").result()
             read, write = os.pipe()
-            child = os.fork()
-            if child == 0:
-                try:
-                    producer.send("orders", b"y")
-                except RuntimeError as error:
-                    os.write(write, str(error).encode())
-                finally:
-                    producer.close()
-                    os._exit(0)
+            with producer._lock:  # as the producer's own thread may hold it at this moment
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)
+                    try:
+                        producer.send("orders", b"y")
+                    except RuntimeError as error:
+                        os.write(write, str(error).encode())
+                    finally:
+                        producer.close()
+                        os._exit(0)
             os.close(write)
             assert (
                 os.read(read, 1000) == b"this producer was made by another process; a forked child needs one of its own"

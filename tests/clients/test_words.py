@@ -60,5 +60,5 @@ def test_a_place_to_begin(text: str, start: Start) -> None:
 
 @pytest.mark.parametrize("text", ["", "-", "@", "yesterday", "1.5", "2026-13-01"])
 def test_what_is_no_place_says_what_is(text: str) -> None:
-    with pytest.raises(ValueError, match="possible are earliest, latest"):
+    with pytest.raises(ValueError, match="use earliest, latest"):
         parse_start(text)

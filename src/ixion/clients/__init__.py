@@ -1,11 +1,11 @@
 """Clients of a broker: what the command line, the tests, other programs and the brokers themselves ask one with.
 
-    from ixion.clients import Consumer, Producer
-    from ixion.clients.aio import Producer      # the same, with await in front
+    from ixion.clients import Admin, Consumer, Producer
+    from ixion.clients.aio import Consumer      # the same names, with await in front
 
-`core` decides for connections, metadata and the producer, without I/O. `cluster.Cluster` and `reader.Reader` are an
-older blocking client on the same connections; `topics`, `configs`, `offsets` and `groups` administer by it. Nothing is
-imported by the package itself, so a caller pays for what it uses.
+`core` decides for connections, metadata, the producer and the consumer, without I/O; `admin` administers.
+`cluster.Cluster` and `reader.Reader` are an older blocking client on the same connections. Nothing is imported by the
+package itself, so a caller pays for what it uses.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ixion.clients.admin.admin import Admin
     from ixion.clients.consumer.consumer import Consumer
-    from ixion.clients.consumer.group import RebalanceListener
+    from ixion.clients.consumer.listener import RebalanceListener
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.producer import Producer
 
-__all__ = ["Consumer", "Producer", "RebalanceListener", "TopicPartition"]
+__all__ = ["Admin", "Consumer", "Producer", "RebalanceListener", "TopicPartition"]
 
 _HOMES: Final = {
+    "Admin": "admin.admin",
     "Consumer": "consumer.consumer",
     "Producer": "producer",
-    "RebalanceListener": "consumer.group",
+    "RebalanceListener": "consumer.listener",
     "TopicPartition": "metadata",
 }
 

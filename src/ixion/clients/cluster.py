@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from ixion.clients.address import Address, parse_bootstrap
 from ixion.clients.connection import Connection
 from ixion.clients.core.connection import SOFTWARE
+from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.deadline import Deadline, Pauses
 from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnknownTopicError, UnreachableError
 from ixion.clients.metadata import ClusterMetadata, Node, Topic, read_metadata
@@ -34,10 +35,18 @@ CONNECT_S: Final = 10.0  # for one address; the next one may be alive
 
 
 class Cluster:
-    def __init__(self, bootstrap: str, *, client_id: str = SOFTWARE, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = SOFTWARE,
+        timeout_s: float = TIMEOUT_S,
+        security: Security = PLAINTEXT,
+    ) -> None:
         """`timeout_s` is for everything that is not given a deadline of its own. ValueError for a bad address."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.client_id = client_id
+        self.security = security
         self.timeout_s = timeout_s
         self._first: Connection | None = None  # to a bootstrap address
         self._connections: dict[int, Connection] = {}  # by node id
@@ -97,7 +106,9 @@ class Cluster:
         faults = []
         for address in self.addresses:
             try:
-                self._first = Connection(address, Deadline(min(CONNECT_S, deadline.left_s)), client_id=self.client_id)
+                self._first = Connection(
+                    address, Deadline(min(CONNECT_S, deadline.left_s)), client_id=self.client_id, security=self.security
+                )
             except (UnreachableError, DisconnectedError, TimedOutError) as error:
                 faults.append(error)
             else:
@@ -110,13 +121,13 @@ class Cluster:
         """The broker with that id, which the metadata has named."""
         connection = self._connections.get(node_id)
         if connection is None or connection.closed:
-            connection = Connection(self._address(node_id), deadline, client_id=self.client_id)
+            connection = Connection(self._address(node_id), deadline, client_id=self.client_id, security=self.security)
             self._connections[node_id] = connection
         return connection
 
     def begin(self, node_id: int) -> Connection:
         """A new connection to that broker, not ready yet, for the caller alone."""
-        return Connection(self._address(node_id), client_id=self.client_id)
+        return Connection(self._address(node_id), client_id=self.client_id, security=self.security)
 
     def controller(self, deadline: Deadline) -> Connection:
         if self._controller not in self._nodes:

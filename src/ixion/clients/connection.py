@@ -19,9 +19,10 @@ from typing import TypeVar
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import ANY_VERSION, NEVER, SOFTWARE, ConnectionMachine, Own
+from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.deadline import Deadline
 from ixion.clients.faults import DisconnectedError
-from ixion.clients.line import Line
+from ixion.clients.line import open_line
 from ixion.model.errors import KafkaError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
@@ -30,14 +31,26 @@ T = TypeVar("T", bound=Struct)
 
 
 class Connection:
-    def __init__(self, address: Address, deadline: Deadline | None = None, *, client_id: str = SOFTWARE) -> None:
+    def __init__(
+        self,
+        address: Address,
+        deadline: Deadline | None = None,
+        *,
+        client_id: str = SOFTWARE,
+        security: Security = PLAINTEXT,
+    ) -> None:
         """Ready when it returns, or KafkaError by the deadline. Without a deadline it is only begun."""
         self.address = address
         # The callers' deadlines bound every wait, so the machine needs none of its own.
         self._machine = ConnectionMachine(
-            address, client_id, time.monotonic(), connect_timeout_s=NEVER, request_timeout_s=NEVER
+            address,
+            client_id,
+            time.monotonic(),
+            connect_timeout_s=NEVER,
+            request_timeout_s=NEVER,
+            login=security.login(),
         )
-        self._line = Line(self._machine)
+        self._line = open_line(self._machine, security)
         self._answers: deque[Struct] = deque()
         if deadline is not None:
             try:
@@ -110,6 +123,8 @@ class Connection:
     def send(self, api: ApiKey, request: Struct, version: int, *, answered: bool = True) -> int:
         """Send without waiting, for the answer or for a slow reader; the correlation id that the answer will carry."""
         now_s = time.monotonic()
+        if now_s >= self._machine.login_until_s:
+            raise self._over(DisconnectedError(f"the session on {self.address} has ended; a new connection is needed"))
         correlation_id = self._machine.send(api, version, request, Own(), now_s, answered=answered)
         self._line.write(now_s)
         self._check()

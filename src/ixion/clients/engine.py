@@ -44,9 +44,11 @@ class Machine(Protocol):
 
 
 class Engine:
-    def __init__(self, machine: Machine, name: str, tell: Callable[[], None]) -> None:
-        """`tell` runs the callbacks that are due; it is called without the lock, by our own thread."""
+    def __init__(self, machine: Machine, name: str, tell: Callable[[], None], *, stands_in: bool = True) -> None:
+        """`tell` runs the callbacks that are due; it is called without the lock, by our own thread. There is no such
+        thread while `stands_in` is False."""
         self.machine = machine
+        self.stands_in = stands_in
         self.lock = threading.Lock()
         self.is_stopped = False
         self.is_forked = False
@@ -78,7 +80,7 @@ class Engine:
 
     def look_after(self) -> None:
         """See that somebody looks again when it is time. The lock is held."""
-        if self._thread is None and not self.is_stopped:
+        if self._thread is None and self.stands_in and not self.is_stopped:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.planned_s = -NEVER
             self._thread.start()
@@ -89,8 +91,8 @@ class Engine:
         """Wake the thread that polls."""
         try:
             os.write(self._bell_out, b"!")
-        except BlockingIOError:
-            pass  # it has been rung often enough
+        except OSError:
+            pass  # it has been rung often enough, or the engine has stopped
 
     def wait(self, is_done: Callable[[], bool], until_s: float) -> bool:
         """Drive until that is so; False if it is not in time. The lock is held."""
@@ -153,10 +155,11 @@ class Engine:
             thread.join()
         with self.lock:
             self._lines.close()
-            if self._bell_in >= 0:
-                os.close(self._bell_in)
-                os.close(self._bell_out)
+            ends = (self._bell_in, self._bell_out)
             self._bell_in = self._bell_out = -1
+            for end in ends:
+                if end >= 0:
+                    os.close(end)
 
     def _drain(self, now_s: float) -> None:
         """Tick and write until neither has more to do."""
@@ -226,3 +229,8 @@ def mark_forked() -> None:
 
 
 os.register_at_fork(after_in_child=mark_forked)
+
+
+def random() -> float:
+    """For back-offs. (The standard library's own costs several milliseconds of every start.)"""
+    return int.from_bytes(os.urandom(4)) / 2**32

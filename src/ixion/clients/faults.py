@@ -31,6 +31,17 @@ class GarbledError(DisconnectedError):
     """What came over the connection was no answer: a broker in trouble, or no broker at all."""
 
 
+class AuthenticationError(KafkaError):
+    """A broker did not let us in, or is not the one it should be: a refused login, a certificate that does not hold.
+
+    It is not retriable: the same credentials get the same answer. Kafka has no code of its own for TLS; such a fault
+    has SASL_AUTHENTICATION_FAILED as well.
+    """
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED) -> None:
+        super().__init__(code, message)
+
+
 class TimedOutError(KafkaError):
     """The time that the caller gave is up."""
 

@@ -39,6 +39,9 @@ class Fetched:
         self.offset = offset
         self.end_offset = end_offset
         self.next_offset = max(offset, batches[-1].next_offset) if batches else offset
+        self.size_in_bytes = sum([batch.size_in_bytes for batch in batches])
+        self.last_epoch = batches[-1].leader_epoch if batches else -1
+        self.only_epoch = self.last_epoch if batches and batches[0].leader_epoch == self.last_epoch else -1
         self._batches = batches
         self._aborted = aborted
 

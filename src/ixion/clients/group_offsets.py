@@ -9,8 +9,7 @@ from ixion.clients.cluster import Cluster
 from ixion.clients.coordinator import group_coordinator
 from ixion.clients.deadline import Deadline
 from ixion.clients.faults import check, only
-from ixion.clients.leaders import by_topic
-from ixion.clients.metadata import TopicPartition
+from ixion.clients.metadata import TopicPartition, by_topic
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,

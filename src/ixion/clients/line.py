@@ -2,7 +2,7 @@
 
 Nothing here waits. The owner polls `fileno()` for `events` and calls `advance`; after `send` on the machine it calls
 `write`, which saves a round of polling when the socket has room. When the machine is closed, for whatever reason, the
-owner calls `close`.
+owner calls `close`. `tls_line` is the same over TLS.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final
 
 from ixion.clients.core.connection import CLOSED, CONNECTING, ConnectionMachine
+from ixion.clients.core.security import Security
 from ixion.clients.dial import Dial, Place
 from ixion.clients.faults import UnreachableError
 
@@ -35,6 +36,11 @@ class Line:
         """Another one after `advance` while the machine is CONNECTING."""
         return self._socket.fileno()
 
+    def opened(self, now_s: float) -> None:
+        """The socket is connected."""
+        self.machine.connected(now_s)
+        self.write(now_s)
+
     @property
     def events(self) -> int:
         """What to poll the socket for."""
@@ -50,7 +56,7 @@ class Line:
         if events & select.POLLOUT:
             self.write(now_s)
         if events & ~select.POLLOUT:
-            self._read(now_s)
+            self.read(now_s)
             if self.machine.unsent:
                 self.write(now_s)
 
@@ -76,7 +82,7 @@ class Line:
     def close(self) -> None:
         self._socket.close()
 
-    def _read(self, now_s: float) -> None:
+    def read(self, now_s: float) -> None:
         try:
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
@@ -101,8 +107,16 @@ class Line:
         self._socket = dial.socket
         if is_connected:
             self._dial = None
-            self.machine.connected(now_s)
-            self.write(now_s)
+            self.opened(now_s)
+
+
+def open_line(machine: ConnectionMachine, security: Security, places: list[Place] | None = None) -> Line:
+    """Begins to connect, over TLS if the client wants that. UnreachableError as of Line."""
+    if security.tls is None:
+        return Line(machine, places)
+    from ixion.clients.tls_line import TlsLine  # costs the import of ssl
+
+    return TlsLine(machine, security.tls, places)
 
 
 def reason(error: OSError) -> str:

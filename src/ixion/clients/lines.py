@@ -6,7 +6,7 @@ from ixion.clients.core.client import Client
 from ixion.clients.core.connection import ConnectionMachine
 from ixion.clients.dial import Place
 from ixion.clients.faults import UnreachableError
-from ixion.clients.line import Line
+from ixion.clients.line import Line, open_line
 
 
 class Lines:
@@ -23,7 +23,7 @@ class Lines:
     def open(self, machine: ConnectionMachine, places: list[Place] | None) -> Line | None:
         """None, and the machine is closed, if there is nowhere to connect to."""
         try:
-            line = Line(machine, places)
+            line = open_line(machine, self._client.settings.security, places)
         except UnreachableError:
             return None
         self.changes += 1

@@ -93,7 +93,9 @@ class Lookup:
                 self._turn += 1
                 self._since_s = time.monotonic()
                 address = addresses[self._turn % len(addresses)]
-                self.connection = Connection(address, client_id=self._cluster.client_id)
+                self.connection = Connection(
+                    address, client_id=self._cluster.client_id, security=self._cluster.security
+                )
             elif self.connection.ready:
                 self._ask(self.connection)
         except KafkaError as fault:

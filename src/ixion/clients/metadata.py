@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ixion.clients.address import Address
@@ -85,3 +86,10 @@ def read_partition(found: MetadataResponsePartition) -> Partition:
         found.isr_nodes,
         found.offline_replicas,
     )
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found

@@ -1,26 +1,20 @@
-"""Which offsets partitions have at a time, at their ends, and what is deleted before one."""
+"""Which offsets partitions have at a time and at their ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from ixion.clients.cluster import Cluster
 from ixion.clients.connection import Connection
 from ixion.clients.deadline import Deadline
-from ixion.clients.leaders import ask_leaders, by_topic
-from ixion.clients.metadata import TopicPartition
+from ixion.clients.leaders import ask_leaders
+from ixion.clients.metadata import TopicPartition, by_topic
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
-)
-from ixion.protocol.messages.k21_delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopic,
 )
 from ixion.protocol.registry import ApiKey
 
@@ -54,28 +48,3 @@ def list_offsets(
         }
 
     return ask_leaders(cluster, "listing offsets", partitions, ask)
-
-
-def delete_records(cluster: Cluster, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Delete what lies before the offsets (-1: all there is); the first offset that each partition still has."""
-
-    def ask(broker: Connection, led: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, tuple[int, int]]:
-        topics = tuple(
-            DeleteRecordsTopic(
-                name=topic,
-                partitions=tuple(
-                    DeleteRecordsPartition(partition_index=index, offset=before[TopicPartition(topic, index)])
-                    for index in indexes
-                ),
-            )
-            for topic, indexes in by_topic(led).items()
-        )
-        request = DeleteRecordsRequest(topics=topics, timeout_ms=deadline.left_ms)
-        answer = broker.call(ApiKey.DELETE_RECORDS, request, DeleteRecordsResponse, deadline)
-        return {
-            TopicPartition(topic.name, found.partition_index): (found.error_code, found.low_watermark)
-            for topic in answer.topics
-            for found in topic.partitions
-        }
-
-    return ask_leaders(cluster, "deleting records", before, ask)

@@ -26,7 +26,6 @@ Threads may share a producer. A forked child needs one of its own.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -40,7 +39,7 @@ from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
 from ixion.clients.core.producer.transactions import GroupMetadata
-from ixion.clients.engine import Engine
+from ixion.clients.engine import Engine, random
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
@@ -118,8 +117,10 @@ class Producer:
             key = as_bytes("key", key)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
+        if self._engine.is_forked:
+            raise self._unusable()  # before the lock, which a thread of the parent may have held when it forked
         with self._lock:
-            if self._is_closed or self._engine.is_forked or self._sender.fatal is not None:
+            if self._is_closed or self._sender.fatal is not None:
                 raise self._unusable()
             now_s = time.monotonic()
             batch = None
@@ -211,6 +212,8 @@ class Producer:
 
     def metrics(self) -> dict[str, int]:
         """Counters and gauges at this moment, by Kafka's names."""
+        if self._engine.is_forked:
+            raise self._unusable()
         with self._lock:
             return self._machine.metrics()
 
@@ -341,11 +344,6 @@ class Producer:
             return ValueError("the producer is closed")
         assert self._sender.fatal is not None
         return self._sender.fatal
-
-
-def random() -> float:
-    """(`random` would cost several milliseconds of every start.)"""
-    return int.from_bytes(os.urandom(4)) / 2**32
 
 
 def log_callback(delivery: Delivery) -> None:

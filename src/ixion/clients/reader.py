@@ -26,8 +26,8 @@ from ixion.clients.epochs import Epochs, epoch_in
 from ixion.clients.faults import UnknownTopicError, error_code
 from ixion.clients.fetched import Fetched
 from ixion.clients.lanes import Arrival, Lanes
-from ixion.clients.leaders import by_topic, leader_in
-from ixion.clients.metadata import Topic, TopicPartition
+from ixion.clients.leaders import leader_in
+from ixion.clients.metadata import Topic, TopicPartition, by_topic
 from ixion.clients.offsets import EARLIEST, LATEST, OFFSETS_FROM
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID

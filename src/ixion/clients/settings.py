@@ -6,19 +6,21 @@ Producer("127.0.0.1:9092", linger_ms=-1)    ValueError: linger_ms is -1; allowed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.connection import SOFTWARE
 from ixion.clients.core.producer.partitioner import Partitioner
 from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, Serializer
+from ixion.clients.options import Options
+from ixion.clients.security import SecurityOptions, read_security
 from ixion.records.compression import Codec
 
 FOREVER: Final = 2**31 - 1
 
 
-class ProducerOptions(TypedDict, total=False):
+class ProducerOptions(SecurityOptions, total=False):
     """Kafka's names, with underscores; times in milliseconds, sizes in bytes."""
 
     acks: str | int
@@ -85,6 +87,7 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         metadata_max_idle_s=options.seconds("metadata_max_idle_ms", 300_000, least_ms=5000),
         connections_max_idle_s=options.seconds("connections_max_idle_ms", 540_000),
         creates_topics=options.flag("allow_auto_create_topics", True),
+        security=read_security(given),
     )
     codecs: dict[object, Codec] = {codec.name.lower(): codec for codec in Codec}
     return ProducerSettings(
@@ -110,72 +113,3 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         value_serializer=options.function("value_serializer"),
         interceptors=tuple(given.get("interceptors") or ()),
     )
-
-
-class Options:
-    """What was given, by name; each is read once, with its default."""
-
-    def __init__(self, given: Mapping[str, Any], known: Sequence[str] | Any) -> None:
-        self._given = given
-        for name in given:
-            if name not in known:
-                raise TypeError(f"unknown setting {name!r}{did_you_mean(name, list(known))}")
-
-    def choice(self, name: str, default: object, choices: Mapping[object, Any]) -> Any:
-        value = self._given.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, str | int) or value not in choices:
-            allowed = ", ".join(repr(choice) for choice in choices if isinstance(choice, str))
-            raise self._wrong(name, f"allowed are {allowed}")
-        return choices[value]
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = self._given.get(name, default)
-        if not isinstance(value, bool):
-            raise self._wrong(name, "allowed are True and False")
-        return value
-
-    def whole(self, name: str, default: int, least: int) -> int:
-        value = self._given.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
-            raise self._wrong(name, f"allowed are whole numbers from {least} to 2147483647")
-        return value
-
-    def level(self, name: str) -> int | None:
-        value = self._given.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise self._wrong(name, "allowed are whole numbers and None")
-        return value
-
-    def seconds(self, name: str, default_ms: float, least_ms: float = 0) -> float:
-        value = self._given.get(name, default_ms)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least_ms:
-            raise self._wrong(name, f"allowed are numbers from {least_ms:g} on")
-        return value / 1000
-
-    def text(self, name: str, default: str) -> str:
-        value = self._given.get(name, default)
-        if not isinstance(value, str):
-            raise self._wrong(name, "allowed is text")
-        return value
-
-    def text_or_none(self, name: str) -> str | None:
-        value = self._given.get(name)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self._wrong(name, "allowed are text and None")
-        return value
-
-    def function(self, name: str) -> Callable[..., Any] | None:
-        value = self._given.get(name)
-        if value is not None and not callable(value):
-            raise self._wrong(name, "allowed are functions and None")
-        return value
-
-    def _wrong(self, name: str, allowed: str) -> ValueError:
-        return ValueError(f"{name} is {self._given.get(name)!r}; {allowed}")
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # only for a name that is mistyped
-
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

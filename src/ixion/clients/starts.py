@@ -13,12 +13,14 @@ stored                      where the group has committed (with a group only)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ixion.clients.cluster import Cluster
-from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
+if TYPE_CHECKING:
+    from ixion.clients.cluster import Cluster
+    from ixion.clients.metadata import TopicPartition
 
+LATEST: Final = -1  # in place of a time
+EARLIEST: Final = -2
 LARGEST_MS: Final = (1 << 63) - 1  # as a timestamp is stored; no record is that late
 
 
@@ -29,6 +31,11 @@ class Start(NamedTuple):
     offset: int | None = None
     before_end: int | None = None
     stored: bool = False
+
+    @property
+    def is_time(self) -> bool:
+        """Whether a broker must be asked for the offset of a time."""
+        return self.offset is None and self.before_end is None and self.time_ms not in (EARLIEST, LATEST)
 
 
 def parse_start(text: str) -> Start:
@@ -57,23 +64,30 @@ def parse_time_ms(text: str) -> int:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except (ValueError, OverflowError):
         choices = "earliest, latest, stored, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
-        raise ValueError(f"{text!r} is no place to begin; possible are {choices}") from None
+        raise ValueError(f"{text!r} is not a place to begin; use {choices}") from None
 
 
 def resolve_start(
     cluster: Cluster, partitions: Iterable[TopicPartition], start: Start, *, read_committed: bool = False
 ) -> dict[TopicPartition, int]:
     """The offsets that it means today."""
+    from ixion.clients.offsets import list_offsets
+
     partitions = list(partitions)
     first = list_offsets(cluster, partitions, EARLIEST)
     end = list_offsets(cluster, partitions, LATEST, read_committed=read_committed)
+    found: dict[TopicPartition, int] = {}
+    if start.is_time:
+        found = list_offsets(cluster, partitions, start.time_ms, read_committed=read_committed)
+    return {place: between(start, first[place], end[place], found.get(place, -1)) for place in partitions}
+
+
+def between(start: Start, first: int, end: int, at_time: int) -> int:
+    """The offset that it means in a partition with these ends; `at_time` is that of its time, -1 for none."""
     if start.offset is not None:
-        return {place: min(max(start.offset, first[place]), end[place]) for place in partitions}
+        return min(max(start.offset, first), end)
     if start.before_end is not None:
-        return {place: max(end[place] - start.before_end, first[place]) for place in partitions}
+        return max(end - start.before_end, first)
     if start.time_ms == EARLIEST:
         return first
-    if start.time_ms == LATEST:
-        return end
-    found = list_offsets(cluster, partitions, start.time_ms, read_committed=read_committed)
-    return {place: end[place] if found[place] < 0 else found[place] for place in partitions}
+    return end if at_time < 0 else at_time

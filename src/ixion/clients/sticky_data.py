@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ixion.clients.leaders import by_topic
-from ixion.clients.metadata import TopicPartition
+from ixion.clients.metadata import TopicPartition, by_topic
 
 NOTHING: tuple[tuple[TopicPartition, ...], int] = ((), -1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,23 +12,22 @@ import pytest
 
 from ixion.clients import Consumer, RebalanceListener, TopicPartition
 from ixion.clients.cluster import Cluster
-from ixion.clients.consumer.errors import (
+from ixion.clients.consumer.guard import ConcurrentUseError
+from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.core.consumer.classic import ClassicMember
+from ixion.clients.core.consumer.errors import (
     CommitFailedError,
     ConsumerClosedError,
     ConsumerUseError,
     NoOffsetError,
     WakeupError,
 )
-from ixion.clients.consumer.guard import ConcurrentUseError
-from ixion.clients.consumer.record import ConsumerRecord
-from ixion.clients.consumer.served_member import ServedMember
-from ixion.clients.consumer.subscription import NotAssignedError
-from ixion.clients.groups import describe_group
-from ixion.clients.membership import Membership
-from ixion.clients.offsets import delete_records
+from ixion.clients.core.consumer.member import Member
+from ixion.clients.core.consumer.subscription import NotAssignedError
 from ixion.clients.producer import Producer
 from ixion.protocol.registry import ApiKey
 from ixion.testing import Broker
+from tests.clients.asking import delete_records, describe_group
 from tests.clients.fake import FakeCluster
 from tests.clients.test_reader import ORDERS, fill
 
@@ -78,10 +78,20 @@ def poll_all(consumer: Consumer, count: int) -> list[ConsumerRecord]:
 
 def hurry(consumer: Consumer) -> None:
     """Its next heartbeat is due, so that it notices a rebalance at once."""
-    assert consumer._part is not None
-    member = consumer._part._member
-    assert isinstance(member, Membership | ServedMember)
-    member._next_s = 0.0
+    member_of(consumer).hurry(0.0)
+
+
+def member_of(consumer: Consumer) -> Member:
+    assert consumer._machine.group is not None
+    return consumer._machine.group.member
+
+
+def join(consumer: Consumer) -> list[TopicPartition]:
+    """Poll until the group has assigned something and nothing is left to do."""
+    member = member_of(consumer)
+    while not consumer.assignment() or member.is_joining or member.must_rejoin or consumer._machine.has_news:
+        assert consumer.poll(0.05) == []
+    return consumer.assignment()
 
 
 def test_step_1_records_come_by_polling_again_and_again(broker: Broker, topic: str) -> None:
@@ -179,8 +189,7 @@ def test_step_14_the_next_fetch_is_under_way_before_poll_returns() -> None:
             consumer.assign([ORDERS[0]])
             consumer.seek(ORDERS[0], 0)
             assert len(consumer.poll(WAIT_S)) == 5
-            assert consumer._reader is not None
-            assert consumer._reader._lanes.busy
+            assert consumer._machine.fetcher.is_flying
 
 
 class Doubling:
@@ -276,7 +285,7 @@ def test_an_offset_that_is_gone_is_reset(broker: Broker, topic: str, policy: str
 def test_without_a_policy_a_missing_offset_is_an_error(broker: Broker, topic: str) -> None:
     with reading(broker, topic, offset=None, auto_offset_reset="none", group=topic) as consumer:
         with pytest.raises(NoOffsetError, match=f"{topic}-0: no valid offset to read from"):
-            consumer.poll()
+            consumer.poll(WAIT_S)
         consumer.seek(TopicPartition(topic, 0), 0)
         assert consumer.poll() == []
 
@@ -313,23 +322,24 @@ def test_two_members_share_a_topic_and_hear_of_it(broker: Broker, topic: str) ->
     heard = Listening()
     settings: dict[str, Any] = {"group": topic, "topics": [topic], "auto_offset_reset": "earliest"}
     with Consumer(broker.bootstrap, listener=heard, **settings) as first:
-        first.poll(0.1)
+        join(first)
         assert heard.heard == [("assigned", 2)]
         ended = threading.Event()
         shares: list[int] = []
 
-        def join() -> None:
+        def join_too() -> None:
             with Consumer(broker.bootstrap, **settings) as second:
-                second.poll(0.1)
-                shares.append(len(second.assignment()))
+                shares.append(len(join(second)))
                 ended.wait(WAIT_S)
 
-        other = threading.Thread(target=join)
+        other = threading.Thread(target=join_too)
         other.start()
         while not shares:
             hurry(first)
             first.poll(0.05)
         assert shares == [1]
+        while len(heard.heard) < 3:  # our own share may come a moment later
+            first.poll(0.05)
         assert len(first.assignment()) == 1
         assert heard.heard == [("assigned", 2), ("revoked", 2), ("assigned", 1)]
         ended.set()
@@ -377,12 +387,15 @@ def test_cooperative_members_read_on_while_the_group_is_balanced(broker: Broker,
 def test_sticky_members_get_back_what_they_had(broker: Broker, topic: str) -> None:
     settings: dict[str, Any] = {"group": topic, "topics": [topic], "partition_assignment_strategy": ["sticky"]}
     with Consumer(broker.bootstrap, **settings) as member:
-        member.poll(0.05)
-        assert member._part is not None
-        member._part.join_again()
-        member.poll(0.05)
-        assert isinstance(member._part._member, Membership)
-        assert member._part._member._last == (member.assignment(), member._part._member.generation)
+        join(member)
+        state = member_of(member)
+        assert isinstance(state, ClassicMember)
+        before = state.generation
+        state.must_rejoin = True
+        while state.generation == before or state.is_joining:
+            member.poll(0.05)
+        join(member)
+        assert state.last == (member.assignment(), state.generation)
         assert len(member.assignment()) == 2
 
 
@@ -393,9 +406,12 @@ def test_a_caller_that_stays_away_too_long_is_given_up(broker: Broker, topic: st
         broker.bootstrap, group=topic, topics=[topic], listener=heard, auto_offset_reset="earliest"
     ) as consumer:
         poll_all(consumer, 2)
-        assert consumer._part is not None
-        beats = consumer._part._heartbeats
-        beats.turn(beats._polled_s + 300.5)
+        group = consumer._machine.group
+        assert group is not None
+        with consumer._lock:
+            group.polled_s -= 300.5
+            consumer._engine.pump(time.monotonic())
+            consumer._engine.wait(lambda: not group.member.is_leaving, time.monotonic() + WAIT_S)
         with Cluster(broker.bootstrap) as cluster:
             assert describe_group(cluster, topic).members == ()
         with pytest.raises(CommitFailedError, match="was balanced anew: nothing is committed"):
@@ -424,8 +440,7 @@ def test_a_static_member_comes_back_to_its_partitions(broker: Broker, topic: str
     with Cluster(broker.bootstrap) as cluster:
         for _ in range(2):
             with Consumer(broker.bootstrap, **settings) as consumer:
-                consumer.poll(0.1)
-                assert len(consumer.assignment()) == 2
+                assert len(join(consumer)) == 2
             found = describe_group(cluster, topic)
             assert [member.instance_id for member in found.members] == ["one"]
 

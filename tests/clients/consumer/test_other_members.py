@@ -13,11 +13,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from devtools.kafka import RealKafka
-from devtools.parts import need
 from ixion.clients import Consumer, TopicPartition
 from ixion.testing import Broker
 from tests.clients.consumer.test_consumer import hurry
+from tests.servers import ApacheKafka
 
 KAFKA = "3.9.1"
 PARTITIONS = 4
@@ -30,12 +29,10 @@ def our_own() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def real_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def real_kafka(apache_kafka: ApacheKafka) -> str:
     if os.environ.get("IXION_EXPECT") == "interpreted":
         pytest.skip("runs with the compiled package, see the module")
-    need(f"kafka-{KAFKA}")
-    with RealKafka(KAFKA, tmp_path_factory.mktemp("kafka")) as kafka:
-        yield kafka.bootstrap
+    return apache_kafka(KAFKA).bootstrap
 
 
 @pytest.fixture(params=["our_own", "real_kafka"], ids=["ixion", "kafka"])

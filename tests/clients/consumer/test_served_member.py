@@ -11,11 +11,11 @@ import pytest
 
 from ixion.clients import Consumer, TopicPartition
 from ixion.clients.cluster import Cluster
-from ixion.clients.consumer.served_member import ServedMember
+from ixion.clients.core.consumer.commits import OffsetAndMetadata
 from ixion.clients.group_offsets import fetch_offsets
-from ixion.clients.groups import describe_group
 from ixion.testing import Broker
-from tests.clients.consumer.test_consumer import Listening, hurry, numbered, poll_all
+from tests.clients.asking import describe_group
+from tests.clients.consumer.test_consumer import Listening, hurry, join, member_of, numbered, poll_all
 
 names = itertools.count()
 
@@ -43,78 +43,73 @@ def places(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
 
 
-def member_of(cluster: Cluster, topic: str, **more: Any) -> ServedMember:
-    return ServedMember(cluster, topic, [topic], rebalance_s=60, **more)
+def served(broker: Broker, topic: str, **more: Any) -> Consumer:
+    return Consumer(broker.bootstrap, group=topic, topics=[topic], group_protocol="consumer", **more)
 
 
-def beat(member: ServedMember) -> None:
-    member._next_s = 0.0
-    member.heartbeat_if_due()
-
-
-def test_alone_it_reads_all_and_commits(cluster: Cluster, topic: str) -> None:
-    member = member_of(cluster, topic)
-    assert member.join() == places(topic)
-    assert member.generation > 0
-    assert not member.must_rejoin
-    beat(member)
-    assert not member.must_rejoin
-    assert member.commit({places(topic)[0]: 7})
-    assert fetch_offsets(cluster, topic) == {places(topic)[0]: 7}
-    member.leave()
+def test_alone_it_reads_all_and_commits(broker: Broker, cluster: Cluster, topic: str) -> None:
+    with served(broker, topic) as consumer:
+        assert join(consumer) == places(topic)
+        assert member_of(consumer).generation > 0
+        consumer.commit({places(topic)[0]: OffsetAndMetadata(7, "by hand")})
+        assert fetch_offsets(cluster, topic) == {places(topic)[0]: 7}
+        assert consumer.committed_metadata(places(topic)) == {
+            places(topic)[0]: OffsetAndMetadata(7, "by hand", -1),
+            places(topic)[1]: None,
+        }
     assert describe_group(cluster, topic).members == ()
-    assert not member.commit({places(topic)[0]: 8})
-    assert member.join() == places(topic)
-    member.leave()
 
 
-def test_a_second_member_gets_what_the_first_gives_up(broker: Broker, cluster: Cluster, topic: str) -> None:
-    first = member_of(cluster, topic)
-    held = first.join()
-    with Cluster(broker.bootstrap) as other:
-        second = member_of(other, topic)
-        assert second.join() == []
-        while not first.must_rejoin:
-            beat(first)
-        kept = first.join(held)
-        assert len(kept) == 1
-        beat(second)
-        assert second._target == [], "the first has not said yet that it has given anything up"
-        assert first.join(kept) == kept
-        while not second.must_rejoin:
-            beat(second)
-        assert sorted([*kept, *second.join()]) == held
-        second.leave()
-    first.leave()
-
-
-def test_a_fenced_member_has_lost_all_and_joins_anew(cluster: Cluster, topic: str) -> None:
-    member = member_of(cluster, topic)
-    held = member.join()
-    member.generation += 5
-    beat(member)
-    assert (member.must_rejoin, member.generation) == (True, -1)
-    assert member.join(held) == []
-    assert member.join() == held
-    member.leave()
+def test_a_fenced_member_has_lost_all_and_joins_anew(broker: Broker, topic: str) -> None:
+    heard = Listening()
+    with served(broker, topic, listener=heard) as consumer:
+        join(consumer)
+        with consumer._lock:
+            member_of(consumer).generation += 5
+        hurry(consumer)
+        while len(heard.heard) < 3:
+            consumer.poll(0.05)
+        assert heard.heard == [("assigned", 2), ("lost", 2), ("assigned", 2)]
 
 
 def test_a_stale_epoch_is_no_obstacle_to_a_commit(broker: Broker, cluster: Cluster, topic: str) -> None:
-    first = member_of(cluster, topic)
-    held = first.join()
-    before = first.generation
-    with Cluster(broker.bootstrap) as other:
-        second = member_of(other, topic)
-        second.join()
-        while not first.must_rejoin:
-            beat(first)
-        first.join(first.join(held))
-        assert first.generation > before
-        first.generation = before
-        assert first.commit({held[0]: 3})
-        second.leave()
-    assert fetch_offsets(cluster, topic) == {held[0]: 3}
-    first.leave()
+    with served(broker, topic, enable_auto_commit=False) as first:
+        held = join(first)
+        before = member_of(first).generation
+        with served(broker, topic, enable_auto_commit=False) as second:
+            while not second.assignment():
+                for consumer in (first, second):
+                    hurry(consumer)
+                    consumer.poll(0.05)
+            with first._lock:
+                assert member_of(first).generation > before
+                member_of(first).generation -= 1
+            (kept,) = first.assignment()
+            first.commit({kept: 3})
+            assert kept in held
+        assert fetch_offsets(cluster, topic) == {kept: 3}
+
+
+def test_a_pattern_is_followed_by_the_coordinator(broker: Broker, topic: str) -> None:
+    with Consumer(broker.bootstrap, group=topic, pattern=f"{topic}(-new)?", group_protocol="consumer") as consumer:
+        assert join(consumer) == places(topic)
+        broker.create_topic(f"{topic}-new", 1)
+        while len(consumer.assignment()) < 3:
+            hurry(consumer)
+            consumer.poll(0.05)
+        assert consumer.assignment() == [*places(topic), TopicPartition(f"{topic}-new", 0)]
+
+
+def test_a_member_that_stays_keeps_its_place(broker: Broker, cluster: Cluster, topic: str) -> None:
+    """KIP-1092, and the rule for static members."""
+    consumer = served(broker, topic, group_instance_id="one")
+    join(consumer)
+    consumer.close()
+    assert [member.instance_id for member in describe_group(cluster, topic).members] == ["one"]
+    consumer = served(broker, topic, group_instance_id="one")
+    assert join(consumer) == places(topic)
+    consumer.close(leave=True)
+    assert describe_group(cluster, topic).members == ()
 
 
 def test_the_consumer_reads_commits_and_shares(broker: Broker, topic: str) -> None:
@@ -132,7 +127,7 @@ def test_the_consumer_reads_commits_and_shares(broker: Broker, topic: str) -> No
         ended = threading.Event()
         shares: list[list[TopicPartition]] = []
 
-        def join() -> None:
+        def join_too() -> None:
             with Consumer(broker.bootstrap, **settings) as second:
                 while not second.assignment() and not ended.is_set():
                     hurry(second)
@@ -140,7 +135,7 @@ def test_the_consumer_reads_commits_and_shares(broker: Broker, topic: str) -> No
                 shares.append(second.assignment())
                 ended.wait(60)
 
-        other = threading.Thread(target=join)
+        other = threading.Thread(target=join_too)
         other.start()
         try:
             while not shares:

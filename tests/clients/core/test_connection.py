@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import CLOSED, ConnectionMachine, Login, Outcome, Pending
-from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnreachableError
+from ixion.clients.core.sasl_login import SaslCredentials
+from ixion.clients.faults import AuthenticationError, DisconnectedError, GarbledError, TimedOutError, UnreachableError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeResponse
 from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ixion.protocol.notation import Struct
@@ -236,3 +238,49 @@ def test_each_request_comes_back_once_in_any_history(data: st.DataObject) -> Non
     machine.close(DisconnectedError("the end"))
     back += numbers(machine)
     assert back == list(range(sent))
+
+
+def log_in(machine: ConnectionMachine, peer: Peer, lifetime_ms: int, now_s: float) -> None:
+    """The broker's side of PLAIN."""
+    (handshake,) = peer.requests()
+    assert handshake[:2] == (ApiKey.SASL_HANDSHAKE, 1)
+    assert not machine.ready
+    peer.answer(handshake, SaslHandshakeResponse(error_code=0, mechanisms=("PLAIN",)), now_s)
+    (authenticate,) = peer.requests()
+    assert authenticate[0] == ApiKey.SASL_AUTHENTICATE
+    answer = SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=lifetime_ms)
+    peer.answer(authenticate, answer, now_s)
+
+
+def test_a_session_is_renewed_before_it_ends_and_requests_under_way_are_answered_meanwhile() -> None:
+    machine, peer = ready(SaslCredentials("PLAIN", "alice", "secret").login())
+    log_in(machine, peer, 100_000, 1.0)
+    assert machine.is_ready(85.9)
+    assert machine.login_until_s == 86.0
+    ask(machine, 1, 85.9)
+    ask(machine, 2, 85.9)
+    early = peer.requests()
+    assert not machine.is_ready(86.0)
+    for request in early:
+        peer.answer(request, METADATA, 86.5)
+    assert numbers(machine) == [1, 2]
+    log_in(machine, peer, 0, 87.0)
+    assert machine.is_ready(10**9)
+    assert machine.take_arrivals() == []
+
+
+def test_a_refused_login_names_the_broker_and_its_reason() -> None:
+    machine, peer = ready(SaslCredentials("PLAIN", "alice", "secret").login())
+    (handshake,) = peer.requests()
+    offer = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=("OAUTHBEARER",))
+    peer.answer(handshake, offer)
+    assert isinstance(machine.fault, AuthenticationError)
+    assert machine.fault.message == "broker:9092: the broker does not offer PLAIN; it offers OAUTHBEARER"
+    machine, peer = ready(SaslCredentials("PLAIN", "alice", "secret").login())
+    (handshake,) = peer.requests()
+    peer.answer(handshake, SaslHandshakeResponse(error_code=0, mechanisms=()))
+    (authenticate,) = peer.requests()
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    peer.answer(authenticate, SaslAuthenticateResponse(error_code=code, error_message="no", auth_bytes=b""))
+    assert isinstance(machine.fault, AuthenticationError)
+    assert machine.fault.message == "broker:9092: no"

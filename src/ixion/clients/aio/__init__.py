@@ -3,10 +3,30 @@
 async with Producer("127.0.0.1:9092") as producer:
     future = await producer.send("orders", b"value")
     await future
+
+async with Consumer("127.0.0.1:9092", group="billing", topics=["orders"]) as consumer:
+    async for record in consumer:
+        print(record.value)
 """
 
 from __future__ import annotations
 
-from ixion.clients.aio.producer import DeliveryFuture, Producer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["DeliveryFuture", "Producer"]
+if TYPE_CHECKING:
+    from ixion.clients.aio.admin import Admin
+    from ixion.clients.aio.consumer import Consumer
+    from ixion.clients.aio.producer import DeliveryFuture, Producer
+
+__all__ = ["Admin", "Consumer", "DeliveryFuture", "Producer"]
+
+_HOMES: Final = {"Admin": "admin", "Consumer": "consumer", "DeliveryFuture": "producer", "Producer": "producer"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

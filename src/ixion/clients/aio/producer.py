@@ -24,9 +24,10 @@ from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
 from ixion.clients.core.producer.transactions import GroupMetadata
+from ixion.clients.engine import random
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.producer import log_callback, random
+from ixion.clients.producer import log_callback
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers

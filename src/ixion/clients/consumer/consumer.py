@@ -5,53 +5,45 @@
             print(record.topic, record.partition, record.offset, record.key, record.value)
 
 `poll` follows the numbered steps of the consumer's document; each step is named where it is taken. Records that were
-fetched are handed out first, the half-read fetch among them; the next fetches are under way before poll returns. So at
-most two fetches of a leader are here at a time, `fetch_max_bytes` each. A consumer belongs to one thread; only `wakeup`
-may be called from others. In a group a second thread sends heartbeats.
+fetched are handed out first, the half-read fetch among them; the next fetches are under way before poll returns. A
+consumer belongs to one thread at a time; only `wakeup` may be called from others. In a group a second thread sends
+heartbeats, and takes in what is fetched, while the caller is busy with its records.
+
+The decisions are those of `ixion.clients.core.consumer`; here is what waits.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ixion.clients.cluster import Cluster
+from ixion.clients.address import parse_bootstrap
 from ixion.clients.consumer.batch import ColumnBatch
-from ixion.clients.consumer.buffer import Buffer
-from ixion.clients.consumer.errors import (
-    CommitFailedError,
-    ConsumerClosedError,
-    ConsumerUseError,
-    LogTruncationError,
-    WakeupError,
-)
-from ixion.clients.consumer.group import GroupPart, RebalanceListener
 from ixion.clients.consumer.guard import SingleThread
-from ixion.clients.consumer.positions import find_positions
+from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.consumer.settings import read_settings
-from ixion.clients.consumer.subscription import POLICIES, Subscription
-from ixion.clients.group_offsets import commit_offsets, fetch_offsets
+from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
+from ixion.clients.core.consumer.errand import Errand
+from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
+from ixion.clients.core.consumer.group import Duty
+from ixion.clients.core.consumer.machine import ConsumerMachine
+from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
+from ixion.clients.engine import Engine, random
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
-from ixion.clients.reader import Reader
+from ixion.clients.security import split_security
 from ixion.model.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.transactions import GroupMetadata
 
 T = TypeVar("T")
 
-SLICE_S: Final = 0.1  # the longest wait between two looks at wakeup and the group
 FOREVER_S: Final = 1e9
-
-
-class Interceptor(Protocol):
-    """Sees records before the caller does, and what was committed."""
-
-    def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]: ...
-
-    def on_commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
 
 class Consumer:
@@ -61,32 +53,29 @@ class Consumer:
         *,
         group: str | None = None,
         topics: Sequence[str] = (),
+        pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         interceptors: Sequence[Interceptor] = (),
         **settings: Any,
     ) -> None:
         """`settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`); see `ConsumerSettings`."""
-        self._settings = read_settings(settings)
-        self._bootstrap = bootstrap
+        security, others = split_security(settings)
+        self._settings = read_settings(others)
+        now_s = time.monotonic()
+        self._machine = ConsumerMachine(
+            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
+        )
         self._group = group
         self._interceptors = tuple(interceptors)
+        self._listener = RebalanceListener()
         self._guard = SingleThread()
         self._woken = threading.Event()
         self._closed = False
-        self._subscription = Subscription()
-        self._buffer = Buffer(self._subscription)
-        self._policy = POLICIES.get(self._settings.auto_offset_reset)
-        self._read_committed = self._settings.isolation_level == "read_committed"
-        self._lost_offsets: set[TopicPartition] = set()  # whose position does not exist any more
-        self._cluster = Cluster(
-            bootstrap, client_id=self._settings.client_id, timeout_s=self._settings.default_api_timeout_ms / 1000
-        )
-        self._reader: Reader | None = None
-        self._part: GroupPart | None = None
-        self._commit_s = time.monotonic() + self._settings.auto_commit_interval_ms / 1000
-        self._committed: dict[TopicPartition, int] = {}
-        if topics:
-            self.subscribe(topics, listener)
+        self._timeout_s = self._settings.default_api_timeout_ms / 1000
+        self._engine = Engine(self._machine, "ixion-heartbeats", do_nothing, stands_in=False)
+        self._lock = self._engine.lock
+        if topics or pattern is not None:
+            self.subscribe(topics, listener, pattern=pattern)
 
     def __enter__(self) -> Consumer:
         return self
@@ -96,52 +85,56 @@ class Consumer:
 
     # What to read
 
-    def subscribe(self, topics: Sequence[str], listener: RebalanceListener | None = None) -> None:
-        """Read these topics, with the other members of the group; takes the place of what was subscribed before."""
-        with self._entered():
-            if self._group is None:
-                raise ConsumerUseError("topics are shared out in a group: name one (group=…), or assign() partitions")
-            if isinstance(topics, str) or not topics:
-                raise ValueError(f"topics is a list of names, not {topics!r}")
-            if self._part is None and self._subscription.partitions:
-                raise ConsumerUseError("this consumer reads partitions of its choice; it cannot subscribe as well")
-            heard = listener or RebalanceListener()
-            if self._part is None:
-                self._part = GroupPart(self._bootstrap, self._group, topics, heard, self._settings)
-            else:
-                self._part.subscribe(topics, heard)
+    def subscribe(
+        self,
+        topics: Sequence[str] | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+    ) -> None:
+        """Read these topics, or all whose whole names match `pattern`, with the other members of the group; takes the
+        place of what was subscribed before."""
+        with self._entered(), self._lock:
+            self._machine.subscribe(topics, pattern, time.monotonic())
+            self._listener = listener or RebalanceListener()
+            self._engine.stands_in = True
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, whatever others read. Those that stay keep their positions."""
-        with self._entered():
-            if self._part is not None:
-                raise ConsumerUseError("this consumer has subscribed to topics; the group assigns their partitions")
-            self._take_over([TopicPartition(*each) for each in partitions])
+        with self._entered(), self._lock:
+            self._machine.choose(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        with self._entered():
-            return self._subscription.partitions
+        with self._entered(), self._lock:
+            return self._machine.subscription.partitions
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to, or that match the pattern."""
+        with self._entered(), self._lock:
+            group = self._machine.group
+            return [] if group is None else sorted(group.member.topics)
 
     # Records
 
     def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are here, or come within `timeout_s`. It may take longer while the group is balanced anew."""
+        """Records that are here, or come within `timeout_s`."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():  # steps 2 and 17
-            return self._intercept(self._wait_for(timeout_s, lambda: self._buffer.take(most)))  # step 15
+            return self._intercept(self._wait_for(timeout_s, lambda: self._machine.buffer.take(most)))  # step 15
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Records one by one, for ever; the position moves with each."""
+        buffer = self._machine.buffer
         while True:
             yield from self.poll(FOREVER_S, 1)
             for _ in range(1, self._settings.max_poll_records):  # what is here already, without all of poll's steps
                 if self._woken.is_set():
                     break
-                with self._entered():
-                    found = self._intercept(self._buffer.take(1))
+                with self._entered(), self._lock:
+                    found = buffer.take(1)
                 if not found:
                     break
-                yield found[0]
+                yield from self._intercept(found)
 
     def batches(self, timeout_s: float = FOREVER_S) -> Iterator[ColumnBatch]:
         """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
@@ -153,107 +146,142 @@ class Consumer:
             yield from found
 
     def wakeup(self) -> None:
-        """End the poll that is under way, or the next one, with WakeupError. For any thread."""
+        """End the call that waits, or the next one that would, with WakeupError. For any thread and signal handler."""
         self._woken.set()
+        self._engine.ring()
 
     # Positions
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be handed out."""
         with self._entered():
-            if self._subscription.position(partition) is None:
-                self._find_positions()
-            found = self._subscription.position(partition)
-            assert found is not None
-            return found
+            machine = self._machine
+            state = machine.subscription.of(partition)
+            with self._lock:
+                is_known = lambda: state.position is not None or self._woken.is_set() or is_told(machine)  # noqa: E731
+                self._engine.wait(is_known, time.monotonic() + self._timeout_s)
+                if state.position is None:
+                    self._check_wakeup()
+                    machine.check()
+            if state.position is None:
+                raise machine.late_position(partition, self._timeout_s)
+            return state.position
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        with self._entered():
+        with self._entered(), self._lock:
             if offset < 0:
                 raise ValueError(f"an offset is not negative, as {offset} is")
-            self._subscription.place(partition, offset)
-            self._buffer.drop(partition)
-            self._read_from(partition, offset)
+            self._machine.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        self._reset(partitions, EARLIEST)
+        with self._entered(), self._lock:
+            self._machine.reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        self._reset(partitions, LATEST)
+        with self._entered(), self._lock:
+            self._machine.reset(partitions, LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out and fetch nothing of these until they are resumed."""
-        with self._entered():
+        with self._entered(), self._lock:
             for partition in partitions:
-                self._subscription.pause(partition)
-                if self._reader is not None:
-                    self._reader.drop(partition)
+                self._machine.subscription.pause(partition)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        with self._entered():
+        with self._entered(), self._lock:
             for partition in partitions:
-                if self._subscription.is_paused(partition):
-                    self._subscription.resume(partition)
-                    position = self._subscription.position(partition)
-                    here = self._buffer.next_offset(partition)
-                    if position is not None:
-                        self._read_from(partition, position if here is None else here)
+                self._machine.subscription.resume(partition)
 
     def paused(self) -> list[TopicPartition]:
-        with self._entered():
-            return [each for each in self._subscription.partitions if self._subscription.is_paused(each)]
+        with self._entered(), self._lock:
+            subscription = self._machine.subscription
+            return [each for each in subscription.partitions if subscription.is_paused(each)]
 
     # Offsets of brokers and of the group
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        with self._entered():
-            return list_offsets(self._cluster, partitions, EARLIEST)
+        return self._list_offsets(dict.fromkeys(partitions, EARLIEST))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        with self._entered():
-            return list_offsets(self._cluster, partitions, LATEST, read_committed=self._read_committed)
+        return self._list_offsets(dict.fromkeys(partitions, LATEST))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset of that time (milliseconds) or later; None where no record is that young."""
-        with self._entered():
-            found: dict[TopicPartition, int | None] = {}
-            for time_ms in sorted(set(times.values())):
-                places = [place for place, each in times.items() if each == time_ms]
-                offsets = list_offsets(self._cluster, places, time_ms, read_committed=self._read_committed)
-                found.update({place: offset if offset >= 0 else None for place, offset in offsets.items()})
-            return found
+        found = self._list_offsets(times)
+        return {place: offset if offset >= 0 else None for place, offset in found.items()}
 
-    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
         """Commit the positions, or these offsets, and wait until it is done. CommitFailedError if the group has gone
         on without us."""
         with self._entered():
-            if self._group is None:
-                raise ConsumerUseError("offsets are committed for a group: name one (group=…)")
-            self._commit(self._subscription.positions() if offsets is None else dict(offsets))
+            with self._lock:
+                errand = self._machine.commit(offsets)
+            self._await(errand, timeout_s)
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit without waiting. `on_commit` is called with the offsets and the error, or None, within a later poll,
+        commit or close. A fault that may pass is not retried: a later commit would be overtaken."""
+        with self._entered(), self._lock:
+            self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
+            self._engine.pump(time.monotonic())
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        with self._entered():
-            if self._group is None:
-                raise ConsumerUseError("offsets are committed for a group: name one (group=…)")
-            stored = fetch_offsets(self._cluster, self._group)
-            return {place: stored.get(place) for place in partitions}
+        found = self.committed_metadata(partitions)
+        return {place: None if each is None else each.offset for place, each in found.items()}
 
-    def close(self) -> None:
-        """Commit, if that is automatic, leave the group and hang up. A second call does nothing."""
+    def committed_metadata(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What is committed, with its text."""
+        with self._entered():
+            with self._lock:
+                errand = self._machine.stored_offsets(partitions)
+            self._await(errand)
+            return {place: errand.found.get(place) for place in errand.places}
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs to commit offsets for this consumer (`Producer.send_offsets`)."""
+        with self._entered(), self._lock:
+            return self._machine.group_metadata()
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names."""
+        with self._lock:
+            return self._machine.metrics()
+
+    @property
+    def trouble(self) -> KafkaError | None:
+        """Why nothing comes at the moment, if brokers are the reason."""
+        with self._lock:
+            return self._machine.trouble
+
+    def close(self, timeout_s: float = 30.0, *, leave: bool | None = None) -> None:
+        """Commit, if that is automatic, leave the group and hang up. A second call does nothing.
+
+        `leave` says whether the member tells its group (KIP-1092); if it is None, a static member keeps its partitions
+        until its session ends.
+        """
         with self._guard:
             if self._closed:
                 return
+            until_s = time.monotonic() + timeout_s
             try:
-                self._commit_automatically()
-            except KafkaError:
-                pass  # the records since the last commit are read again by another member
+                self._part(until_s, leave)
             finally:
                 self._closed = True
-                if self._part is not None:
-                    self._part.close()
-                if self._reader is not None:
-                    self._reader.close()
-                self._cluster.close()
+                with self._lock:
+                    self._machine.close(time.monotonic())
+                self._engine.stop()
+                self._tell()
 
     # Within
 
@@ -263,162 +291,123 @@ class Consumer:
         return self._guard
 
     def _wait_for(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
-        if timeout_s < 0:  # step 3
-            raise ValueError(f"a timeout is not negative, as {timeout_s:g} is")
-        if self._part is None and not self._subscription.partitions:
-            raise ConsumerUseError("there is nothing to read: subscribe() to topics, or assign() partitions")
-        end_s = time.monotonic() + timeout_s
-        while True:
-            self._check_wakeup()  # step 4
-            self._update_assignment()  # step 5
-            found = take()  # steps 6 and 7: what is here already
-            if not found:
-                self._fetch(max(min(end_s - time.monotonic(), SLICE_S), 0.0))  # steps 8 to 11
-                if self._part is not None and self._part.must_join:
-                    continue  # step 12
-                found = take()  # step 13
-            if found or time.monotonic() >= end_s:  # step 16
-                return found  # step 14: the reader has sent the next fetches
+        machine, engine = self._machine, self._engine
+        machine.check_poll(timeout_s)  # step 3
+        now_s = time.monotonic()
+        end_s = now_s + timeout_s
+        with self._lock:
+            machine.enter(now_s)
+        try:
+            while True:
+                self._tell()
+                with self._lock:
+                    self._check_wakeup()  # step 4
+                    now_s = time.monotonic()
+                    duty = machine.next_duty(now_s)  # steps 5 and 12
+                    if duty is None:
+                        found = take()  # steps 6 and 7: what is here already
+                        if not found or machine.is_due(now_s):
+                            engine.pump(now_s)  # step 14: the next fetches are sent; or steps 8 to 11 without waiting
+                        if not found and not machine.has_news and not engine.wait(self._has_news, end_s):
+                            return []  # step 16
+                        if not found and machine.buffer.has_next:
+                            found = take()  # step 13
+                            engine.pump(now_s)
+                        if found:
+                            return found
+                        if not machine.buffer.has_next:
+                            machine.check()
+                if duty is not None:
+                    self._perform(duty)
+                elif time.monotonic() >= end_s:
+                    return []
+        finally:
+            with self._lock:
+                machine.exit(time.monotonic())
+
+    def _has_news(self) -> bool:
+        return self._woken.is_set() or self._machine.has_news
 
     def _check_wakeup(self) -> None:
         if self._woken.is_set():
             self._woken.clear()
             raise WakeupError
 
-    def _update_assignment(self) -> None:
-        if self._part is not None:
-            self._part.polled()
-            if self._part.must_join:
-                self._rebalance(self._part)
-        if self._settings.enable_auto_commit and time.monotonic() >= self._commit_s:
-            self._commit_automatically()
-        if self._subscription.unplaced():
-            self._find_positions()
+    def _perform(self, duty: Duty) -> None:
+        try:
+            self._listener.hear(duty.kind, duty.places)
+        finally:
+            with self._lock:
+                self._machine.done(duty)
 
-    def _rebalance(self, part: GroupPart) -> None:
-        held = self._subscription.partitions
-        if held and part.has_lost:
-            self._take_over([])
-            part.listener.on_lost(held)
-        elif not part.is_cooperative:
-            self._give_up(part, held)
-        held = self._subscription.partitions
-        places = part.join(held)
-        revoked = [place for place in held if place not in places]
-        if revoked:
-            self._give_up(part, revoked)
-            part.join_again()
-        self._take_over(places)
-        part.listener.on_assigned([place for place in places if place not in held])
+    def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
+        """Drive until it is done; its fault is raised."""
+        within_s = self._timeout_s if timeout_s is None else timeout_s
+        with self._lock:
+            is_over = lambda: errand.is_done or self._woken.is_set()  # noqa: E731
+            self._engine.wait(is_over, time.monotonic() + within_s)
+            if not errand.is_done:
+                late = errand.late(within_s)
+                self._machine.abandon(errand)
+                self._check_wakeup()
+                raise late
+        self._tell()
+        errand.check()
 
-    def _give_up(self, part: GroupPart, places: list[TopicPartition]) -> None:
-        if places:
-            self._commit_automatically()
-            part.listener.on_revoked(places)
-            self._take_over([place for place in self._subscription.partitions if place not in places])
-
-    def _take_over(self, places: list[TopicPartition]) -> None:
-        for place in set(self._subscription.partitions) - set(places):
-            self._buffer.drop(place)
-            self._committed.pop(place, None)
-            if self._reader is not None:
-                self._reader.drop(place)
-        self._subscription.assign(places)
-
-    def _find_positions(self) -> None:
-        found = find_positions(
-            self._cluster,
-            self._group,
-            self._subscription.unplaced(),
-            self._policy,
-            out_of_range=self._lost_offsets,
-            read_committed=self._read_committed,
-        )
-        for place, offset in found.items():
-            self._lost_offsets.discard(place)
-            self._subscription.place(place, offset)
-            self._read_from(place, offset)
-
-    def _read_from(self, place: TopicPartition, offset: int) -> None:
-        if self._subscription.is_paused(place):
-            return
-        if self._reader is not None:
-            self._reader.add(place, offset)
-            return
-        settings = self._settings
-        self._reader = Reader(
-            self._cluster,
-            {place: offset},
-            read_committed=self._read_committed,
-            max_wait_ms=settings.fetch_max_wait_ms,
-            min_bytes=settings.fetch_min_bytes,
-            max_bytes=settings.fetch_max_bytes,
-            partition_bytes=settings.max_partition_fetch_bytes,
-            request_timeout_s=settings.request_timeout_ms / 1000,
-            strict=True,
-        )
-
-    def _fetch(self, wait_s: float) -> None:
-        reader = self._reader
-        if reader is None or not reader.offsets:
-            self._woken.wait(wait_s)
-        else:
-            for fetched in reader.poll(wait_s):
-                self._buffer.add(fetched)
-        if reader is not None:
-            self._mend_positions(reader)
-
-    def _mend_positions(self, reader: Reader) -> None:
-        """Of partitions that cannot be read on where we are, once what is here of them has been handed out."""
-        for place in [each for each in reader.out_of_range if self._buffer.next_offset(each) is None]:
-            reader.out_of_range.discard(place)
-            if place in self._subscription:
-                self._lost_offsets.add(place)
-                self._subscription.ask_reset(place, None)
-        for place, offset in list(reader.truncated.items()):
-            if place in self._subscription and self._buffer.next_offset(place) is None:
-                if self._policy is None:
-                    raise LogTruncationError(str(place), self._subscription.positions()[place], offset)
-                self._subscription.place(place, offset)
-                self._read_from(place, offset)
+    def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        with self._entered():
+            with self._lock:
+                errand = self._machine.list_offsets(times)
+            self._await(errand)
+            return {place: errand.found[place][0] for place in times}
 
     def _next_columns(self) -> list[ColumnBatch]:
-        found = self._buffer.take_columns()
+        found = self._machine.buffer.take_columns()
         return [] if found is None else [ColumnBatch(*found)]
 
-    def _reset(self, partitions: Sequence[TopicPartition], to: int) -> None:
-        """All that are assigned, if none is named."""
-        with self._entered():
-            for partition in partitions or self._subscription.partitions:
-                self._subscription.ask_reset(partition, to)
-                self._buffer.drop(partition)
-                if self._reader is not None:
-                    self._reader.drop(partition)
-
-    def _commit(self, offsets: dict[TopicPartition, int]) -> None:
-        if not offsets or self._group is None:
-            return
-        if self._part is not None:
-            self._part.commit(offsets)
-        else:
-            commit_offsets(self._cluster, self._group, offsets)
-        self._committed.update(offsets)
-        for interceptor in self._interceptors:
-            interceptor.on_commit(offsets)
-
-    def _commit_automatically(self) -> None:
-        if not self._settings.enable_auto_commit or self._group is None:
-            return
-        self._commit_s = time.monotonic() + self._settings.auto_commit_interval_ms / 1000
-        positions = self._subscription.positions()
+    def _part(self, until_s: float, leave: bool | None) -> None:
+        """Commit what is to be committed, tell the listener, and leave."""
+        machine = self._machine
         try:
-            self._commit({place: at for place, at in positions.items() if self._committed.get(place) != at})
-        except KafkaError as error:
-            if not isinstance(error, CommitFailedError) and not error.code.retriable:
-                raise  # the others pass by themselves; what is not committed now is committed next time
+            with self._lock:
+                now_s = time.monotonic()
+                machine.commit_automatically(now_s)
+                self._engine.wait(lambda: not machine.is_committing, until_s)
+            self._tell()
+            duty = machine.last_duty()
+            if duty is not None:
+                self._perform(duty)
+        finally:
+            with self._lock:
+                machine.leave(time.monotonic(), leave)
+                self._engine.wait(lambda: not machine.is_leaving, until_s)
+
+    def _tell(self) -> None:
+        """Run interceptors and callbacks of commits that are over."""
+        told = self._machine.told
+        while told:
+            commit = told.popleft()
+            if commit.fault is None:
+                offsets = {place: each.offset for place, each in commit.offsets.items()}
+                for interceptor in self._interceptors:
+                    interceptor.on_commit(offsets)
+            if commit.on_commit is not None:
+                commit.on_commit(commit.offsets, commit.fault)
 
     def _intercept(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         if records:
             for interceptor in self._interceptors:
                 records = interceptor.on_consume(records)
         return records
+
+
+def do_nothing() -> None:
+    """Callbacks run on the caller's thread only."""
+
+
+def ignore_commit(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KafkaError | None) -> None:
+    """Nobody asked for the outcome."""
+
+
+def is_told(machine: ConsumerMachine) -> bool:
+    return bool(machine.faults) or machine.client.denied is not None or machine.positions.fault() is not None

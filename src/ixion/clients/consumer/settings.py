@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ixion.clients.assignors import ASSIGNORS, EAGER
+from ixion.clients.assignors import ASSIGNORS
+from ixion.clients.core.consumer.settings import ConsumerSettings
 
 RESETS: Final = ("earliest", "latest", "none")
 PROTOCOLS: Final = ("classic", "consumer")
 LEVELS: Final = ("read_uncommitted", "read_committed")
-
-
-class ConsumerSettings(NamedTuple):
-    client_id: str = "ixion"
-    group_instance_id: str | None = None
-    auto_offset_reset: str = "latest"
-    enable_auto_commit: bool = True
-    auto_commit_interval_ms: int = 5_000
-    max_poll_records: int = 500
-    max_poll_interval_ms: int = 300_000
-    session_timeout_ms: int = 45_000
-    group_protocol: str = "classic"
-    group_remote_assignor: str | None = None  # of the consumer protocol; None: the coordinator's choice
-    partition_assignment_strategy: Sequence[str] = EAGER
-    isolation_level: str = "read_uncommitted"
-    fetch_min_bytes: int = 1
-    fetch_max_bytes: int = 50 * 1024 * 1024
-    fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 1024 * 1024
-    request_timeout_ms: int = 30_000
-    default_api_timeout_ms: int = 60_000
 
 
 LEAST: Final = {  # of the numbers
@@ -39,6 +18,11 @@ LEAST: Final = {  # of the numbers
     "fetch_min_bytes": 0,
     "fetch_max_wait_ms": 0,
     "max_partition_fetch_bytes": 0,
+    "reconnect_backoff_ms": 0,
+    "reconnect_backoff_max_ms": 0,
+    "retry_backoff_ms": 0,
+    "retry_backoff_max_ms": 0,
+    "metadata_max_age_ms": 0,
 }
 
 

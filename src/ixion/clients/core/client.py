@@ -10,6 +10,10 @@
 closed is left by the shell when it sees that. Each broker has at most one connection; the ids below 0 are the bootstrap
 addresses, which are used until the metadata has named brokers, and again when none of those can be reached
 (KIP-899, KIP-1102).
+
+A broker that refuses our credentials, or shows a certificate that does not hold, is no lost connection: `denied` has
+the fault until a broker lets us in. Callers that wait for metadata get it at once, and no broker is asked on our own
+account until a caller wants something again.
 """
 
 from __future__ import annotations
@@ -20,13 +24,15 @@ from typing import Final, NamedTuple
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Backoff, Random
 from ixion.clients.core.cluster import ClusterState
-from ixion.clients.core.connection import NEVER, SOFTWARE, ConnectionMachine, Login, Outcome, Pending
-from ixion.clients.faults import DisconnectedError
-from ixion.clients.metadata import read_metadata
+from ixion.clients.core.connection import NEVER, SOFTWARE, ConnectionMachine, Outcome, Pending
+from ixion.clients.core.security import PLAINTEXT, Security
+from ixion.clients.faults import AuthenticationError, DisconnectedError, GarbledError, UnreachableError
+from ixion.clients.metadata import ClusterMetadata, read_metadata
 from ixion.model.errors import KafkaError
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ixion.protocol.registry import ApiKey
 
+COORDINATOR: Final = 1 << 30  # plus a broker's id: a second connection to it, for requests that may wait long
 NO_CREATION_FROM: Final = 4  # the first version of Metadata that can leave a missing topic uncreated
 
 
@@ -44,12 +50,11 @@ class ClientSettings(NamedTuple):
     metadata_max_idle_s: float = 300.0
     connections_max_idle_s: float = 540.0
     creates_topics: bool = True  # whether the broker may create a topic that is asked for
+    security: Security = PLAINTEXT
 
 
 class Client:
-    def __init__(
-        self, bootstrap: Sequence[Address], settings: ClientSettings, random: Random, login: Login | None = None
-    ) -> None:
+    def __init__(self, bootstrap: Sequence[Address], settings: ClientSettings, random: Random) -> None:
         self.settings = settings
         self.retry = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s, random)
         self.cluster = ClusterState(
@@ -59,15 +64,16 @@ class Client:
             creates_topics=settings.creates_topics,
         )
         self.fault: KafkaError | None = None  # why the last connection was lost
+        self.denied: AuthenticationError | None = None  # why we were not let in, until we are
         self.is_closed = False
         self._bootstrap = {-1 - number: address for number, address in enumerate(bootstrap)}
         self._random = random
-        self._login = login
         self._reconnect = Backoff(settings.reconnect_backoff_s, settings.reconnect_backoff_max_s, random)
         self._machines: dict[int, ConnectionMachine] = {}  # by node id
         self._opened: list[ConnectionMachine] = []
         self._failures: dict[int, int] = {}  # connections to a node that failed in a row
         self._not_before_s: dict[int, float] = {}  # when a node may be tried again
+        self._strangers: dict[int, KafkaError] = {}  # bootstrap addresses where no broker has answered
         self._question: Question | None = None  # for metadata, under way
         self._uses_bootstrap = True
 
@@ -94,15 +100,18 @@ class Client:
             if address is not None and now_s >= self._not_before_s.get(node_id, 0.0) and not self.is_closed:
                 self._open(node_id, address, now_s)
             return None
-        return machine if machine.ready else None
+        return machine if machine.is_ready(now_s) else None
 
     def least_loaded(self, now_s: float) -> ConnectionMachine | None:
         """Some broker that can be asked: the one with the fewest requests under way. Opens one if there is none."""
         best: ConnectionMachine | None = None
         connecting = False
-        for machine in self._machines.values():
-            connecting = connecting or not machine.ready
-            if machine.ready and (best is None or machine.in_flight < best.in_flight):
+        for node_id, machine in self._machines.items():
+            if node_id >= COORDINATOR:
+                continue  # a rebalance may keep it busy
+            if not machine.is_ready(now_s):
+                connecting = True
+            elif best is None or machine.in_flight < best.in_flight:
                 best = machine
         if best is None and not connecting:
             self._open_some(now_s)
@@ -117,6 +126,8 @@ class Client:
                 self._leave(node_id, machine, now_s)
             elif machine.ready:
                 self._failures.pop(node_id, None)
+                self._strangers.pop(node_id, None)
+                self.denied = None
                 idle_s = now_s - machine.last_used_s
                 if idle_s > self.settings.connections_max_idle_s and machine.in_flight == 0:
                     machine.close(DisconnectedError("unused for connections.max.idle.ms"))
@@ -136,14 +147,39 @@ class Client:
     def some_ready_s(self) -> float:
         """When `least_loaded` may find a broker; NEVER while one is being connected, because that is news in itself."""
         found_s = NEVER
-        for machine in self._machines.values():
-            if machine.ready:
-                found_s = min(found_s, machine.throttled_until_s)
-        return found_s if self._machines else self._next_try_s()
+        has_some = False
+        for node_id, machine in self._machines.items():
+            if node_id < COORDINATOR:
+                has_some = True
+                if machine.ready:
+                    found_s = min(found_s, machine.throttled_until_s)
+        return found_s if has_some else self._next_try_s()
 
     def may_try_s(self, node_id: int) -> float:
         """When a broker that could not be reached may be tried again; 0 for one that may be at once."""
         return self._not_before_s.get(node_id, 0.0)
+
+    def failures(self, node_id: int) -> int:
+        """How many connections to that broker have failed in a row."""
+        return self._failures.get(node_id, 0)
+
+    def connection(self, node_id: int) -> ConnectionMachine | None:
+        """The connection to a broker as it is, ready or not."""
+        return self._machines.get(node_id)
+
+    @property
+    def nobody_answers(self) -> KafkaError | None:
+        """The faults of all bootstrap addresses, if none has ever led to a broker."""
+        if self.cluster.nodes or len(self._strangers) < len(self._bootstrap):
+            return None
+        if len(self._strangers) == 1:
+            return self._strangers[-1]
+        return UnreachableError("; ".join(self._strangers[node_id].message for node_id in self._bootstrap))
+
+    def try_again(self) -> None:
+        """A caller wants something: what was refused or not reached before may have been mended."""
+        self.denied = None
+        self._strangers.clear()
 
     def is_connecting(self, node_id: int) -> bool:
         machine = self._machines.get(node_id)
@@ -170,14 +206,18 @@ class Client:
             pending, outcome = arrivals.popleft()
             pending.complete(outcome, now_s)
 
+    def learn(self, found: ClusterMetadata, topics: Sequence[str], now_s: float, *, is_all: bool = False) -> None:
+        """Take in metadata that a caller has asked for by itself."""
+        self._uses_bootstrap = False
+        self.cluster.learn(found, topics, now_s, is_all=is_all)
+
     def answered(self, question: Question, answer: MetadataResponse, now_s: float) -> None:
         self._question = None
         found = read_metadata(answer)
         if not found.nodes:
             self.cluster.failed(now_s)
             return
-        self._uses_bootstrap = False
-        self.cluster.learn(found, question.topics, now_s)
+        self.learn(found, question.topics, now_s, is_all=question.is_all)
 
     def unanswered(self, now_s: float) -> None:
         self._question = None
@@ -192,9 +232,8 @@ class Client:
         names = self.cluster.wanted(now_s)
         creates = self.settings.creates_topics
         question = Question(self, names)
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=creates
-        )
+        topics = None if self.cluster.wants_all else tuple([MetadataRequestTopic(name=name) for name in names])
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=creates)
         try:
             version = machine.version(ApiKey.METADATA, oldest=1 if creates else NO_CREATION_FROM)
         except KafkaError as fault:
@@ -207,7 +246,7 @@ class Client:
     def _address(self, node_id: int) -> Address | None:
         if node_id < 0:
             return self._bootstrap.get(node_id)
-        node = self.cluster.nodes.get(node_id)
+        node = self.cluster.nodes.get(node_id & ~COORDINATOR)
         return None if node is None else node.address
 
     def _candidates(self) -> list[int]:
@@ -232,7 +271,7 @@ class Client:
             now_s,
             connect_timeout_s=settings.connect_timeout_s,
             request_timeout_s=settings.request_timeout_s,
-            login=self._login,
+            login=settings.security.login(),
         )
         self._machines[node_id] = machine
         self._opened.append(machine)
@@ -244,6 +283,12 @@ class Client:
         failures = self._failures.get(node_id, 0) + 1
         self._failures[node_id] = failures
         self._not_before_s[node_id] = now_s + self._reconnect.pause_s(failures)
+        if node_id < 0 and isinstance(machine.fault, UnreachableError | GarbledError):
+            self._strangers[node_id] = machine.fault
+        if isinstance(machine.fault, AuthenticationError):
+            self.denied = machine.fault
+            self.cluster.deny(machine.fault, now_s)
+            return
         self.cluster.mark_stale()
         if not self._uses_bootstrap and all(self._failures.get(known, 0) > 0 for known in self.cluster.nodes):
             self._uses_bootstrap = True
@@ -257,6 +302,7 @@ class Question(Pending):
     def __init__(self, client: Client, topics: list[str]) -> None:
         self.client = client
         self.topics = topics
+        self.is_all = client.cluster.wants_all
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         if isinstance(outcome, MetadataResponse):

@@ -32,6 +32,8 @@ class ClusterState:
         self.topics: dict[str, Topic] = {}
         self.names: dict[bytes, str] = {}  # topics by id
         self.changes = 0  # counts up with everything learnt
+        self.wants_all = False  # whether all topics are asked for, beside those that were named
+        self.knows_all = False  # whether the last answer was about all
         self._creates = creates_topics
         self._faults: dict[str, KafkaError] = {}
         self._reasons: dict[str, ErrorCode] = {}
@@ -66,6 +68,18 @@ class ClusterState:
             self._is_stale = True
         self._wanted[name] = now_s
 
+    def want_only(self, names: Iterable[str], now_s: float) -> None:
+        """Those topics are in use, and no others."""
+        keep = set(names)
+        for name in [name for name in self._wanted if name not in keep]:
+            del self._wanted[name]
+            self._faults.pop(name, None)
+            self._reasons.pop(name, None)
+            if not self.wants_all:
+                self._drop(name)
+        for name in sorted(keep):
+            self.touch(name, now_s)
+
     def reason(self, name: str) -> str:
         """What a broker last said of a topic that it did not describe."""
         code = self._reasons.get(name)
@@ -91,7 +105,8 @@ class ClusterState:
         """When to ask next; NEVER while nothing is wanted and nothing is stale."""
         if self._is_stale:
             return self._not_before_s
-        return max(self._learnt_s + self._max_age_s, self._not_before_s) if self._wanted else NEVER
+        is_in_use = self._wanted or self.wants_all
+        return max(self._learnt_s + self._max_age_s, self._not_before_s) if is_in_use else NEVER
 
     def wanted(self, now_s: float) -> list[str]:
         """The topics to ask for now, those that nobody has wanted for long left out."""
@@ -100,13 +115,14 @@ class ClusterState:
             self._drop(name)
         return sorted(self._wanted)
 
-    def learn(self, found: ClusterMetadata, asked: Iterable[str], now_s: float) -> None:
-        """Take in a broker's answer about the topics that were asked for."""
+    def learn(self, found: ClusterMetadata, asked: Iterable[str], now_s: float, *, is_all: bool = False) -> None:
+        """Take in a broker's answer about the topics that were asked for, or about all."""
         self.nodes = found.nodes
         self.controller = found.controller
         self.cluster_id = found.cluster_id
         self._failures = 0
         is_complete = True
+        absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_all else ErrorCode.UNKNOWN_SERVER_ERROR
         for name in asked:
             topic = found.topics.get(name)
             self._faults.pop(name, None)
@@ -117,7 +133,7 @@ class ClusterState:
                     is_complete = False  # an election is going on
                 continue
             self._drop(name)
-            code = found.faults.get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
+            code = found.faults.get(name, absent)
             self._reasons[name] = code
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._creates:
                 self._faults[name] = UnknownTopicError(name, list(self.topics))
@@ -125,7 +141,13 @@ class ClusterState:
                 self._faults[name] = KafkaError(code, f"topic {name!r}: {code.explanation}")
             else:
                 is_complete = False
-        if self._wanted.keys() - set(asked):
+        self.knows_all = is_all
+        if is_all:
+            for name in [name for name in self.topics if name not in found.topics]:
+                self._drop(name)
+            for topic in found.topics.values():
+                self._keep(topic)
+        if self._wanted.keys() - set(asked) or self.wants_all > is_all:
             is_complete = False  # wanted while the question was under way
         self._learnt_s = now_s
         self._is_stale = not is_complete
@@ -137,6 +159,14 @@ class ClusterState:
         self._failures += 1
         self._is_stale = True
         self._not_before_s = now_s + self._backoff.pause_s(self._failures)
+
+    def deny(self, fault: KafkaError, now_s: float) -> None:
+        """No broker lets us in: topics that are waited for fail, and none is asked for until a caller wants one."""
+        for name in self._wanted:
+            if name not in self.topics:
+                self._faults[name] = fault
+        self._is_stale = False
+        self._learnt_s = now_s
 
     def hint(self, place: TopicPartition, leader: int, epoch: int, nodes: dict[int, Node]) -> bool:
         """What a refusal says about the leader (KIP-951); whether it is news."""

@@ -12,6 +12,9 @@ when `deadline_s` has passed. The first request of a connection asks which versi
 newest version first; an older broker says so and is asked again in its own), the next ones are those of `Login`, if
 there is one. Then the machine is READY and takes requests of others.
 
+A login may last for a while only (KIP-368). From `login_until_s` on, the owner calls `log_in_again` before it sends the
+next request: the machine takes no requests until that is done; those under way are answered meanwhile.
+
 Answers come in the order of the requests. After any fault the machine is CLOSED, `fault` says why, and every request
 that was not answered comes back with it: such a request may or may not have been carried out.
 """
@@ -23,7 +26,14 @@ from typing import Final
 
 from ixion._native import mypyc_attr
 from ixion.clients.address import Address
-from ixion.clients.faults import DisconnectedError, GarbledError, TimedOutError, UnreachableError, error_code
+from ixion.clients.faults import (
+    AuthenticationError,
+    DisconnectedError,
+    GarbledError,
+    TimedOutError,
+    UnreachableError,
+    error_code,
+)
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.flaws import DecodeError
@@ -45,6 +55,7 @@ JOIN_BELOW: Final = 64 * 1024  # bytes of a request that are cheaper to copy int
 ANSWER_BYTES: Final = 256 * 1024 * 1024
 SOFTWARE: Final = "ixion"
 ANY_VERSION: Final = 1 << 15
+LOGIN_SHARE: Final = 0.85  # of a session's lifetime; the rest is for requests that were sent just before
 
 Outcome = Struct | KafkaError | None  # None: written, and no answer is due
 
@@ -59,7 +70,9 @@ class Pending:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Login:
-    """The place of SASL: what is asked between ApiVersions and the first request of others."""
+    """The place of SASL: what is asked between ApiVersions and the first request of others. One for each connection."""
+
+    lifetime_s: float = 0.0  # of the session that the last answer has opened; 0: as long as the connection
 
     def first(self, versions: dict[int, tuple[int, int]]) -> tuple[ApiKey, int, Struct] | None:
         """The first request and its version, or None if the broker may be used at once."""
@@ -71,10 +84,14 @@ class Login:
 
 
 class Own(Pending):
-    """A request of the machine itself."""
+    """A request of the machine itself, or of an owner that takes `arrivals` by itself."""
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         pass
+
+
+class LoginStep(Own):
+    """A request of the login."""
 
 
 class ConnectionMachine:
@@ -96,6 +113,7 @@ class ConnectionMachine:
         self.unsent: deque[memoryview] = deque()
         self.arrivals: deque[tuple[Pending, Outcome]] = deque()
         self.throttled_until_s = 0.0  # the broker wants nothing before (KIP-219)
+        self.login_until_s = NEVER  # when `log_in_again` is due
         self.last_used_s = now_s
         self._begun_s = now_s
         self._connect_timeout_s = connect_timeout_s
@@ -108,6 +126,12 @@ class ConnectionMachine:
 
     @property
     def ready(self) -> bool:
+        return self.phase == READY
+
+    def is_ready(self, now_s: float) -> bool:
+        """Whether it takes requests. One whose session is about to end logs in again first."""
+        if self.phase == READY and now_s >= self.login_until_s:
+            self.log_in_again(now_s)
         return self.phase == READY
 
     @property
@@ -156,11 +180,20 @@ class ConnectionMachine:
             self._ask_versions(now_s)
 
     def send(
-        self, api: ApiKey, version: int, request: Struct, pending: Pending, now_s: float, *, answered: bool = True
+        self,
+        api: ApiKey,
+        version: int,
+        request: Struct,
+        pending: Pending,
+        now_s: float,
+        *,
+        answered: bool = True,
+        held_s: float = 0.0,
     ) -> int:
-        """Queue a request; its correlation id. `answered=False` for a Produce with acks=0: it is done when written."""
+        """Queue a request; its correlation id. `answered=False` for a Produce with acks=0: it is done when written.
+        `held_s` is how long the broker may keep it before its time begins (a fetch that waits, a join)."""
         correlation_id, parts = self._wire.request(api, version, request, int(now_s * 1000), answered=answered)
-        (self._pending if answered else self._unanswered).append((pending, now_s))
+        (self._pending if answered else self._unanswered).append((pending, now_s + held_s))
         for part in joined(parts):
             self.unsent.append(memoryview(part))
         self.last_used_s = now_s
@@ -186,6 +219,8 @@ class ConnectionMachine:
             self.close(GarbledError(f"{self.address} does not answer as a Kafka broker would: {wire_error}"))
         except DecodeError as decode_error:
             self.close(GarbledError(f"{self.address} sent an answer that cannot be read: {decode_error}"))
+        except AuthenticationError as refusal:
+            self.close(AuthenticationError(f"{self.address}: {refusal.message}", refusal.code))
         except KafkaError as fault:
             self.close(fault)
 
@@ -237,7 +272,7 @@ class ConnectionMachine:
         if self.phase == NEGOTIATING:
             self._pending.popleft()
             self._negotiate(body, now_s)
-        elif self.phase == AUTHENTICATING:
+        elif self.phase == AUTHENTICATING and isinstance(self._pending[0][0], LoginStep):
             self._pending.popleft()
             assert self._login is not None
             self._step_login(self._login.next(body), now_s)
@@ -263,14 +298,25 @@ class ConnectionMachine:
         if self._login is None:
             self.phase = READY
         else:
-            self.phase = AUTHENTICATING
-            self._step_login(self._login.first(self.versions), now_s)
+            self._log_in(self._login, now_s)
+
+    def log_in_again(self, now_s: float) -> None:
+        """The session ends soon, or has ended: log in on the same connection. Nothing to do unless READY."""
+        if self.phase == READY and self._login is not None:
+            self._log_in(self._login, now_s)
+
+    def _log_in(self, login: Login, now_s: float) -> None:
+        self.phase = AUTHENTICATING
+        self._step_login(login.first(self.versions), now_s)
 
     def _step_login(self, step: tuple[ApiKey, int, Struct] | None, now_s: float) -> None:
-        if step is None:
-            self.phase = READY
-        else:
-            self.send(step[0], step[1], step[2], Own(), now_s)
+        if step is not None:
+            self.send(step[0], step[1], step[2], LoginStep(), now_s)
+            return
+        self.phase = READY
+        assert self._login is not None
+        lifetime_s = self._login.lifetime_s
+        self.login_until_s = now_s + lifetime_s * LOGIN_SHARE if lifetime_s > 0 else NEVER
 
     def _ask_versions(self, now_s: float) -> None:
         from ixion import __version__

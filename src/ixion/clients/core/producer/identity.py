@@ -43,6 +43,9 @@ class Identity(Pending):
         """Ask if it is wanted, not known, and no question is under way."""
         if not is_wanted or self.is_known or self._is_asking or self.fatal is not None or now_s < self._not_before_s:
             return
+        if self._client.denied is not None:
+            self.fatal = self._client.denied
+            return
         machine = self._client.least_loaded(now_s)
         if machine is None:
             return

@@ -22,7 +22,7 @@ from ixion.clients.address import Address
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
 from ixion.clients.core.producer.batch import Batch, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox
-from ixion.clients.faults import FencedError, TimedOutError, error_code
+from ixion.clients.faults import AuthenticationError, FencedError, TimedOutError, error_code
 from ixion.clients.metadata import Node, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
@@ -314,7 +314,9 @@ class Sender:
                 break
 
     def _give_up(self, box: Outbox, batch: Batch) -> None:
-        error = TimedOutError(f"{box.place}: not delivered within {self._delivery_timeout_s:.3g} s")
+        fault = self._client.fault
+        because = f"; {fault.message}" if isinstance(fault, AuthenticationError) else ""
+        error = TimedOutError(f"{box.place}: not delivered within {self._delivery_timeout_s:.3g} s{because}")
         self._count_refusal(batch, error)
         is_flying = batch in box.flying
         box.expire(batch, error)

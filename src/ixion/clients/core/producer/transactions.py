@@ -210,7 +210,9 @@ class Transactions(Identity):
         if self._is_asking or self.fatal is not None or now_s < self._not_before_s:
             return
         wanted = self._wanted()
-        if wanted == "nothing":
+        if wanted and self._client.denied is not None:
+            self.fatal = self._client.denied
+        elif wanted == "nothing":
             self._finish()
         elif wanted:
             machine = self._machine_for(wanted, now_s)

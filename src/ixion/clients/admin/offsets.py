@@ -1,0 +1,105 @@
+"""Offsets of partitions at their ends and at a time, and the deletion of the records before one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.results import Results
+from ixion.clients.admin.routes import Spread, by_topic, fault_of, spread, to_leaders
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import KafkaError
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+LATEST: Final = -1  # in place of a time: the high watermark, or the last stable offset for read_committed
+EARLIEST: Final = -2  # the log start
+MAX_TIMESTAMP: Final = -3  # the record with the latest timestamp (KIP-734)
+OFFSETS_FROM: Final = 2  # the first version that answers with one offset and knows isolation levels
+MAX_TIMESTAMP_FROM: Final = 7
+ALL: Final = -1  # in place of an offset: up to the high watermark
+
+
+class ListedOffset(NamedTuple):
+    """-1 where no record is that young. The time is -1 at the ends."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+def list_offsets(
+    call: Call, times: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> Plan[Results[TopicPartition, ListedOffset]]:
+    """The first offset whose record is of that time (ms since 1970) or later, or one of the ends."""
+    from ixion.protocol.messages.k02_list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        ListOffsetsTopic,
+    )
+
+    def make(some: list[TopicPartition], _: int) -> Struct:
+        topics = tuple(
+            ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=number, timestamp=times[TopicPartition(topic, number)])
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(some).items()
+        )
+        return ListOffsetsRequest(
+            replica_id=-1, isolation_level=int(read_committed), topics=topics, timeout_ms=call.left_ms
+        )
+
+    def read(answer: Struct) -> dict[TopicPartition, ListedOffset | KafkaError]:
+        assert isinstance(answer, ListOffsetsResponse)
+        found: dict[TopicPartition, ListedOffset | KafkaError] = {}
+        for topic in answer.topics:
+            for each in topic.partitions:
+                place = TopicPartition(topic.name, each.partition_index)
+                fault = fault_of(each.error_code, None, place)
+                found[place] = fault or ListedOffset(each.offset, each.timestamp, each.leader_epoch)
+        return found
+
+    has_maximum = MAX_TIMESTAMP in times.values()
+    how = Spread(ApiKey.LIST_OFFSETS, oldest=MAX_TIMESTAMP_FROM if has_maximum else OFFSETS_FROM)
+    return (yield from spread(call, how, times, to_leaders, make, read))
+
+
+def delete_records(call: Call, before: Mapping[TopicPartition, int]) -> Plan[Results[TopicPartition, int]]:
+    """Delete what lies before the offsets (ALL: all there is); the first offset that each partition still has."""
+    from ixion.protocol.messages.k21_delete_records import (
+        DeleteRecordsPartition,
+        DeleteRecordsRequest,
+        DeleteRecordsResponse,
+        DeleteRecordsTopic,
+    )
+
+    def make(some: list[TopicPartition], _: int) -> Struct:
+        topics = tuple(
+            DeleteRecordsTopic(
+                name=topic,
+                partitions=tuple(
+                    DeleteRecordsPartition(partition_index=number, offset=before[TopicPartition(topic, number)])
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(some).items()
+        )
+        return DeleteRecordsRequest(topics=topics, timeout_ms=call.left_ms)
+
+    def read(answer: Struct) -> dict[TopicPartition, int | KafkaError]:
+        assert isinstance(answer, DeleteRecordsResponse)
+        found: dict[TopicPartition, int | KafkaError] = {}
+        for topic in answer.topics:
+            for each in topic.partitions:
+                place = TopicPartition(topic.name, each.partition_index)
+                fault = fault_of(each.error_code, None, place)
+                found[place] = each.low_watermark if fault is None else fault
+        return found
+
+    return (yield from spread(call, Spread(ApiKey.DELETE_RECORDS), before, to_leaders, make, read))

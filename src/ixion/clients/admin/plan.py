@@ -1,0 +1,73 @@
+"""A plan: one call of an administrator, as a generator that does no I/O.
+
+    def cluster_id(call: Call) -> Plan[str]:
+        (answer,) = yield [Ask(ANY, ApiKey.DESCRIBE_CLUSTER, lambda version: DescribeClusterRequest(...))]
+        ...
+
+It yields requests, which are under way at the same time, and gets their outcomes in the same order: answers, or the
+fault for which there is none. A number in place of requests is a pause in seconds. When the time of a call is up, a
+TimedOutError is raised where the plan waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from ixion.clients.core.connection import ANY_VERSION
+from ixion.model.errors import KafkaError
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+if TYPE_CHECKING:
+    from ixion.clients.core.client import Client
+    from ixion.clients.core.cluster import ClusterState
+
+ANY: Final = -1  # in place of a node id: some broker
+CONTROLLER: Final = -2  # the controller
+
+
+class Ask(NamedTuple):
+    """A request to a broker; `make` builds it for the version that both sides speak."""
+
+    target: int
+    api: ApiKey
+    make: Callable[[int], Struct]
+    oldest: int = 0
+    newest: int = ANY_VERSION
+
+
+Outcome = Struct | KafkaError
+T = TypeVar("T")
+Plan = Generator[list[Ask] | float, list[Outcome], T]
+
+
+class Call:
+    """What a plan may look at: the cluster as it is known, and the time that is left."""
+
+    def __init__(self, client: Client, deadline_s: float, timeout_s: float, now: Callable[[], float]) -> None:
+        self.client = client
+        self.deadline_s = deadline_s
+        self.timeout_s = timeout_s
+        self.reason: KafkaError | None = None  # of the last retry
+        self._now = now
+        self._failures = 0
+
+    @property
+    def cluster(self) -> ClusterState:
+        return self.client.cluster
+
+    @property
+    def now_s(self) -> float:
+        return self._now()
+
+    @property
+    def left_ms(self) -> int:
+        """For the timeout of a request, which ends before we hang up."""
+        left_s = min(self.deadline_s - self._now(), self.client.settings.request_timeout_s)
+        return max(int(left_s * 1000), 1)
+
+    def pause_s(self) -> float:
+        """Before the next attempt."""
+        self._failures += 1
+        return self.client.retry.pause_s(self._failures)

@@ -1,0 +1,180 @@
+"""The administrator on asyncio: the calls of `ixion.clients.Admin`, with await in front.
+
+async with Admin("127.0.0.1:9092") as admin:
+    await admin.list_topics()
+    await admin.within(5).list_topics()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+
+from ixion.clients.address import parse_bootstrap
+from ixion.clients.admin import (
+    acls,
+    cluster,
+    configs,
+    group_offsets,
+    groups,
+    offsets,
+    quotas,
+    replicas,
+    tokens,
+    topics,
+    transactions,
+    users,
+)
+from ixion.clients.admin.machine import AdminMachine, Running
+from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.settings import AdminOptions, read_admin_settings
+from ixion.clients.aio.engine import AioEngine
+from ixion.clients.engine import random
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def awaited(
+    plan: Callable[Concatenate[Call, P], Plan[T]],
+) -> Callable[Concatenate[Calls, P], Coroutine[Any, Any, T]]:
+    """The plan as a coroutine method."""
+
+    @wraps(plan)
+    async def method(self: Calls, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = await self._admin.run(lambda call: plan(call, *args, **kwargs), self._seconds)
+        return found
+
+    return method
+
+
+class Calls:
+    """All calls, with one deadline for each."""
+
+    def __init__(self, admin: AdminRunner, seconds: float) -> None:
+        self._admin = admin
+        self._seconds = seconds
+
+    create_acls = awaited(acls.create_acls)
+    delete_acls = awaited(acls.delete_acls)
+    describe_acls = awaited(acls.describe_acls)
+
+    describe_cluster = awaited(cluster.describe_cluster)
+    describe_features = awaited(cluster.describe_features)
+    describe_metadata_quorum = awaited(cluster.describe_metadata_quorum)
+    update_features = awaited(cluster.update_features)
+
+    alter_configs = awaited(configs.alter_configs)
+    describe_configs = awaited(configs.describe_configs)
+    list_config_resources = awaited(configs.list_config_resources)
+
+    alter_group_offsets = awaited(group_offsets.alter_group_offsets)
+    delete_group_offsets = awaited(group_offsets.delete_group_offsets)
+    list_group_offsets = awaited(group_offsets.list_group_offsets)
+
+    delete_groups = awaited(groups.delete_groups)
+    describe_classic_groups = awaited(groups.describe_classic_groups)
+    describe_consumer_groups = awaited(groups.describe_consumer_groups)
+    describe_groups = awaited(groups.describe_groups)
+    list_groups = awaited(groups.list_groups)
+    remove_members = awaited(groups.remove_members)
+
+    delete_records = awaited(offsets.delete_records)
+    list_offsets = awaited(offsets.list_offsets)
+
+    alter_client_quotas = awaited(quotas.alter_client_quotas)
+    describe_client_quotas = awaited(quotas.describe_client_quotas)
+
+    alter_partition_reassignments = awaited(replicas.alter_partition_reassignments)
+    alter_replica_log_dirs = awaited(replicas.alter_replica_log_dirs)
+    describe_log_dirs = awaited(replicas.describe_log_dirs)
+    describe_replica_log_dirs = awaited(replicas.describe_replica_log_dirs)
+    elect_leaders = awaited(replicas.elect_leaders)
+    list_partition_reassignments = awaited(replicas.list_partition_reassignments)
+
+    create_delegation_token = awaited(tokens.create_delegation_token)
+    describe_delegation_tokens = awaited(tokens.describe_delegation_tokens)
+    expire_delegation_token = awaited(tokens.expire_delegation_token)
+    renew_delegation_token = awaited(tokens.renew_delegation_token)
+
+    create_partitions = awaited(topics.create_partitions)
+    create_topics = awaited(topics.create_topics)
+    delete_topics = awaited(topics.delete_topics)
+    delete_topics_by_id = awaited(topics.delete_topics_by_id)
+    describe_topics = awaited(topics.describe_topics)
+    list_topics = awaited(topics.list_topics)
+
+    abort_transaction = awaited(transactions.abort_transaction)
+    describe_producers = awaited(transactions.describe_producers)
+    describe_transactions = awaited(transactions.describe_transactions)
+    fence_producers = awaited(transactions.fence_producers)
+    find_hanging = awaited(transactions.find_hanging)
+    list_transactions = awaited(transactions.list_transactions)
+    open_transactions = awaited(transactions.open_transactions)
+
+    alter_user_scram_credentials = awaited(users.alter_user_scram_credentials)
+    describe_user_scram_credentials = awaited(users.describe_user_scram_credentials)
+
+
+class AdminRunner:
+    def __init__(self, bootstrap: str, settings: AdminOptions) -> None:
+        found = read_admin_settings(settings)
+        self.timeout_s = found.timeout_s
+        self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random)
+        self._engine = AioEngine(self._machine, self._after)
+        self._waiters: dict[Running, asyncio.Future[None]] = {}
+        self._is_closed = False
+
+    async def run(self, plan: Callable[[Call], Plan[Any]], seconds: float) -> Any:
+        if self._is_closed:
+            raise RuntimeError("the administrator is closed")
+        self._engine.check()
+        running = self._machine.start(plan, seconds, time.monotonic())
+        waiter = self._waiters[running] = self._engine.loop.create_future()
+        try:
+            self._engine.pump()
+            await waiter
+        finally:
+            self._waiters.pop(running, None)
+            self._machine.cancel(running)
+        return running.take()
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._machine.close(time.monotonic())
+        self._engine.stop()
+        self._after()
+        await self._engine.join()
+
+    def _after(self) -> None:
+        for running, waiter in self._waiters.items():
+            if running.is_done and not waiter.done():
+                waiter.set_result(None)
+
+
+class Admin(Calls):
+    def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
+        """Inside a coroutine. TypeError or ValueError, naming it, for a setting or an address that is none."""
+        runner = AdminRunner(bootstrap, settings)
+        super().__init__(runner, runner.timeout_s)
+
+    async def __aenter__(self) -> Admin:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._admin.close()
+
+    def within(self, seconds: float) -> Calls:
+        """The same calls with another deadline."""
+        return Calls(self._admin, seconds)

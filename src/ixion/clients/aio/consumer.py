@@ -1,0 +1,451 @@
+"""The consumer on asyncio. What `ixion.clients.consumer.consumer` says of records, groups and settings holds here too.
+
+    async with Consumer("127.0.0.1:9092", group="billing", topics=["orders"]) as consumer:
+        async for record in consumer:
+            print(record.topic, record.partition, record.offset, record.key, record.value)
+
+Heartbeats and fetches go on in the loop between two polls. The methods of a `RebalanceListener` may be coroutines. A
+consumer belongs to the loop in which it was made, and to one task at a time; `wakeup` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ixion.clients.address import parse_bootstrap
+from ixion.clients.aio.engine import AioEngine
+from ixion.clients.consumer.batch import ColumnBatch
+from ixion.clients.consumer.consumer import FOREVER_S, ignore_commit, is_told
+from ixion.clients.consumer.guard import ConcurrentUseError
+from ixion.clients.consumer.listener import Interceptor, RebalanceListener
+from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.consumer.settings import read_settings
+from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
+from ixion.clients.core.consumer.errand import Errand
+from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
+from ixion.clients.core.consumer.group import Duty
+from ixion.clients.core.consumer.machine import ConsumerMachine
+from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
+from ixion.clients.engine import LONG_S, random
+from ixion.clients.metadata import TopicPartition
+from ixion.clients.security import split_security
+from ixion.model.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.transactions import GroupMetadata
+
+T = TypeVar("T")
+
+
+class SingleTask:
+    """One task at a time: `with guard:` around a call; calls may be nested, as from a rebalance listener."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._owner: asyncio.Task[Any] | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if os.getpid() != self._pid:
+            raise ConcurrentUseError("this consumer belongs to the parent process; make a new one after a fork")
+        me = asyncio.current_task()
+        if self._depth and self._owner is not me:
+            raise ConcurrentUseError("another task uses this consumer; only wakeup() may be called from there")
+        self._owner = me
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+
+
+class Consumer:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        group: str | None = None,
+        topics: Sequence[str] = (),
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+        interceptors: Sequence[Interceptor] = (),
+        **settings: Any,
+    ) -> None:
+        """Inside a coroutine. `settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`)."""
+        security, others = split_security(settings)
+        self._settings = read_settings(others)
+        now_s = time.monotonic()
+        self._machine = ConsumerMachine(
+            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
+        )
+        self._interceptors = tuple(interceptors)
+        self._listener = RebalanceListener()
+        self._guard = SingleTask()
+        self._is_woken = False
+        self._closed = False
+        self._timeout_s = self._settings.default_api_timeout_ms / 1000
+        self._engine = AioEngine(self._machine, self._after)
+        self._steps: list[asyncio.Future[None]] = []  # of those that wait for anything to happen
+        if topics or pattern is not None:
+            self._subscribe(topics, listener, pattern)
+
+    async def __aenter__(self) -> Consumer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What to read
+
+    async def subscribe(
+        self,
+        topics: Sequence[str] | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+    ) -> None:
+        """Read these topics, or all whose whole names match `pattern`, with the other members of the group; takes the
+        place of what was subscribed before."""
+        with self._entered():
+            self._subscribe(topics, listener, pattern)
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, whatever others read. Those that stay keep their positions."""
+        with self._entered():
+            self._machine.choose(partitions)
+            self._engine.soon()
+
+    def assignment(self) -> list[TopicPartition]:
+        with self._entered():
+            return self._machine.subscription.partitions
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to, or that match the pattern."""
+        with self._entered():
+            group = self._machine.group
+            return [] if group is None else sorted(group.member.topics)
+
+    # Records
+
+    async def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Records that are here, or come within `timeout_s`."""
+        most = self._settings.max_poll_records if max_records is None else max_records
+        with self._entered():
+            found = await self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
+            return self._intercept(found)
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Records one by one, for ever; the position moves with each."""
+        buffer = self._machine.buffer
+        while True:
+            for record in await self.poll(FOREVER_S, 1):
+                yield record
+            for _ in range(1, self._settings.max_poll_records):  # what is here already, without all of poll's steps
+                if self._is_woken:
+                    break
+                with self._entered():
+                    found = buffer.take(1)
+                if not found:
+                    break
+                for record in self._intercept(found):
+                    yield record
+
+    async def batches(self, timeout_s: float = FOREVER_S) -> AsyncIterator[ColumnBatch]:
+        """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
+        while True:
+            with self._entered():
+                found = await self._wait_for(timeout_s, self._next_columns)
+            if not found:
+                return
+            for batch in found:
+                yield batch
+
+    def wakeup(self) -> None:
+        """End the call that waits, or the next one that would, with WakeupError. For any thread."""
+        self._is_woken = True
+        try:
+            self._engine.loop.call_soon_threadsafe(self._after)
+        except RuntimeError:
+            pass  # the loop is closed: nothing waits
+
+    # Positions
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to be handed out."""
+        with self._entered():
+            machine = self._machine
+            state = machine.subscription.of(partition)
+            is_known = lambda: state.position is not None or self._is_woken or is_told(machine)  # noqa: E731
+            await self._until(is_known, time.monotonic() + self._timeout_s)
+            if state.position is None:
+                self._check_wakeup()
+                machine.check()
+                raise machine.late_position(partition, self._timeout_s)
+            return state.position
+
+    async def seek(self, partition: TopicPartition, offset: int) -> None:
+        with self._entered():
+            if offset < 0:
+                raise ValueError(f"an offset is not negative, as {offset} is")
+            self._machine.seek(partition, offset)
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        with self._entered():
+            self._machine.reset(partitions, EARLIEST)
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+        with self._entered():
+            self._machine.reset(partitions, LATEST)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out and fetch nothing of these until they are resumed."""
+        with self._entered():
+            for partition in partitions:
+                self._machine.subscription.pause(partition)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        with self._entered():
+            for partition in partitions:
+                self._machine.subscription.resume(partition)
+            self._engine.soon()
+
+    def paused(self) -> list[TopicPartition]:
+        with self._entered():
+            subscription = self._machine.subscription
+            return [each for each in subscription.partitions if subscription.is_paused(each)]
+
+    # Offsets of brokers and of the group
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._list_offsets(dict.fromkeys(partitions, EARLIEST))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._list_offsets(dict.fromkeys(partitions, LATEST))
+
+    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset of that time (milliseconds) or later; None where no record is that young."""
+        found = await self._list_offsets(times)
+        return {place: offset if offset >= 0 else None for place, offset in found.items()}
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Commit the positions, or these offsets, and wait until it is done. CommitFailedError if the group has gone
+        on without us."""
+        with self._entered():
+            await self._await(self._machine.commit(offsets), timeout_s)
+
+    async def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit without waiting. `on_commit` is called with the offsets and the error, or None, within a later poll,
+        commit or close. A fault that may pass is not retried: a later commit would be overtaken."""
+        with self._entered():
+            self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
+            self._engine.pump()
+
+    async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        found = await self.committed_metadata(partitions)
+        return {place: None if each is None else each.offset for place, each in found.items()}
+
+    async def committed_metadata(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What is committed, with its text."""
+        with self._entered():
+            errand = self._machine.stored_offsets(partitions)
+            await self._await(errand)
+            return {place: errand.found.get(place) for place in errand.places}
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs to commit offsets for this consumer (`Producer.send_offsets`)."""
+        with self._entered():
+            return self._machine.group_metadata()
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names."""
+        return self._machine.metrics()
+
+    @property
+    def trouble(self) -> KafkaError | None:
+        """Why nothing comes at the moment, if brokers are the reason."""
+        return self._machine.trouble
+
+    async def close(self, timeout_s: float = 30.0, *, leave: bool | None = None) -> None:
+        """Commit, if that is automatic, leave the group and hang up. A second call does nothing.
+
+        `leave` says whether the member tells its group (KIP-1092); if it is None, a static member keeps its partitions
+        until its session ends.
+        """
+        self._engine.check()
+        with self._guard:
+            if self._closed:
+                return
+            try:
+                await self._part(time.monotonic() + timeout_s, leave)
+            finally:
+                self._closed = True
+                self._machine.close(time.monotonic())
+                self._engine.stop()
+                self._after()
+                self._tell()
+                await self._engine.join()
+
+    # Within
+
+    def _subscribe(
+        self,
+        topics: Sequence[str] | re.Pattern[str] | None,
+        listener: RebalanceListener | None,
+        pattern: str | re.Pattern[str] | None,
+    ) -> None:
+        self._machine.subscribe(topics, pattern, time.monotonic())
+        self._listener = listener or RebalanceListener()
+        self._engine.soon()
+
+    def _entered(self) -> SingleTask:
+        self._engine.check()
+        if self._closed:
+            raise ConsumerClosedError
+        return self._guard
+
+    async def _wait_for(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
+        machine, engine = self._machine, self._engine
+        machine.check_poll(timeout_s)
+        now_s = time.monotonic()
+        end_s = now_s + timeout_s
+        machine.enter(now_s)
+        try:
+            await asyncio.sleep(0)  # others have their turn even if records are always there
+            while True:
+                self._tell()
+                self._check_wakeup()
+                duty = machine.next_duty(time.monotonic())
+                if duty is not None:
+                    await self._perform(duty)
+                    continue
+                found = take()
+                if not found or machine.is_due(time.monotonic()):
+                    engine.pump()
+                if not found and not machine.has_news and not await self._until(self._has_news, end_s):
+                    return []
+                if not found and machine.buffer.has_next:
+                    found = take()
+                    engine.pump()
+                if found:
+                    return found
+                if not machine.buffer.has_next:
+                    machine.check()
+                if time.monotonic() >= end_s and not self._has_news():
+                    return []
+        finally:
+            machine.exit(time.monotonic())
+
+    def _has_news(self) -> bool:
+        return self._is_woken or self._machine.has_news
+
+    def _check_wakeup(self) -> None:
+        if self._is_woken:
+            self._is_woken = False
+            raise WakeupError
+
+    async def _perform(self, duty: Duty) -> None:
+        try:
+            heard = self._listener.hear(duty.kind, duty.places)
+            if isinstance(heard, Awaitable):
+                await heard
+        finally:
+            self._machine.done(duty)
+            self._engine.soon()
+
+    async def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
+        """Until it is done; its fault is raised."""
+        within_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            await self._until(lambda: errand.is_done or self._is_woken, time.monotonic() + within_s)
+        finally:
+            late = None if errand.is_done else errand.late(within_s)
+            self._machine.abandon(errand)
+        if late is not None:
+            self._check_wakeup()
+            raise late
+        self._tell()
+        errand.check()
+
+    async def _until(self, is_done: Callable[[], bool], until_s: float) -> bool:
+        """Let the loop work until that is so; False if it is not in time."""
+        self._engine.pump()
+        while not is_done():
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            step = self._engine.loop.create_future()
+            self._steps.append(step)
+            timer = self._engine.loop.call_later(min(left_s, LONG_S), self._after)
+            try:
+                await step
+            finally:
+                timer.cancel()
+        return True
+
+    async def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        with self._entered():
+            errand = self._machine.list_offsets(times)
+            await self._await(errand)
+            return {place: errand.found[place][0] for place in times}
+
+    def _next_columns(self) -> list[ColumnBatch]:
+        found = self._machine.buffer.take_columns()
+        return [] if found is None else [ColumnBatch(*found)]
+
+    async def _part(self, until_s: float, leave: bool | None) -> None:
+        """Commit what is to be committed, tell the listener, and leave."""
+        machine = self._machine
+        try:
+            machine.commit_automatically(time.monotonic())
+            await self._until(lambda: not machine.is_committing, until_s)
+            self._tell()
+            duty = machine.last_duty()
+            if duty is not None:
+                await self._perform(duty)
+        finally:
+            machine.leave(time.monotonic(), leave)
+            await self._until(lambda: not machine.is_leaving, until_s)
+
+    def _after(self) -> None:
+        steps, self._steps = self._steps, []
+        for step in steps:
+            if not step.done():
+                step.set_result(None)
+
+    def _tell(self) -> None:
+        """Run interceptors and callbacks of commits that are over."""
+        told = self._machine.told
+        while told:
+            commit = told.popleft()
+            if commit.fault is None:
+                offsets = {place: each.offset for place, each in commit.offsets.items()}
+                for interceptor in self._interceptors:
+                    interceptor.on_commit(offsets)
+            if commit.on_commit is not None:
+                commit.on_commit(commit.offsets, commit.fault)
+
+    def _intercept(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        if records:
+            for interceptor in self._interceptors:
+                records = interceptor.on_consume(records)
+        return records

@@ -1,0 +1,199 @@
+"""One connection from a broker to another broker, on the event loop: a connection machine over a transport.
+
+    channel = Channel(Address("10.0.0.2", 9092), "broker-1-fetcher-0")
+    answer = await channel.ask(ApiKey.FETCH, 17, request)
+
+The connection is made by the first request, and again by the first request after it broke. A request that was under
+way then fails, because it may have been carried out or not: whether to repeat it is for the caller to decide. Requests
+of several tasks are sent at once and answered in order; a caller that wants one in flight asks one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Final, cast
+
+from ixion.clients.address import Address
+from ixion.clients.core.connection import ConnectionMachine, Login, Outcome, Pending
+from ixion.clients.faults import DisconnectedError, UnreachableError
+from ixion.model.errors import KafkaError
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+HIGH_WATER: Final = 1 << 20  # bytes that the transport may hold; requests between brokers are small
+
+
+class Channel:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        *,
+        connect_timeout_s: float = 10.0,
+        request_timeout_s: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+        make_login: Callable[[], Login] | None = None,
+    ) -> None:
+        self.address: Final = address
+        self.client_id: Final = client_id
+        self._connect_timeout_s = connect_timeout_s
+        self._request_timeout_s = request_timeout_s
+        self._tls = tls
+        self._make_login = make_login
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+        self._closed = False
+
+    @property
+    def connected(self) -> bool:
+        return self._link is not None and self._link.machine.ready
+
+    async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
+        """The answer. KafkaError if the broker cannot be reached, or the connection ended before it answered."""
+        link = await self._ready()
+        return await link.ask(api, version, request)
+
+    async def version(self, api: ApiKey, *, oldest: int = 0, newest: int = 1 << 15) -> int:
+        """The newest version that both sides speak, within what the caller can work with."""
+        return (await self._ready()).machine.version(api, oldest=oldest, newest=newest)
+
+    def close(self) -> None:
+        """Requests under way fail. Doing it twice is harmless."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._link is not None:
+            self._link.end(DisconnectedError(f"the channel to {self.address} was closed"))
+            self._link = None
+
+    async def _ready(self) -> _Link:
+        if self._closed:
+            raise DisconnectedError(f"the channel to {self.address} was closed")
+        if self._link is not None and not self._link.machine.closed:
+            return self._link
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            self._connecting.add_done_callback(self._connected)
+        try:
+            return await asyncio.shield(self._connecting)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise DisconnectedError(f"the channel to {self.address} was closed") from None
+            raise
+
+    def _connected(self, done: asyncio.Task[_Link]) -> None:
+        self._connecting = None
+        if not done.cancelled() and done.exception() is None:
+            self._link = done.result()
+
+    async def _connect(self) -> _Link:
+        loop = asyncio.get_running_loop()
+        machine = ConnectionMachine(
+            self.address,
+            self.client_id,
+            loop.time(),
+            connect_timeout_s=self._connect_timeout_s,
+            request_timeout_s=self._request_timeout_s,
+            login=None if self._make_login is None else self._make_login(),
+        )
+        link = _Link(loop, machine)
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                host, port = self.address
+                await loop.create_connection(lambda: link, host, port, ssl=self._tls)
+                await link.ready
+        except TimeoutError:
+            fault: KafkaError = machine.late(self._connect_timeout_s)
+        except (OSError, ssl.SSLError) as error:
+            fault = UnreachableError(f"{self.address} cannot be reached: {error}")
+        except KafkaError as error:
+            fault = error
+        except asyncio.CancelledError:
+            link.end(DisconnectedError(f"the channel to {self.address} was closed"))
+            raise
+        else:
+            return link
+        link.end(fault)
+        raise fault
+
+
+class _Link(asyncio.Protocol):
+    """A transport with its machine."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, machine: ConnectionMachine) -> None:
+        self.machine = machine
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
+        waiting = _Waiting(self._loop.create_future())
+        self.machine.send(api, version, request, waiting, self._loop.time())
+        self._turn()
+        return await waiting.future
+
+    def end(self, fault: KafkaError) -> None:
+        self.machine.close(fault)
+        self._turn()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # that of uvloop is not derived from it
+        self._transport.set_write_buffer_limits(HIGH_WATER)
+        self.machine.connected(self._loop.time())
+        self._turn()
+
+    def data_received(self, data: bytes) -> None:
+        self.machine.receive(data, self._loop.time())
+        self._turn()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.machine.lost("" if error is None else str(error))
+        self._turn()
+
+    def _turn(self) -> None:
+        """Carry out what the machine wants: bytes out, answers to those that asked, the end, the next deadline."""
+        machine, now_s = self.machine, self._loop.time()
+        if self._transport is not None and not self._transport.is_closing():
+            while machine.unsent:
+                self._transport.write(machine.unsent.popleft())
+            machine.wrote(now_s)
+        for pending, outcome in machine.take_arrivals():
+            pending.complete(outcome, now_s)
+        if not self.ready.done():
+            if machine.fault is not None:
+                self.ready.set_exception(machine.fault)
+                self.ready.exception()  # taken: nobody may be waiting for it
+            elif machine.ready:
+                self.ready.set_result(None)
+        if machine.closed:
+            if self._transport is not None:
+                self._transport.abort()
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
+        elif machine.in_flight and self._alarm is None:
+            self._alarm = self._loop.call_at(machine.deadline_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.machine.expire(self._loop.time())
+        self._turn()
+
+
+class _Waiting(Pending):
+    """A request of a task."""
+
+    def __init__(self, future: asyncio.Future[Struct]) -> None:
+        self.future = future
+
+    def complete(self, outcome: Outcome, _now_s: float) -> None:
+        if self.future.done():
+            return  # the task was cancelled
+        if isinstance(outcome, KafkaError):
+            self.future.set_exception(outcome)
+        else:
+            assert outcome is not None
+            self.future.set_result(outcome)

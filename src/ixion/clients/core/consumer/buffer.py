@@ -1,0 +1,155 @@
+"""Fetches that are complete and not handed out yet, the half-read one among them (step 7 of the poll). No I/O.
+
+`max_poll_records` may end in the middle of a fetch. Its iterator is kept, and the next call goes on with it:
+
+    fetched: 0..9 of a, 0..4 of b     take(6): a 0..5     take(6): a 6..9, b 0..1     take(6): b 2..4
+
+What is fetched of a paused partition waits here until it is resumed. A seek drops what is here of its partition. A
+damaged batch raises when it is reached, not before what lies ahead of it has been handed out, and every time after.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from ixion._native import i64
+from ixion.clients.consumer.record import ConsumerRecord, take
+from ixion.clients.core.consumer.subscription import NO_EPOCH, Subscription
+from ixion.clients.fetched import Fetched
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import KafkaError
+from ixion.records.columns import Columns
+from ixion.records.record import Record
+
+
+class Buffer:
+    def __init__(self, subscription: Subscription) -> None:
+        self.bytes: i64 = 0  # of all that is here
+        self.records = 0  # handed out so far
+        self.finished = 0  # fetches that were read to their ends
+        self._subscription = subscription
+        self._waiting: deque[Fetched] = deque()
+        self._half: Fetched | None = None  # the one that is half read, by one of the two below
+        self._records: Iterator[Record] | None = None
+        self._columns: Iterator[Columns] | None = None
+
+    def add(self, fetched: Fetched) -> None:
+        self._waiting.append(fetched)
+        self.bytes += fetched.size_in_bytes
+        state = self._subscription.assigned[fetched.partition]
+        state.fetches += 1
+        state.buffered_bytes += fetched.size_in_bytes
+        state.fetch_offset = fetched.next_offset
+        state.fetch_epoch = fetched.last_epoch
+
+    def drop(self, partition: TopicPartition) -> None:
+        dropped = [fetched for fetched in self._waiting if fetched.partition == partition]
+        if not dropped:
+            return
+        self._waiting = deque([fetched for fetched in self._waiting if fetched.partition != partition])
+        for fetched in dropped:
+            self.bytes -= fetched.size_in_bytes
+        state = self._subscription.assigned.get(partition)
+        if state is not None:
+            state.fetches = 0
+            state.buffered_bytes = 0
+        if self._half is not None and self._half.partition == partition:
+            self._forget_half()
+
+    @property
+    def has_next(self) -> bool:
+        """Whether `take` has something to look at."""
+        return self._next() is not None
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        """Behind the last record that is here, None if none is."""
+        state = self._subscription.assigned.get(partition)
+        return state.fetch_offset if state is not None and state.fetches else None
+
+    def take(self, most: int) -> list[ConsumerRecord]:
+        """The next records, up to `most`; positions move behind them."""
+        found: list[ConsumerRecord] = []
+        while len(found) < most:
+            fetched = self._next()
+            if fetched is None:
+                break
+            place = fetched.partition
+            if self._half is not fetched or self._records is None:
+                self._begin(fetched)
+            assert self._records is not None
+            before = len(found)
+            try:
+                more = take(self._records, most - before, place.topic, place.partition, found)
+            except KafkaError:
+                self._forget_half()
+                self._move(found, before, fetched)
+                if found:
+                    break
+                raise
+            self._move(found, before, fetched)
+            if not more:
+                self._finish(fetched)
+        self.records += len(found)
+        return found
+
+    def take_columns(self) -> tuple[TopicPartition, Columns] | None:
+        """The next columns; the position moves behind them."""
+        while (fetched := self._next()) is not None:
+            if self._half is not fetched or self._columns is None:
+                self._rewind(fetched)
+                self._half, self._records, self._columns = fetched, None, fetched.columns()
+            assert self._columns is not None
+            try:
+                columns = next(self._columns, None)
+            except KafkaError:
+                self._forget_half()
+                raise
+            if columns is not None:
+                position = columns.offsets[len(columns) - 1] + 1
+                self._subscription.move(fetched.partition, position, fetched.only_epoch)
+                self.records += len(columns)
+                return fetched.partition, columns
+            self._finish(fetched)
+        return None
+
+    def _next(self) -> Fetched | None:
+        """The first whose partition is not paused. A half-read one is the first."""
+        assigned = self._subscription.assigned
+        for fetched in self._waiting:
+            if not assigned[fetched.partition].paused:
+                return fetched
+        return None
+
+    def _begin(self, fetched: Fetched) -> None:
+        self._rewind(fetched)
+        self._half, self._records, self._columns = fetched, fetched.records(), None
+
+    def _rewind(self, fetched: Fetched) -> None:
+        """To the position: columns may have taken a part of it, or an error ended its iterator."""
+        position = self._subscription.position(fetched.partition)
+        assert position is not None, "a partition without a position is not fetched"
+        fetched.offset = position
+
+    def _move(self, found: list[ConsumerRecord], before: int, fetched: Fetched) -> None:
+        if len(found) > before:
+            self._subscription.move(fetched.partition, found[-1].offset + 1, fetched.only_epoch)
+
+    def _forget_half(self) -> None:
+        self._half = None
+        self._records = None
+        self._columns = None
+
+    def _finish(self, fetched: Fetched) -> None:
+        self._waiting.remove(fetched)
+        self._forget_half()
+        self.finished += 1
+        self.bytes -= fetched.size_in_bytes
+        state = self._subscription.assigned[fetched.partition]
+        state.fetches -= 1
+        state.buffered_bytes -= fetched.size_in_bytes
+        position = state.position
+        if position is None or position < fetched.next_offset:
+            self._subscription.move(fetched.partition, fetched.next_offset, fetched.last_epoch)
+        elif state.position_epoch == NO_EPOCH:
+            state.position_epoch = fetched.last_epoch

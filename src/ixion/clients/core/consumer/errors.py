@@ -1,0 +1,47 @@
+"""Mistakes in the use of a consumer, and what interrupts it. Faults of brokers are KafkaErrors, as everywhere."""
+
+from __future__ import annotations
+
+from ixion._native import mypyc_attr
+from ixion.model.errors import ErrorCode, KafkaError
+
+
+class WakeupError(Exception):
+    """`wakeup()` was called; the call that it ended can be made again."""
+
+
+@mypyc_attr(native_class=False)
+class ConsumerClosedError(RuntimeError):
+    def __init__(self) -> None:
+        super().__init__("this consumer is closed")
+
+
+@mypyc_attr(native_class=False)
+class ConsumerUseError(RuntimeError):
+    """The call does not fit what the consumer is set up for; the message says what does."""
+
+
+class CommitFailedError(KafkaError):
+    """The group went on without this member; its partitions may be read by others by now."""
+
+    def __init__(self, group: str) -> None:
+        text = f"group {group!r} was balanced anew: nothing is committed; poll again to get partitions"
+        super().__init__(ErrorCode.ILLEGAL_GENERATION, text)
+
+
+class LogTruncationError(KafkaError):
+    """A new leader has lost records that were read from the old one, and `auto_offset_reset` is none. Seek to go on."""
+
+    def __init__(self, place: str, position: int, offset: int) -> None:
+        text = (
+            f"{place}: a new leader has other records from offset {offset} on; this consumer has read up to {position}"
+        )
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        self.offset = offset
+
+
+class NoOffsetError(KafkaError):
+    """There is no position to read from, and `auto_offset_reset` is none."""
+
+    def __init__(self, places: str) -> None:
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{places}: no valid offset to read from, and no reset policy")

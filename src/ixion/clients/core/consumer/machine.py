@@ -1,0 +1,455 @@
+"""A consumer without I/O: `tick` fetches, finds positions and keeps its place in the group; the caller takes records.
+
+    machine = ConsumerMachine(bootstrap, group, ConsumerSettings(), random, now_s)
+    machine.assign([place])                 # or: subscribe, and the duties of `next_duty`
+    machine.tick(now_s)                     # then write what the connections have unsent
+    machine.wake_s                          # when to tick again if no socket stirs
+    machine.has_news                        # whether poll has something to do
+    machine.buffer.take(500)                # records; positions move behind them
+
+What a caller waits for is an `Errand`: started here, ticked until it is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ixion.clients.address import Address
+from ixion.clients.core.backoff import Random
+from ixion.clients.core.client import Client, ClientSettings
+from ixion.clients.core.connection import NEVER
+from ixion.clients.core.consumer.buffer import Buffer
+from ixion.clients.core.consumer.classic import ClassicMember
+from ixion.clients.core.consumer.commits import Commit, Committed, OffsetAndMetadata, OnCommit
+from ixion.clients.core.consumer.coordinator import Coordinator
+from ixion.clients.core.consumer.errand import Errand
+from ixion.clients.core.consumer.errors import ConsumerUseError
+from ixion.clients.core.consumer.fetcher import Fetcher
+from ixion.clients.core.consumer.group import Duty, Group
+from ixion.clients.core.consumer.lookups import OffsetLookup
+from ixion.clients.core.consumer.member import Member
+from ixion.clients.core.consumer.positions import Positions
+from ixion.clients.core.consumer.served import ServedMember
+from ixion.clients.core.consumer.settings import ConsumerSettings
+from ixion.clients.core.consumer.subscription import Subscription
+from ixion.clients.core.security import PLAINTEXT, Security
+from ixion.clients.faults import DisconnectedError, TimedOutError
+from ixion.clients.metadata import TopicPartition
+from ixion.model.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.transactions import GroupMetadata
+
+TURN_S: Final = 0.005  # longest time between two ticks of a caller that polls
+LEAST_S: Final = 0.001  # between two automatic commits
+
+
+class ConsumerMachine:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        group: str | None,
+        settings: ConsumerSettings,
+        random: Random,
+        now_s: float,
+        *,
+        security: Security = PLAINTEXT,
+    ) -> None:
+        self.settings = settings
+        self.client = Client(bootstrap, client_settings(settings, security), random)
+        self.subscription = Subscription()
+        self.buffer = Buffer(self.subscription)
+        self.coordinator = None if group is None else Coordinator(self.client, group)
+        self.group: Group | None = None  # once topics are subscribed to
+        self.faults: deque[KafkaError] = deque()  # for the caller
+        self.told: deque[Commit] = deque()  # commits that are over, for interceptors and callbacks
+        self.read_committed = settings.isolation_level == "read_committed"
+        self.committed: dict[TopicPartition, int] = {}  # what we have committed last
+        self.fetcher = Fetcher(self.client, self.subscription, self.buffer, settings, self._tell)
+        self.positions = Positions(
+            self.client,
+            self.subscription,
+            self.buffer,
+            self.coordinator,
+            policy=settings.auto_offset_reset,
+            read_committed=self.read_committed,
+            tell=self._tell,
+        )
+        self._errands: list[Errand] = []
+        self._auto_commit: Commit | None = None  # under way
+        self._finished = 0  # fetches that had been read at the last tick
+        self._ticked_s = now_s
+        self._is_inside = False  # the caller polls
+        self._commits = settings.enable_auto_commit and group is not None
+        self._commit_s = now_s + settings.auto_commit_interval_ms / 1000 if self._commits else NEVER
+
+    # What to read
+
+    def subscribe(
+        self, topics: Sequence[str] | re.Pattern[str] | None, pattern: str | re.Pattern[str] | None, now_s: float
+    ) -> None:
+        """Topics by name, or all whose names match. KafkaError, ConsumerUseError or ValueError if that cannot be."""
+        if isinstance(topics, re.Pattern):
+            topics, pattern = None, topics
+        if isinstance(pattern, str):
+            check_pattern(pattern)
+        if pattern is None and (isinstance(topics, str) or not topics):
+            raise ValueError(f"topics is a list of names, not {topics!r}")
+        if pattern is not None and topics:
+            raise ValueError("subscribe to topics or to a pattern, not to both")
+        if self.group is None and self.subscription.assigned:
+            raise ConsumerUseError("this consumer reads partitions of its choice; it cannot subscribe as well")
+        group = self._the_group(now_s)
+        if pattern is not None:
+            group.match(pattern)
+        else:
+            group.subscribe(topics or ())
+
+    def choose(self, places: Iterable[TopicPartition]) -> None:
+        """The caller says what is read."""
+        if self.group is not None:
+            raise ConsumerUseError("this consumer has subscribed to topics; the group assigns their partitions")
+        self.assign([TopicPartition(*each) for each in places])
+
+    def assign(self, places: Iterable[TopicPartition]) -> None:
+        """Read these and no others. Those that stay keep their positions."""
+        wanted = list(dict.fromkeys(places))
+        for place in set(self.subscription.assigned) - set(wanted):
+            self.buffer.drop(place)
+            self.committed.pop(place, None)
+        self.subscription.assign(wanted)
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self.subscription.place(place, offset)
+        self.buffer.drop(place)
+
+    def reset(self, places: Sequence[TopicPartition], to: int) -> None:
+        """Go to one of the ends; all that are assigned, if none is named."""
+        for place in places or self.subscription.partitions:
+            self.subscription.ask_reset(place, to)
+            self.buffer.drop(place)
+
+    # The caller
+
+    def check_poll(self, timeout_s: float) -> None:
+        """Step 3: a negative timeout, or nothing to read."""
+        if timeout_s < 0:
+            raise ValueError(f"a timeout is not negative, as {timeout_s:g} is")
+        if self.group is None and not self.subscription.assigned:
+            raise ConsumerUseError("there is nothing to read: subscribe() to topics, or assign() partitions")
+
+    def enter(self, now_s: float) -> None:
+        """The caller polls."""
+        self._is_inside = True
+        self._try_to_get_in()
+        if self.group is not None:
+            self.group.enter(now_s)
+
+    def exit(self, now_s: float) -> None:
+        self._is_inside = False
+        if self.group is not None:
+            self.group.exit(now_s)
+
+    def next_duty(self, now_s: float) -> Duty | None:
+        """What the caller's listener must hear of first (steps 5 and 12). KafkaError for a fault of the group."""
+        return None if self.group is None else self.group.next_duty(now_s)
+
+    def done(self, duty: Duty) -> None:
+        assert self.group is not None
+        self.group.done(duty)
+
+    def check(self) -> None:
+        """Raise what the caller must know, once nothing is left to hand out."""
+        if self.client.denied is not None:
+            raise self.client.denied
+        if self.faults:
+            raise self.faults.popleft()
+        fault = self.positions.fault()
+        if fault is not None:
+            raise fault
+
+    @property
+    def has_news(self) -> bool:
+        """Whether poll has something to do."""
+        if self.faults or self.told or self.client.denied is not None or self.buffer.has_next:
+            return True
+        if self.group is not None and self.group.needs_caller:
+            return True
+        return self.positions.fault() is not None
+
+    # Errands
+
+    def start(self, errand: Errand) -> None:
+        self._try_to_get_in()
+        self._errands.append(errand)
+
+    def abandon(self, errand: Errand) -> None:
+        """The caller does not wait any longer."""
+        if errand in self._errands:
+            self._errands.remove(errand)
+        errand.finish()
+
+    def list_offsets(self, times: Mapping[TopicPartition, int]) -> OffsetLookup:
+        lookup = OffsetLookup(self.client, times, read_committed=self.read_committed)
+        self.start(lookup)
+        return lookup
+
+    def stored_offsets(self, places: Iterable[TopicPartition]) -> Committed:
+        errand = Committed(self._the_coordinator(), places)
+        self.start(errand)
+        return errand
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None,
+        *,
+        retries: bool = True,
+        on_commit: OnCommit | None = None,
+    ) -> Commit:
+        """Commit the positions, or these offsets."""
+        coordinator = self._the_coordinator()
+        chosen = self.consumed() if offsets is None else {place: as_offset(each) for place, each in offsets.items()}
+        member = None if self.group is None else self.group.member
+        errand = Commit(coordinator, chosen, member, retries=retries, on_commit=on_commit)
+        self.start(errand)
+        return errand
+
+    def commit_automatically(self, now_s: float) -> Commit | None:
+        """What has not been committed yet; None if there is nothing, or that is not wanted."""
+        if not self._commits:
+            return None
+        self._commit_s = now_s + max(self.settings.auto_commit_interval_ms / 1000, LEAST_S)
+        if self._auto_commit is not None and not self._auto_commit.is_done:
+            return self._auto_commit
+        changed = {place: at for place, at in self.consumed().items() if self.committed.get(place) != at.offset}
+        if not changed or (self.group is not None and self.group.member.generation < 0):
+            return None
+        self._auto_commit = self.commit(changed, retries=False)
+        return self._auto_commit
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions, as they are committed."""
+        return {
+            place: OffsetAndMetadata(state.position, "", state.position_epoch)
+            for place, state in self.subscription.assigned.items()
+            if state.position is not None
+        }
+
+    # Time
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether a poll that has records should tick before it returns: there may be room for a fetch, or time has
+        passed. Small polls out of one fetch need not."""
+        return self.buffer.finished != self._finished or now_s - self._ticked_s >= TURN_S
+
+    def tick(self, now_s: float) -> None:
+        """Take in what has come, do what is due, ask what can be asked."""
+        self._finished = self.buffer.finished
+        self._ticked_s = now_s
+        self.client.tick(now_s)
+        self._want_topics(now_s)
+        if self._is_inside and now_s >= self._commit_s:
+            self.commit_automatically(now_s)
+        if self.group is not None:
+            self.group.tick(now_s)
+        for errand in list(self._errands):
+            if self.client.denied is not None:
+                errand.finish(self.client.denied)
+            errand.tick(now_s)
+            if errand.is_done:
+                self._errands.remove(errand)
+                if isinstance(errand, Commit):
+                    self._end_commit(errand)
+        self.positions.tick(now_s)
+        self.fetcher.tick(now_s)
+        self.client.tick(now_s)  # topics that were wanted just now
+
+    @property
+    def wake_s(self) -> float:
+        """When `tick` has something to do even if no socket stirs."""
+        wake_s = min(self.client.wake_s, self.positions.wake_s, self.fetcher.wake_s)
+        for errand in self._errands:
+            wake_s = min(wake_s, errand.wake_s)
+        if self.group is not None:
+            wake_s = min(wake_s, self.group.wake_s)
+        return min(wake_s, self._commit_s) if self._is_inside else wake_s
+
+    def leave(self, now_s: float, says_so: bool | None) -> None:
+        """Leave the group, or not; `is_leaving` until the coordinator knows."""
+        if self.group is not None:
+            self.group.member.leave(now_s, "the consumer was closed", says_so=says_so)
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.group is not None and self.group.member.is_leaving
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is under way."""
+        return any(isinstance(errand, Commit) and not errand.is_done for errand in self._errands)
+
+    def last_duty(self) -> Duty | None:
+        """What the listener hears when the consumer is closed."""
+        return None if self.group is None else self.group.last_duty()
+
+    def group_metadata(self) -> GroupMetadata:
+        from ixion.clients.core.producer.transactions import GroupMetadata  # a consumer without one needs no producer
+
+        coordinator = self._the_coordinator()
+        if self.group is None:
+            return GroupMetadata(coordinator.group)
+        member = self.group.member
+        return GroupMetadata(coordinator.group, member.generation, member.member_id, member.instance_id)
+
+    def late_position(self, place: TopicPartition, seconds: float) -> KafkaError:
+        """The fault of a position that was not found in time."""
+        reason = self.positions.reason or self.client.fault
+        because = "" if reason is None else f"; {reason.message}"
+        return TimedOutError(f"the position of {place}: not found within {seconds:.3g} s{because}")
+
+    def close(self, now_s: float) -> None:
+        fault = DisconnectedError("the consumer was closed")
+        for errand in self._errands:
+            errand.finish(fault)
+            if isinstance(errand, Commit):
+                self._end_commit(errand)
+        self._errands.clear()
+        self.client.close(fault, now_s)
+
+    def recover(self, now_s: float) -> None:
+        """An interrupt came in the middle of something: leave all connections and ask again."""
+        self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)
+        self.fetcher.forget_questions()
+        self.positions.forget_questions()
+        for errand in self._errands:
+            errand.forget_questions()
+        if self.coordinator is not None:
+            self.coordinator.forget_question()
+        if self.group is not None:
+            self.group.member.forget_question()
+
+    @property
+    def trouble(self) -> KafkaError | None:
+        """Why nothing comes at the moment, if brokers are the reason."""
+        if any(machine.ready for machine in self.client.machines):
+            return self.fetcher.trouble
+        return self.client.fault
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges at this moment, by Kafka's names where it has one."""
+        return {
+            "records-consumed-total": self.buffer.records,
+            "fetch-total": self.fetcher.requests,
+            "buffered-bytes": int(self.buffer.bytes),
+            "assigned-partitions": len(self.subscription.assigned),
+            "requests-in-flight": sum([machine.in_flight for machine in self.client.machines]),
+            "connection-count": len(self.client.machines),
+        }
+
+    def _try_to_get_in(self) -> None:
+        """A broker that has not let us in is tried again when the caller wants something."""
+        if self.client.denied is not None:
+            self.client.denied = None
+            self.client.cluster.mark_stale()
+
+    def _tell(self, fault: KafkaError) -> None:
+        """Keep a fault for the caller; the same one once, however often it is met."""
+        if all(fault.message != known.message for known in self.faults):
+            self.faults.append(fault)
+
+    def _the_coordinator(self) -> Coordinator:
+        if self.coordinator is None:
+            raise ConsumerUseError("offsets are committed for a group: name one (group=…)")
+        return self.coordinator
+
+    def _the_group(self, now_s: float) -> Group:
+        if self.coordinator is None:
+            raise ConsumerUseError("topics are shared out in a group: name one (group=…), or assign() partitions")
+        if self.group is None:
+            self.group = Group(
+                self._new_member(self.coordinator),
+                self.subscription,
+                take_over=self.assign,
+                commit=self.commit_automatically,
+                max_poll_s=self.settings.max_poll_interval_ms / 1000,
+                now_s=now_s,
+            )
+        return self.group
+
+    def _new_member(self, coordinator: Coordinator) -> Member:
+        settings = self.settings
+        rebalance_s = settings.max_poll_interval_ms / 1000
+        if settings.group_protocol == "consumer":
+            return ServedMember(
+                self.client,
+                coordinator,
+                instance_id=settings.group_instance_id,
+                rebalance_s=rebalance_s,
+                assignor=settings.group_remote_assignor,
+                rack=settings.client_rack or None,
+            )
+        return ClassicMember(
+            self.client,
+            coordinator,
+            instance_id=settings.group_instance_id,
+            strategies=settings.partition_assignment_strategy,
+            session_s=settings.session_timeout_ms / 1000,
+            rebalance_s=rebalance_s,
+            heartbeat_s=settings.heartbeat_interval_ms / 1000,
+        )
+
+    def _want_topics(self, now_s: float) -> None:
+        """Keep the metadata of what is read and subscribed to, and of nothing else."""
+        topics = {place.topic for place in self.subscription.assigned}
+        if self.group is not None:
+            topics.update(self.group.topics)
+        for errand in self._errands:
+            if isinstance(errand, OffsetLookup):
+                topics.update([place.topic for place in errand.times])
+        self.client.cluster.want_only(topics, now_s)
+
+    def _end_commit(self, errand: Commit) -> None:
+        if errand is self._auto_commit:
+            self._auto_commit = None
+        if errand.fault is None:
+            for place, committed in errand.offsets.items():
+                if place in self.subscription.assigned:
+                    self.committed[place] = committed.offset
+        elif errand.on_commit is None:
+            return
+        self.told.append(errand)
+
+
+def client_settings(settings: ConsumerSettings, security: Security) -> ClientSettings:
+    return ClientSettings(
+        client_id=settings.client_id,
+        request_timeout_s=settings.request_timeout_ms / 1000,
+        connect_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
+        reconnect_backoff_s=settings.reconnect_backoff_ms / 1000,
+        reconnect_backoff_max_s=settings.reconnect_backoff_max_ms / 1000,
+        retry_backoff_s=settings.retry_backoff_ms / 1000,
+        retry_backoff_max_s=settings.retry_backoff_max_ms / 1000,
+        metadata_max_age_s=settings.metadata_max_age_ms / 1000,
+        metadata_max_idle_s=NEVER,
+        connections_max_idle_s=settings.connections_max_idle_ms / 1000,
+        creates_topics=settings.allow_auto_create_topics,
+        security=security,
+    )
+
+
+def as_offset(given: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    found = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+    if found.offset < 0:
+        raise ValueError(f"an offset is not negative, as {found.offset} is")
+    return found
+
+
+def check_pattern(pattern: str) -> None:
+    """ValueError for one that is none. (A coordinator has the last word on a pattern that it follows.)"""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no pattern: {error}") from None

@@ -1,0 +1,95 @@
+"""Logs a connection in by SASL: SaslHandshake names the mechanism, SaslAuthenticate carries its messages.
+
+    SaslHandshake(SCRAM-SHA-512)  ─▶        the broker knows the mechanism
+    SaslAuthenticate(first)       ─▶        its answer goes to the exchange, which gives the next message
+    SaslAuthenticate(proof)       ─▶        the broker is proved, too: done; `lifetime_s` is the session's (KIP-368)
+
+A refusal is an AuthenticationError. Asking again would get the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ixion.clients.core.connection import Login
+from ixion.clients.core.security import Credentials
+from ixion.clients.faults import AuthenticationError, error_code
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.sasl.exchange import ClientExchange, SaslRefusedError
+from ixion.sasl.plain import PlainClient
+from ixion.sasl.scram_client import ScramClient, ScramUser
+
+HANDSHAKE_VERSION: Final = 1  # version 0 is followed by messages without Kafka's headers
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class SaslCredentials(Credentials):
+    def __init__(self, mechanism: str, name: str, password: str) -> None:
+        self.mechanism = mechanism
+        self.name = name
+        self._password = password
+        self._scram = None if mechanism == "PLAIN" else ScramUser(mechanism, name, password)
+
+    def __repr__(self) -> str:
+        return f"<{self.mechanism} credentials of {self.name!r}>"
+
+    def login(self) -> Login:
+        return SaslLogin(self.mechanism, self._exchange)
+
+    def _exchange(self) -> ClientExchange:
+        if self._scram is None:
+            return PlainClient(self.name, self._password)
+        return ScramClient(self._scram)
+
+
+class SaslLogin(Login):
+    def __init__(self, mechanism: str, begin: Callable[[], ClientExchange]) -> None:
+        self._mechanism = mechanism
+        self._begin = begin
+        self._exchange: ClientExchange | None = None
+        self._version = 0  # of SaslAuthenticate
+
+    def first(self, versions: dict[int, tuple[int, int]]) -> tuple[ApiKey, int, Struct] | None:
+        handshake, authenticate = versions.get(ApiKey.SASL_HANDSHAKE), versions.get(ApiKey.SASL_AUTHENTICATE)
+        if handshake is None or handshake[1] < HANDSHAKE_VERSION or authenticate is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the broker is too old to log in to (before Kafka 1.0)")
+        self._version = min(authenticate[1], ApiKey.SASL_AUTHENTICATE.newest)
+        self._exchange = None
+        self.lifetime_s = 0.0
+        return ApiKey.SASL_HANDSHAKE, HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=self._mechanism)
+
+    def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
+        if isinstance(answer, SaslHandshakeResponse):
+            self._check_handshake(answer)
+            self._exchange = self._begin()
+            return self._step(self._exchange.first())
+        assert isinstance(answer, SaslAuthenticateResponse)
+        if answer.error_code != 0:
+            code = error_code(answer.error_code)
+            raise AuthenticationError(answer.error_message or code.explanation, code)
+        self.lifetime_s = answer.session_lifetime_ms / 1000
+        assert self._exchange is not None
+        try:
+            message = self._exchange.step(bytes(answer.auth_bytes))
+        except SaslRefusedError as refusal:
+            raise AuthenticationError(f"{self._mechanism}: {refusal}") from None
+        return None if message is None else self._step(message)
+
+    def _step(self, message: bytes) -> tuple[ApiKey, int, Struct]:
+        return ApiKey.SASL_AUTHENTICATE, self._version, SaslAuthenticateRequest(auth_bytes=message)
+
+    def _check_handshake(self, answer: SaslHandshakeResponse) -> None:
+        code = error_code(answer.error_code)
+        if code == ErrorCode.NONE:
+            return
+        if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(answer.mechanisms) or "none"
+            raise AuthenticationError(f"the broker does not offer {self._mechanism}; it offers {offered}", code)
+        if code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise AuthenticationError("this listener of the broker takes no SASL login", code)
+        raise AuthenticationError(f"the broker refused to begin a login: {code.explanation}", code)

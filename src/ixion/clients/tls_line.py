@@ -1,0 +1,153 @@
+"""A line over TLS: shakes hands once the socket is connected, then carries the machine's bytes.
+
+The machine is CONNECTING until hands are shaken, so `socket.connection.setup.timeout.ms` bounds that as well. A broker
+whose certificate does not hold, that refuses ours, or that speaks no TLS is an AuthenticationError: trying again would
+not help. With TLS 1.3 a broker refuses our certificate only after the handshake; its alert comes in place of the first
+answer, so alerts count until the machine is READY.
+
+Two rules of OpenSSL: a write that has to wait is repeated with the same bytes, and bytes that OpenSSL has decrypted
+already do not stir the socket, so they are read until none is left.
+"""
+
+from __future__ import annotations
+
+import select
+import ssl
+from typing import Final
+
+from ixion.clients.core.connection import CLOSED, NEGOTIATING, READY, ConnectionMachine
+from ixion.clients.core.security import Tls
+from ixion.clients.dial import Place
+from ixion.clients.faults import AuthenticationError
+from ixion.clients.line import READ_BYTES, Line, reason
+
+RECORD_BYTES: Final = 16 * 1024  # the most that one read gives
+
+
+class TlsLine(Line):
+    def __init__(self, machine: ConnectionMachine, tls: Tls, places: list[Place] | None = None) -> None:
+        super().__init__(machine, places)
+        self._tls = tls
+        self._secured: ssl.SSLSocket | None = None
+        self._is_shaking = False
+        self._waits_for = 0  # what the handshake, or a write, must wait for
+
+    @property
+    def events(self) -> int:
+        if self._dial is not None:
+            return select.POLLOUT
+        if self._is_shaking:
+            return self._waits_for
+        return select.POLLIN | select.POLLOUT if self.machine.unsent and not self._waits_for else select.POLLIN
+
+    def opened(self, now_s: float) -> None:
+        host = self.machine.address.host
+        try:
+            self._secured = self._tls.context.wrap_socket(
+                self._socket, server_hostname=host, do_handshake_on_connect=False
+            )
+        except (OSError, ValueError) as error:
+            self.machine.lost(str(error))
+            return
+        self._socket = self._secured
+        self._is_shaking = True
+        self._shake(now_s)
+
+    def advance(self, events: int, now_s: float) -> None:
+        if self._is_shaking:
+            self._shake(now_s)
+        else:
+            super().advance(events, now_s)
+
+    def write(self, now_s: float) -> None:
+        secured = self._secured
+        unsent = self.machine.unsent
+        if not unsent or secured is None or self._is_shaking:
+            return
+        self._waits_for = 0
+        while unsent:
+            try:
+                sent = secured.send(unsent[0])
+            except ssl.SSLWantWriteError:
+                break
+            except ssl.SSLWantReadError:
+                self._waits_for = select.POLLIN
+                break
+            except OSError as error:
+                self._failed(error)
+                return
+            if sent >= len(unsent[0]):
+                unsent.popleft()
+            else:
+                unsent[0] = unsent[0][sent:]
+        self.machine.wrote(now_s)
+
+    def read(self, now_s: float) -> None:
+        secured = self._secured
+        assert secured is not None
+        pieces: list[bytes] = []
+        size = 0
+        error: OSError | None = None
+        is_over = False
+        while size < READ_BYTES or secured.pending():
+            try:
+                piece = secured.recv(RECORD_BYTES)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            except OSError as fault:
+                error = fault
+                break
+            if not piece:
+                is_over = True
+                break
+            pieces.append(piece)
+            size += len(piece)
+        self._waits_for = 0
+        if pieces:
+            self.machine.receive(b"".join(pieces), now_s)
+        if error is not None:
+            self._failed(error)
+        elif is_over:
+            is_early = self.machine.phase == NEGOTIATING
+            self.machine.lost(
+                "right after the TLS handshake; it may want another certificate of us" if is_early else ""
+            )
+
+    def _shake(self, now_s: float) -> None:
+        secured = self._secured
+        assert secured is not None
+        if self.machine.phase == CLOSED:
+            return
+        try:
+            secured.do_handshake()
+        except ssl.SSLWantReadError:
+            self._waits_for = select.POLLIN
+        except ssl.SSLWantWriteError:
+            self._waits_for = select.POLLOUT
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._is_shaking = False
+            self._waits_for = 0
+            super().opened(now_s)
+
+    def _failed(self, error: OSError) -> None:
+        """A broken connection, or a fault of TLS: those say that one side does not believe the other."""
+        is_tls = isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLSyscallError)
+        if is_tls and self.machine.phase != READY:
+            self.machine.close(AuthenticationError(f"{self.machine.address}: {explain(error)}"))
+        else:
+            where = " in the TLS handshake; is TLS spoken there?" if self._is_shaking else ""
+            self.machine.lost(explain(error) if is_tls else reason(error) + where)
+
+
+def explain(error: OSError) -> str:
+    """In our words where the reason is a frequent one."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the broker's certificate does not hold: {error.verify_message}"
+    found = getattr(error, "reason", None) or str(error)
+    if found in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+        return "no TLS is spoken there; is this the port of a listener without TLS?"
+    if "ALERT" in found and any(word in found for word in ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE")):
+        return f"the broker refuses our certificate, or wants one ({found})"
+    return f"TLS failed ({found})"

@@ -1,0 +1,90 @@
+"""A channel from one broker to another: it connects by itself, again after a fault, and leaves nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+import uvloop
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.clients.faults import DisconnectedError, TimedOutError, UnreachableError
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.protocol.registry import ApiKey
+from tests.clients.fake import FakeCluster, Fault
+
+VERSION = 12
+ALL = MetadataRequest(topics=None)
+
+
+def to(fakes: FakeCluster, **settings: float) -> Channel:
+    return Channel(Address("127.0.0.1", fakes.nodes[1].port), "broker-7", **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_requests_of_several_tasks_share_one_connection(run: Callable[[Coroutine[None, None, None]], None]) -> None:
+    async def work(channel: Channel) -> None:
+        answers = await asyncio.gather(*(channel.ask(ApiKey.METADATA, VERSION, ALL) for _ in range(5)))
+        assert all(isinstance(answer, MetadataResponse) for answer in answers)
+        assert channel.connected
+        assert await channel.version(ApiKey.METADATA, newest=VERSION) == VERSION
+        channel.close()
+        with pytest.raises(DisconnectedError, match="was closed"):
+            await channel.ask(ApiKey.METADATA, VERSION, ALL)
+
+    with FakeCluster(nodes=1) as fakes:
+        run(work(to(fakes)))
+        assert fakes.count(ApiKey.API_VERSIONS) == 1, "one connection"
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP, Fault.HALF, Fault.WRONG_ID, Fault.GARBAGE])
+def test_a_request_fails_with_its_connection_and_the_next_makes_another(fault: Fault) -> None:
+    async def work(channel: Channel) -> None:
+        with pytest.raises(DisconnectedError):
+            await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        assert isinstance(await channel.ask(ApiKey.METADATA, VERSION, ALL), MetadataResponse)
+        channel.close()
+
+    with FakeCluster(nodes=1) as fakes:
+        fakes.at(1, ApiKey.METADATA, fault)
+        asyncio.run(work(to(fakes)))
+
+
+def test_a_silent_broker_is_left_after_the_request_timeout() -> None:
+    async def work(channel: Channel) -> None:
+        with pytest.raises(TimedOutError):
+            await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        assert not channel.connected
+        channel.close()
+
+    with FakeCluster(nodes=1) as fakes:
+        fakes.at(1, ApiKey.METADATA, Fault.SILENCE)
+        asyncio.run(work(to(fakes, request_timeout_s=0.05)))
+
+
+def test_nobody_listens() -> None:
+    async def work() -> None:
+        channel = Channel(Address("127.0.0.1", 1), "broker-7")
+        with pytest.raises(UnreachableError, match="cannot be reached"):
+            await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        channel.close()
+
+    asyncio.run(work())
+
+
+def test_closing_ends_a_request_under_way() -> None:
+    async def work(channel: Channel) -> None:
+        await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        asked = asyncio.create_task(channel.ask(ApiKey.METADATA, VERSION, ALL))
+        await asyncio.sleep(0)
+        channel.close()
+        with pytest.raises(DisconnectedError, match="was closed"):
+            await asked
+
+    with FakeCluster(nodes=1) as fakes:
+        fakes.at(
+            1, ApiKey.METADATA, lambda _: MetadataResponse(throttle_time_ms=0, brokers=(), topics=()), Fault.SILENCE
+        )
+        asyncio.run(work(to(fakes)))
