@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ixion.log.prepare import Origin
+from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 from ixion.records.validate import InvalidRecords
@@ -26,6 +26,7 @@ from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
+    from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +164,11 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         return
     result.partition = partition
     try:
-        info = partition.append(records, acks, origin)
+        schedule = partition.schedule
+        if schedule is None:
+            info = partition.append(records, acks, origin)
+        else:
+            info = schedule.append(records, acks, origin)
     except InvalidRecords as refusal:
         result.code = refusal.code
         result.message = refusal.message
@@ -184,10 +189,15 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
     result.append_time = info.append_time
     result.log_start = info.log_start_offset
     result.required = info.last_offset + 1
+    result.must_flush = info.flush_due
+    appended(replicas, partition, info)
+
+
+def appended(replicas: ReplicaManager, partition: Partition, info: AppendInfo) -> None:
+    """What follows every append."""
     replicas.counters.messages_in += info.records
     replicas.counters.bytes_in += info.size
     if info.flush_due:
-        result.must_flush = True
         replicas.flush_soon(partition)
     if info.rolled:
         replicas.flush_sealed_soon(partition)

@@ -26,6 +26,9 @@ class CoordinatorLog(Protocol):
     def leader_epoch(self, partition: int) -> int:
         """-1: another broker leads it, or it does not exist yet."""
 
+    def largest_batch(self, partition: int) -> int:
+        """max.message.bytes of the partition."""
+
     def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
         """Append one batch as BatchBuilder makes it, with acks=all. `done` is called once, perhaps at once.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 128  # partitions; reading so many takes well under a millisecond
-LEADER_ONLY: Final = True
+DEBUGGER: Final = -2  # a consumer that may read up to the log end, from any replica: tools that compare replicas
 NOBODY: Final = -1
 
 
@@ -33,9 +33,18 @@ class FetchTerms:
     """What a fetch says about all of its partitions."""
 
     def __init__(
-        self, *, replica_id: int, max_wait_ms: int, min_bytes: int, max_bytes: int, isolation: Isolation
+        self,
+        *,
+        replica_id: int,
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int,
+        isolation: Isolation,
+        replica_epoch: int = -1,
     ) -> None:
-        self.replica_id = replica_id  # a follower's broker id; -1: a consumer
+        self.replica_id = replica_id  # a follower's broker id; -1: a consumer; -2: a debugger
+        self.leader_only = replica_id != DEBUGGER
+        self.replica_epoch = replica_epoch  # the epoch of that broker; -1: not said
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -59,7 +68,7 @@ def fetch(
             done(results)
             return
         operation = DelayedFetch(
-            replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, LEADER_ONLY, results, again
+            replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, terms.leader_only, results, again
         )
         for result in results:
             result.records = b""  # it is read again when the wait is over
@@ -89,7 +98,7 @@ def read(
     follower: int,
     done: Callable[[list[FetchResult]], None],
 ) -> None:
-    reader = Reader(replicas, terms.max_bytes, terms.isolation, LEADER_ONLY, follower)
+    reader = Reader(replicas, terms.max_bytes, terms.isolation, terms.leader_only, follower, terms.replica_epoch)
 
     def finish(results: list[FetchResult] | None, error: Exception | None) -> None:
         if results is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 class Follower:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
+        self.broker_epoch = -1  # of the registration under which it fetched last; -1: not known
         self.end_offset = -1  # -1: it has not fetched since this leader began
         self.log_start = -1
         self.caught_up_ms = 0

@@ -19,6 +19,7 @@ GROUP_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 INTERNAL: Final = frozenset({GROUP_OFFSETS, TRANSACTION_STATE})
 
+ANY_SIZE: Final = 2**31 - 1  # of a partition that is not here: an append says so
 _CHUNK: Final = 1 << 20  # bytes read at a time
 _LONG_NAME: Final = 256  # characters
 
@@ -49,6 +50,10 @@ class InternalTopic:
     def leader_epoch(self, partition: int) -> int:
         found = self._replicas.partition(self.name, partition)
         return found.leader_epoch if found is not None and found.leads else -1
+
+    def largest_batch(self, partition: int) -> int:
+        found = self._replicas.partition(self.name, partition)
+        return ANY_SIZE if found is None else found.log.config.max_message_bytes
 
     def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
         def finish(results: list[AppendResult]) -> None:

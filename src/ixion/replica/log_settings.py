@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ixion.config import log_settings as settings
+from ixion.config import topic as own
 from ixion.config.broker import BrokerConfig
 from ixion.config.topic import DELIVERY_DELAY_MODE, DELIVERY_DELAY_MS, TopicConfig
 from ixion.log.config import LogConfig
@@ -13,7 +14,8 @@ from ixion.log.config import LogConfig
 def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
     config = TopicConfig(broker, topic)
     policy = config[settings.LOG_CLEANUP_POLICY]
-    delay_ms = config.own(DELIVERY_DELAY_MS) if config.own(DELIVERY_DELAY_MODE) == "fixed" else 0
+    mode = config.own(DELIVERY_DELAY_MODE)
+    delay_ms = config.own(DELIVERY_DELAY_MS) if mode == "fixed" else 0
     return LogConfig(
         segment_bytes=config[settings.LOG_SEGMENT_BYTES],
         segment_ms=config[settings.LOG_ROLL_MS],
@@ -41,4 +43,21 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
         flush_ms=config[settings.LOG_FLUSH_INTERVAL_MS],
         producer_id_expiration_ms=broker[settings.PRODUCER_ID_EXPIRATION_MS],
         delivery_delay_ms=delay_ms,
+        delivery_delay_mode=mode,
+        delivery_delay_max_ms=config.own(own.DELIVERY_DELAY_MAX_MS),
+        delivery_delay_pending_max=config.own(own.DELIVERY_DELAY_PENDING_MAX),
+        delivery_delay_pending_bytes_max=config.own(own.DELIVERY_DELAY_PENDING_BYTES_MAX),
+        delivery_delay_release_rate_max=config.own(own.DELIVERY_DELAY_RELEASE_RATE_MAX),
+    )
+
+
+def sibling_config(topic: LogConfig) -> LogConfig:
+    """The settings of the log in which delayed records of a topic wait: nothing is deleted before its time."""
+    return LogConfig(
+        segment_bytes=topic.segment_bytes,
+        segment_index_bytes=topic.segment_index_bytes,
+        index_interval_bytes=topic.index_interval_bytes,
+        retention_ms=-1,
+        file_delete_delay_ms=topic.file_delete_delay_ms,
+        flush_ms=topic.flush_ms,
     )

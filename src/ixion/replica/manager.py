@@ -20,12 +20,14 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, limit_of
+from ixion.model.delay_names import sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
@@ -38,7 +40,7 @@ from ixion.replica.delivery_delay import DeliveryDelays
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.moves import DirectoryMoves
-from ixion.replica.partition import IsrChange, Partition
+from ixion.replica.partition import IsrChange, Partition, always
 from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
@@ -88,7 +90,9 @@ class ReplicaManager:
         self.delays = DeliveryDelays(timer, self.fetch_lane, clock_ms, monotonic_ms, self.appended)
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
+        self.on_reconfigured: list[Callable[[Partition], None]] = []
         self.on_isr_wanted: IsrChange | None = None
+        self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones
         self._timer = timer
         self._loop = loop
         self._workers = workers
@@ -109,18 +113,13 @@ class ReplicaManager:
         leader_epoch: int,
         isr: tuple[int, ...],
         replicas: tuple[int, ...],
+        partition_epoch: int = 0,
     ) -> Partition:
         """This broker leads the partition from now on; its log is made if there is none. KafkaError if it cannot."""
-        key = (topic, number)
-        partition = self.partitions.get(key)
-        if partition is None:
-            log = self.logs.create(topic, number, topic_id)
-            partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
-            partition.on_isr_wanted = self.on_isr_wanted
-        partition.topic_id = topic_id
+        partition = self._replica_of(topic, number, topic_id)
         anew = partition.make_leader(leader_epoch, isr, replicas)
-        self.partitions[key] = partition
-        self.offline.discard(key)
+        partition.partition_epoch = partition_epoch
+        self._take_in(partition)
         if anew:
             for listener in self.on_leadership:
                 listener(topic, number, leader_epoch)
@@ -130,12 +129,56 @@ class ReplicaManager:
         self.wake_all(partition.key)
         return partition
 
+    def follow(
+        self,
+        topic: str,
+        number: int,
+        topic_id: bytes,
+        leader_id: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        replicas: tuple[int, ...],
+        partition_epoch: int,
+    ) -> Partition:
+        """This broker follows `leader_id` (-1: nobody leads) from now on; its log is made if there is none."""
+        partition = self._replica_of(topic, number, topic_id)
+        self.resign(partition)
+        partition.make_follower(leader_id, leader_epoch, isr, replicas)
+        partition.partition_epoch = partition_epoch
+        self._take_in(partition)
+        self.wake_all(partition.key)
+        return partition
+
+    def resign(self, partition: Partition) -> None:
+        """Lead no longer, if this broker does. Operations that wait for the partition complete with an error."""
+        if partition.leads:
+            partition.leads = False
+            self.delays.forget(partition.key)
+            for listener in self.on_leadership:
+                listener(partition.topic, partition.number, -1)
+            self.wake_all(partition.key)
+
+    def _replica_of(self, topic: str, number: int, topic_id: bytes) -> Partition:
+        partition = self.partitions.get((topic, number))
+        if partition is None:
+            log = self.logs.create(topic, number, topic_id)
+            partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
+            partition.on_isr_wanted = self.on_isr_wanted
+            partition.is_alive = self.is_alive
+        partition.topic_id = topic_id
+        return partition
+
+    def _take_in(self, partition: Partition) -> None:
+        self.partitions[partition.key] = partition
+        self.offline.discard(partition.key)
+
     def stop(self, topic: str, number: int, *, delete: bool) -> None:
         """The partition is no longer here. Operations that wait for it complete with an error."""
         self.offline.discard((topic, number))
         self._take_out((topic, number))
         if delete:
             self.logs.delete(topic, number)
+            self.logs.delete(sibling_of(topic), number)
 
     def directory_failed(self, path: str) -> list[TopicPartition]:
         """A log directory went offline; the partitions that were in it."""
@@ -148,11 +191,8 @@ class ReplicaManager:
     def _take_out(self, key: TopicPartition) -> None:
         partition = self.partitions.pop(key, None)
         if partition is not None:
-            led, partition.leads = partition.leads, False
+            self.resign(partition)
             self.delays.forget(key)
-            if led:
-                for listener in self.on_leadership:
-                    listener(*key, -1)
         self.wake_all(key)
 
     def reconfigure(self, topic: str) -> None:
@@ -160,8 +200,13 @@ class ReplicaManager:
         for partition in self.partitions.values():
             if partition.topic == topic:
                 partition.min_isr = self._min_isr_of(topic)
-                self.delays.follow(partition)
-                self.wake_all(partition.key)
+                self._reconfigured(partition)
+
+    def _reconfigured(self, partition: Partition) -> None:
+        self.delays.follow(partition)
+        for listener in self.on_reconfigured:
+            listener(partition)
+        self.wake_all(partition.key)
 
     def reconfigure_all(self) -> Steps[None]:
         """As `reconfigure` for every topic, which would look at all partitions once for each of them."""
@@ -173,8 +218,7 @@ class ReplicaManager:
             min_isr = self._min_isr_of(topic)
             for partition in of_topic:
                 partition.min_isr = min_isr
-                self.delays.follow(partition)
-                self.wake_all(partition.key)
+                self._reconfigured(partition)
             yield
 
     def why_missing(self, topic: str, number: int) -> ErrorCode:
@@ -282,6 +326,17 @@ class ReplicaManager:
     def shrink_isr(self) -> None:
         for partition in self.partitions.values():
             partition.shrink_isr()
+        self.look_at_followers()
+
+    def look_at_followers(self) -> None:
+        """A follower outside of the ISR no longer holds up the high watermark or a deletion of records, because its
+        broker is gone or it has fallen behind. What waits for it may be all that clients have in flight: no append
+        would look again."""
+        for partition in self.partitions.values():
+            if partition.followers:
+                if partition.advance_high_watermark():
+                    self.high_watermark_moved(partition)
+                self.delete_records_purgatory.check_and_complete(partition.key)
 
     # Flushing, on worker threads.
 
@@ -294,7 +349,9 @@ class ReplicaManager:
             self._flushing[log] = True
             return
         self._flushing[log] = False
-        self._loop.run_in_executor(self._workers, log.flush).add_done_callback(
+        schedule = partition.schedule
+        flush = log.flush if schedule is None else partial(schedule.flush, log)
+        self._loop.run_in_executor(self._workers, flush).add_done_callback(
             lambda done: self._flushed(partition, log, None if done.cancelled() else done.exception())
         )
 

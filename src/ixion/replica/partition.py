@@ -1,8 +1,8 @@
 """One replica of a partition on this broker.
 
 A leader appends, serves reads, and keeps the high watermark: the largest offset that every in-sync replica has. A
-replica that is about to be in sync counts as well (one that has caught up within replica.lag.time.max.ms), or the
-watermark would have to go back when it joins. With one replica the watermark follows each append.
+replica that is about to be in sync counts as well (one that has caught up within replica.lag.time.max.ms, on a live
+broker), or the watermark would have to go back when it joins. With one replica the watermark follows each append.
 
     leader's end 70, follower 2 (in sync) at 50, follower 3 (out of sync, behind) at 20    high watermark 50
     follower 2 asks for 70                                                                 high watermark 70
@@ -13,7 +13,9 @@ flush as well.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from typing import Final, Protocol
 
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
@@ -22,8 +24,22 @@ from ixion.model.topic_partition import TopicPartition
 from ixion.records.layout import Buffer
 from ixion.replica.follower import Follower
 
+logger = logging.getLogger(__name__)
+
+SAMPLES: Final = 100
+SAMPLE_BYTES: Final = 16 << 10
+DELAY_HEADER: Final = b"x-deliver-"
+
 # Called with the in-sync replicas that a leader wants; it stores them and then calls `set_isr`.
 IsrChange = Callable[["Partition", tuple[int, ...]], None]
+
+
+class Scheduling(Protocol):
+    """What a partition with delayed records has in front of its log; see `delay.schedule`."""
+
+    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo: ...
+
+    def flush(self, log: Log) -> None: ...
 
 
 class Partition:
@@ -36,6 +52,7 @@ class Partition:
         self.node_id = node_id
         self.leader_id = -1
         self.leader_epoch = -1
+        self.partition_epoch = -1  # the version of the state that this replica knows
         self.epoch_start = 0  # this leader's first offset
         self.leads = False
         self.isr: tuple[int, ...] = ()
@@ -44,9 +61,12 @@ class Partition:
         self.min_isr = min_isr
         self.max_lag_ms = max_lag_ms
         self.on_isr_wanted: IsrChange | None = None
+        self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones
         self._isr_wanted: tuple[int, ...] | None = None  # asked for and not answered yet
         self._clock_ms = clock_ms
         self.appended_ms = 0
+        self.schedule: Scheduling | None = None  # takes appends if records may ask for a later delivery
+        self.samples = SAMPLES  # batches in which headers about delivery are still looked for
 
     # Leadership.
 
@@ -96,7 +116,8 @@ class Partition:
 
     # Appending.
 
-    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+    def check_leads(self, acks: int) -> None:
+        """KafkaError if nothing can be appended here with these acks."""
         if not self.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self.log.name}")
         if acks == -1 and not self.enough_in_sync:
@@ -104,6 +125,11 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.log.name} has {len(self.isr)} replicas in sync, min.insync.replicas is {self.min_isr}",
             )
+
+    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+        self.check_leads(acks)
+        if self.samples > 0:
+            self._look_for_delays(records)
         log = self.log
         try:
             return log.append_as_leader(records, self.leader_epoch, origin)
@@ -112,6 +138,15 @@ class Partition:
                 raise
             # It has moved to another directory while this waited for its lock; nothing of it was appended.
             return self.log.append_as_leader(records, self.leader_epoch, origin)
+
+    def _look_for_delays(self, records: Buffer) -> None:
+        """Warn once if records ask for a later delivery and the topic does not listen: they are delivered at once."""
+        self.samples -= 1
+        if self.schedule is None and DELAY_HEADER in bytes(records[:SAMPLE_BYTES]):
+            self.samples = 0
+            logger.warning(
+                "records of %s have x-deliver-… headers, which count only with delivery.delay.mode=record", self.topic
+            )
 
     def advance_high_watermark(self) -> bool:
         """True if it moved."""
@@ -128,7 +163,7 @@ class Partition:
                 if follower.end_offset < offset and (
                     follower.broker_id in self.isr
                     or follower.broker_id in joining
-                    or now_ms - follower.caught_up_ms <= self.max_lag_ms
+                    or (now_ms - follower.caught_up_ms <= self.max_lag_ms and self.is_alive(follower.broker_id))
                 ):
                     offset = follower.end_offset
             if offset < 0:
@@ -137,14 +172,19 @@ class Partition:
 
     # Followers.
 
-    def follower_fetched(self, broker_id: int, offset: int, log_start: int) -> bool:
+    def follower_fetched(self, broker_id: int, offset: int, log_start: int, broker_epoch: int = -1) -> bool:
         """A follower has everything below `offset`. True if the high watermark or the low watermark may have moved."""
         follower = self.followers.get(broker_id)
         if follower is None:
             return False
         before = self.low_watermark
+        follower.broker_epoch = broker_epoch
         follower.fetched(offset, log_start, self.log.end_offset, self._clock_ms())
-        if broker_id not in self.isr and offset >= max(self.log.high_watermark, self.epoch_start):
+        if (
+            broker_id not in self.isr
+            and offset >= max(self.log.high_watermark, self.epoch_start)
+            and self.is_alive(broker_id)
+        ):
             self._want_isr((*self.isr, broker_id))
         moved = self.advance_high_watermark()
         return moved or self.low_watermark != before
@@ -168,6 +208,10 @@ class Partition:
             self._isr_wanted = isr
             self.on_isr_wanted(self, isr)
 
+    def still_wants(self, isr: tuple[int, ...]) -> bool:
+        """Whether this very change is still open: no later role has overtaken it."""
+        return self.leads and self._isr_wanted is isr
+
     def set_isr(self, isr: tuple[int, ...]) -> bool:
         """The change was written down, or was not and `isr` is what is true. True if the high watermark moved."""
         self._isr_wanted = None
@@ -187,8 +231,13 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The largest log start that every replica has reached; -1 until each of them has reported its own."""
+        """The largest log start that every replica on a live broker has reached; -1 until each has reported its own."""
         low = self.log.log_start
         for follower in self.followers.values():
-            low = min(low, follower.log_start)
+            if follower.log_start < low and self.is_alive(follower.broker_id):
+                low = follower.log_start
         return low
+
+
+def always(_broker_id: int) -> bool:
+    return True

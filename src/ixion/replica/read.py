@@ -27,12 +27,19 @@ class Reader:
     """The reads of one fetch. `results` has one for each wish, in their order."""
 
     def __init__(
-        self, replicas: ReplicaManager, max_bytes: int, isolation: Isolation, leader_only: bool, follower: int
+        self,
+        replicas: ReplicaManager,
+        max_bytes: int,
+        isolation: Isolation,
+        leader_only: bool,
+        follower: int,
+        follower_epoch: int,
     ) -> None:
         self._replicas = replicas
         self._isolation = isolation
         self._leader_only = leader_only
         self._follower = follower  # the broker id of a follower whose progress is noted; -1: nobody's
+        self._follower_epoch = follower_epoch
         self._left = max_bytes
         self._min_one = True
         self.results: list[FetchResult] = []
@@ -104,5 +111,5 @@ class Reader:
         result.aborted = data.aborted
         result.segment_base = data.segment_base
         result.position = data.position
-        if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start):
+        if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start, self._follower_epoch):
             replicas.high_watermark_moved(partition)

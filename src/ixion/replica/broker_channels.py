@@ -1,0 +1,42 @@
+"""Connections to other brokers, for what their leaders and coordinators must hear: one each, made on demand."""
+
+from __future__ import annotations
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+
+class BrokerChannels:
+    def __init__(self, image: ClusterImage, listener: str, client_id: str) -> None:
+        """`listener`: the name of the listener between brokers."""
+        self._image = image
+        self._listener = listener
+        self._client_id = client_id
+        self._channels: dict[int, Channel] = {}
+
+    async def ask(self, broker_id: int, api: ApiKey, request: Struct, *, oldest: int, newest: int) -> Struct:
+        """The answer, in the newest version that both speak. KafkaError if the broker cannot be reached."""
+        channel = self._channel_to(broker_id)
+        return await channel.ask(api, await channel.version(api, oldest=oldest, newest=newest), request)
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+    def _channel_to(self, broker_id: int) -> Channel:
+        broker = self._image.brokers.get(broker_id)
+        found = None if broker is None else broker.endpoints.get(self._listener)
+        if found is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not a live broker")
+        address = Address(*found)
+        channel = self._channels.get(broker_id)
+        if channel is None or channel.address != address:
+            if channel is not None:
+                channel.close()
+            channel = self._channels[broker_id] = Channel(address, self._client_id)
+        return channel

@@ -1,0 +1,365 @@
+"""The door for the controller: LeaderAndIsr, StopReplica and UpdateMetadata, decoded, are carried out on this broker.
+
+The cluster image changes here, and so do the roles of replicas. A controller on another broker comes by a socket
+(`ixion.apis.k04_leader_and_isr` and its neighbours), one on this broker calls these functions. The rules:
+
+1. A request that carries an older broker epoch than ours was meant for an earlier life of this broker, and is refused
+   (STALE_BROKER_EPOCH). A larger one is accepted: the controller may know of our registration before we do.
+2. A request of an older controller than the newest seen is refused as a whole (STALE_CONTROLLER_EPOCH), and so is one
+   of a controller epoch that the tree does not know: it would shut out the real controller.
+3. One request is carried out at a time, in the order of arrival.
+4. A partition whose leader epoch is not newer than the one we have keeps its role (STALE_CONTROLLER_EPOCH for that
+   partition), so a repeated request does nothing.
+5. What can fail is done first: settings are read, logs are made. The epoch is stored with the role, last. A request
+   that ends half-way can therefore be repeated.
+6. A fetcher is stopped before the role of its partition changes, and started after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ixion.log.manager import LogManager
+from ixion.log.together import for_each
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_name import is_topic_name
+from ixion.model.topic_partition import TopicPartition
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.metadata_update import (
+    NO_ID,
+    known_topic,
+    take_brokers,
+    take_topics,
+    topics_of,
+    unknown_topics,
+)
+from ixion.replica.partition import Partition
+from ixion.timer.turns import Steps, in_turns
+
+# A broker that is alone gets no such requests, and starts sooner without their tables: they are imported when needed.
+if TYPE_CHECKING:
+    from ixion.protocol.messages.k04_leader_and_isr import (
+        LeaderAndIsrPartitionError,
+        LeaderAndIsrPartitionState,
+        LeaderAndIsrRequest,
+        LeaderAndIsrResponse,
+    )
+    from ixion.protocol.messages.k05_stop_replica import (
+        StopReplicaPartitionState,
+        StopReplicaRequest,
+        StopReplicaResponse,
+    )
+    from ixion.protocol.messages.k06_update_metadata import (
+        UpdateMetadataRequest,
+        UpdateMetadataResponse,
+        UpdateMetadataTopicState,
+    )
+
+logger = logging.getLogger(__name__)
+
+ANY_EPOCH: Final = -1  # of StopReplica: the controller does not know the leader epoch
+TOPIC_DELETED: Final = -2  # of StopReplica: the topic is being deleted, whatever the leader epoch
+
+
+class Fetchers(Protocol):
+    """Copies from leaders what this broker follows."""
+
+    async def stop(self, keys: Collection[TopicPartition]) -> None:
+        """Returns when nothing more is appended to these partitions, or cut off them."""
+
+    def start(self, partition: Partition) -> None:
+        """Copy from the leader that the partition names."""
+
+
+class NoFetchers:
+    """For a broker alone."""
+
+    async def stop(self, keys: Collection[TopicPartition]) -> None:
+        """There is nothing to stop."""
+
+    def start(self, partition: Partition) -> None:
+        raise AssertionError(f"{partition.log.name} cannot be followed without fetchers")
+
+
+class Role(NamedTuple):
+    """What this broker is to do with one partition."""
+
+    topic: str
+    topic_id: bytes
+    state: LeaderAndIsrPartitionState
+
+    @property
+    def key(self) -> TopicPartition:
+        return (self.topic, self.state.partition_index)
+
+
+class Control:
+    def __init__(
+        self,
+        image: ClusterImage,
+        replicas: ReplicaManager,
+        logs: LogManager,
+        *,
+        broker_epoch: Callable[[], int],
+        last_controller_epoch: Callable[[], Awaitable[int]],
+        read_config: Callable[[str], Awaitable[dict[str, str]]],
+        workers: Executor,
+    ) -> None:
+        """`last_controller_epoch` and `read_config`, the settings of a topic, are read from the tree."""
+        self.fetchers: Fetchers = NoFetchers()
+        self.on_deleted: list[Callable[[list[str]], None]] = []  # topics that are gone
+        self.prepare_to_lead: Callable[[str], None] = nothing  # of a topic, on a worker thread
+        self._image = image
+        self._replicas = replicas
+        self._logs = logs
+        self._broker_epoch = broker_epoch
+        self._last_controller_epoch = last_controller_epoch
+        self._read_config = read_config
+        self._workers = workers
+        self._turn = asyncio.Lock()
+
+    # UpdateMetadata.
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        async with self._turn:
+            fault = await self._fence("UpdateMetadata", request.controller_epoch, request.broker_epoch)
+            if fault == ErrorCode.NONE:
+                await self._update(request)
+        from ixion.protocol.messages.k06_update_metadata import UpdateMetadataResponse
+
+        return UpdateMetadataResponse(error_code=fault)
+
+    async def _update(self, request: UpdateMetadataRequest) -> None:
+        image = self._image
+        topics = topics_of(request)
+        configs = await self._configs_of(unknown_topics(image, topics))
+        image.controller_id = request.controller_id
+        before = image.brokers.keys()
+        take_brokers(image, image.brokers[self._replicas.node_id], request.live_brokers)
+        if before - image.brokers.keys():
+            self._replicas.look_at_followers()
+        deleted = await in_turns(take_topics(image, topics, configs))
+        await in_turns(self._wake_elections(topics))
+        if deleted:
+            for listener in self.on_deleted:
+                listener(deleted)
+
+    def _wake_elections(self, topics: tuple[UpdateMetadataTopicState, ...]) -> Steps[None]:
+        waiting = self._replicas.elect_leader_purgatory
+        for topic in topics:
+            for state in topic.partition_states:
+                waiting.check_and_complete((topic.topic_name, state.partition_index))
+                yield
+
+    async def _configs_of(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """Of topics that the image does not have. The reads are sent together."""
+        wanted = list(dict.fromkeys(names))
+        return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
+
+    # LeaderAndIsr.
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrResponse
+
+        async with self._turn:
+            fault = await self._fence("LeaderAndIsr", request.controller_epoch, request.broker_epoch)
+            if fault != ErrorCode.NONE:
+                return LeaderAndIsrResponse(error_code=fault, partition_errors=(), topics=())
+            roles = roles_of(request)
+            codes = await self._take_roles(roles)
+        return answer_about(roles, codes)
+
+    async def _take_roles(self, roles: Sequence[Role]) -> dict[TopicPartition, ErrorCode]:
+        codes = {role.key: self._check(role) for role in roles}
+        accepted = [role for role in roles if codes[role.key] == ErrorCode.NONE]
+        strange = [role.topic for role in accepted if known_topic(self._image, role.topic, role.topic_id) is None]
+        self._image.early_configs.update(await self._configs_of(strange))
+        await self.fetchers.stop([role.key for role in accepted])
+        loop = asyncio.get_running_loop()
+        for role, error in await loop.run_in_executor(self._workers, for_each, accepted, self._make_log):
+            self._failed(role, error, codes)
+        await in_turns(self._become(accepted, codes))
+        return codes
+
+    def _check(self, role: Role) -> ErrorCode:
+        """Whether this broker takes the role."""
+        if role.state.partition_index < 0 or not is_topic_name(role.topic):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a folder
+        state, log = role.state, self._logs.get(*role.key)
+        if log is not None and role.topic_id != NO_ID and log.topic_id not in (None, role.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if self._replicas.node_id not in state.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = self._replicas.partitions.get(role.key)
+        if partition is not None and state.leader_epoch <= partition.leader_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        return ErrorCode.NONE
+
+    def _make_log(self, role: Role) -> None:
+        """On a worker thread. KafkaError if there is no log, and none can be made."""
+        if self._logs.get(*role.key) is None and not role.state.is_new:
+            # The log may be in a directory that cannot be read now; an empty one must not take its place.
+            offline = [directory.path for directory in self._logs.directories if directory.state.offline]
+            if offline:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its log may be in {offline[0]}, which is offline")
+        self._logs.create(*role.key, None if role.topic_id == NO_ID else role.topic_id)
+        if role.state.leader == self._replicas.node_id:
+            self.prepare_to_lead(role.topic)
+
+    def _become(self, roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> Steps[None]:
+        for role in roles:
+            if codes[role.key] == ErrorCode.NONE:
+                try:
+                    self._take_role(role)
+                except KafkaError as error:
+                    self._failed(role, error, codes)
+            yield
+
+    def _take_role(self, role: Role) -> None:
+        state, replicas = role.state, self._replicas
+        if state.leader == replicas.node_id:
+            replicas.lead(
+                *(*role.key, role.topic_id, state.leader_epoch, state.isr, state.replicas),
+                partition_epoch=state.partition_epoch,
+            )
+            return
+        partition = replicas.follow(
+            *(*role.key, role.topic_id, state.leader, state.leader_epoch, state.isr, state.replicas),
+            partition_epoch=state.partition_epoch,
+        )
+        if state.leader >= 0:
+            self.fetchers.start(partition)
+
+    def _failed(self, role: Role, error: KafkaError, codes: dict[TopicPartition, ErrorCode]) -> None:
+        logger.error("%s-%d stays offline: %s", *role.key, error)
+        self._replicas.offline.add(role.key)
+        codes[role.key] = ErrorCode.KAFKA_STORAGE_ERROR
+
+    # What happens here.
+
+    async def directory_failed(self, path: str) -> None:
+        """A log directory went offline: its replicas neither lead nor follow any more."""
+        await self.fetchers.stop(self._replicas.directory_failed(path))
+
+    # StopReplica.
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        from ixion.protocol.messages.k05_stop_replica import StopReplicaPartitionError, StopReplicaResponse
+
+        async with self._turn:
+            fault = await self._fence("StopReplica", request.controller_epoch, request.broker_epoch)
+            if fault != ErrorCode.NONE:
+                return StopReplicaResponse(error_code=fault, partition_errors=())
+            codes = await self._stop(doomed_of(request))
+        errors = tuple(
+            StopReplicaPartitionError(topic_name=name, partition_index=number, error_code=code)
+            for (name, number), code in codes.items()
+        )
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=errors)
+
+    async def _stop(self, doomed: dict[TopicPartition, StopReplicaPartitionState]) -> dict[TopicPartition, ErrorCode]:
+        codes = {key: self._may_stop(key, state) for key, state in doomed.items()}
+        stopped = [key for key, code in codes.items() if code == ErrorCode.NONE]
+        await self.fetchers.stop(stopped)
+        deleted = [key for key in stopped if doomed[key].delete_partition]
+        await in_turns(self._let_go(stopped, doomed))
+        loop = asyncio.get_running_loop()
+        for key, error in await loop.run_in_executor(self._workers, for_each, deleted, self._delete_log):
+            logger.error("%s-%d is not deleted: %s", *key, error)
+            codes[key] = ErrorCode.KAFKA_STORAGE_ERROR
+        return codes
+
+    def _may_stop(self, key: TopicPartition, state: StopReplicaPartitionState) -> ErrorCode:
+        partition = self._replicas.partitions.get(key)
+        if partition is None or state.leader_epoch in (ANY_EPOCH, TOPIC_DELETED):
+            return ErrorCode.NONE
+        return ErrorCode.NONE if state.leader_epoch >= partition.leader_epoch else ErrorCode.FENCED_LEADER_EPOCH
+
+    def _let_go(
+        self, keys: Sequence[TopicPartition], doomed: dict[TopicPartition, StopReplicaPartitionState]
+    ) -> Steps[None]:
+        for key in keys:
+            if doomed[key].delete_partition:
+                self._replicas.stop(*key, delete=False)
+                self._image.early_configs.pop(key[0], None)
+            else:  # it stays, and with it its leader epoch
+                partition = self._replicas.partitions.get(key)
+                if partition is not None:
+                    self._replicas.resign(partition)
+            yield
+
+    def _delete_log(self, key: TopicPartition) -> None:
+        self._logs.delete(*key)
+
+    async def _fence(self, name: str, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        own, image = self._broker_epoch(), self._image
+        if 0 <= broker_epoch < own:
+            logger.warning("%s for broker epoch %d refused: ours is %d", name, broker_epoch, own)
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < image.controller_epoch:
+            newest = image.controller_epoch
+            logger.warning("%s of controller epoch %d refused: the newest is %d", name, controller_epoch, newest)
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if controller_epoch > image.controller_epoch:
+            newest = await self._last_controller_epoch()
+            if controller_epoch > newest:
+                logger.warning("%s of controller epoch %d refused: the tree has %d", name, controller_epoch, newest)
+                return ErrorCode.STALE_CONTROLLER_EPOCH
+            image.controller_epoch = controller_epoch
+        return ErrorCode.NONE
+
+
+def nothing(_topic: str) -> None:
+    """There is nothing to prepare."""
+
+
+def roles_of(request: LeaderAndIsrRequest) -> list[Role]:
+    """Versions before 2 name the topic with each partition."""
+    roles = [Role(state.topic_name, NO_ID, state) for state in request.ungrouped_partition_states]
+    roles += [
+        Role(topic.topic_name, topic.topic_id, state)
+        for topic in request.topic_states
+        for state in topic.partition_states
+    ]
+    return list({role.key: role for role in roles}.values())
+
+
+def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> LeaderAndIsrResponse:
+    """In the form of version 5 and later: by topic id."""
+    from ixion.protocol.messages.k04_leader_and_isr import (
+        LeaderAndIsrPartitionError,
+        LeaderAndIsrResponse,
+        LeaderAndIsrTopicError,
+    )
+
+    topics: dict[bytes, list[LeaderAndIsrPartitionError]] = {}
+    for role in roles:
+        number = role.state.partition_index
+        error = LeaderAndIsrPartitionError(topic_name=role.topic, partition_index=number, error_code=codes[role.key])
+        topics.setdefault(role.topic_id, []).append(error)
+    by_topic = (
+        LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(errors)) for topic_id, errors in topics.items()
+    )
+    return LeaderAndIsrResponse(error_code=ErrorCode.NONE, partition_errors=(), topics=tuple(by_topic))
+
+
+def doomed_of(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:
+    """What is to be stopped, in the form of version 3."""
+    from ixion.protocol.messages.k05_stop_replica import StopReplicaPartitionState
+
+    doomed = {
+        (topic.topic_name, state.partition_index): state
+        for topic in request.topic_states
+        for state in topic.partition_states
+    }
+    older = [(each.topic_name, each.partition_index) for each in request.ungrouped_partitions]
+    older += [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    for name, number in older:
+        delete = request.delete_partitions
+        doomed[name, number] = StopReplicaPartitionState(partition_index=number, delete_partition=delete)
+    return doomed

@@ -1,0 +1,48 @@
+"""Asks the controller of the cluster, on whichever broker it is.
+
+The cluster image names it; a controller on this broker is asked over a socket, too. An answer NOT_CONTROLLER is for the
+caller: it asks again later, when UpdateMetadata has named another one.
+"""
+
+from __future__ import annotations
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+
+class ControllerChannel:
+    def __init__(self, image: ClusterImage, listener: str, node_id: int) -> None:
+        """`listener`: the name of the listener between brokers."""
+        self._image = image
+        self._listener = listener
+        self._client_id = str(node_id)
+        self._channel: Channel | None = None
+        self._closed = False
+
+    async def version(self, api: ApiKey, *, oldest: int, newest: int) -> int:
+        return await self._controller().version(api, oldest=oldest, newest=newest)
+
+    async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
+        """KafkaError if there is no controller, or it cannot be reached."""
+        return await self._controller().ask(api, version, request)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._channel is not None:
+            self._channel.close()
+
+    def _controller(self) -> Channel:
+        broker = self._image.brokers.get(self._image.controller_id)
+        found = None if broker is None else broker.endpoints.get(self._listener)
+        if found is None or self._closed:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "no controller is known")
+        address = Address(*found)
+        if self._channel is None or self._channel.address != address:
+            if self._channel is not None:
+                self._channel.close()
+            self._channel = Channel(address, self._client_id)
+        return self._channel

@@ -1,0 +1,364 @@
+"""Copies partitions from one leader: one task, one connection, one request in flight.
+
+Each round fetches all partitions that are not waiting, appends what came on the event loop, and cuts logs that have
+diverged on worker threads. What becomes of a partition, by the leader's answer:
+
+- records: append, take the leader's high watermark and log start;
+- a diverging epoch: cut (`reconciling`) and fetch again;
+- OFFSET_OUT_OF_RANGE: ask for the leader's offsets; cut to its end, or start anew at its start;
+- FENCED_LEADER_EPOCH: leave it: LeaderAndIsr with a newer epoch is under way;
+- anything else, or an append that failed: fetch it again after replica.fetch.backoff.ms. The others go on.
+
+An answer counts only for a partition that is still followed under the role and from the offset it was asked for:
+`Followed` is made anew for each role, and its offset is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from concurrent.futures import Executor
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from ixion.clients.address import Address
+from ixion.clients.faults import error_code
+from ixion.log.log import Log
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.records.layout import Buffer
+from ixion.replica.fetch_requests import NEWEST, OLDEST, FetchRequests, Limits, Place
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+from ixion.replica.reconciling import cut_at, start_offset
+from ixion.timer.turns import Steps, in_turns
+
+logger = logging.getLogger(__name__)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+OFFSETS_NEWEST: Final = 9  # ListOffsets of Apache Kafka 3.9
+# Normal for a moment while a leader changes or a topic is new; the log need not say so.
+PASSING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
+class FetcherSettings(NamedTuple):
+    limits: Limits
+    partition_bytes: int
+    backoff_s: float
+    request_timeout_s: float
+
+
+class Peer(Protocol):
+    """A connection to a leader; `ixion.clients.channel.Channel` is the real one."""
+
+    @property
+    def address(self) -> Address: ...
+
+    async def version(self, api: ApiKey, *, oldest: int = 0, newest: int) -> int: ...
+
+    async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct: ...
+
+    def close(self) -> None: ...
+
+
+class Followed:
+    """A partition that is copied, under one role."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition: Final = partition
+        self.leader_epoch: Final = partition.leader_epoch
+        self.offset = start_offset(partition.log)
+        self.not_before_s = 0.0
+        self.cutting: asyncio.Future[None] | None = None  # on a worker thread
+        self._wish: FetchPartition | None = None
+
+    @property
+    def place(self) -> Place:
+        return (self.partition.topic_id, self.partition.number)
+
+    def wish(self, max_bytes: int) -> FetchPartition:
+        """What to ask for; the same object as before if nothing has changed: most of a thousand partitions are idle."""
+        log = self.partition.log
+        known = self._wish
+        if (
+            known is not None
+            and known.fetch_offset == self.offset
+            and known.last_fetched_epoch == log.epochs.latest
+            and known.log_start_offset == log.log_start
+            and known.partition_max_bytes == max_bytes
+        ):
+            return known
+        self._wish = FetchPartition(
+            partition=self.partition.number,
+            current_leader_epoch=self.leader_epoch,
+            fetch_offset=self.offset,
+            last_fetched_epoch=log.epochs.latest,
+            log_start_offset=log.log_start,
+            partition_max_bytes=max_bytes,
+        )
+        return self._wish
+
+
+class Fetcher:
+    def __init__(
+        self,
+        name: str,
+        replicas: ReplicaManager,
+        *,
+        address_of_leader: Callable[[], Address | None],
+        connect: Callable[[Address, str, float], Peer],
+        broker_epoch: Callable[[], int],
+        settings: Callable[[], FetcherSettings],
+        workers: Executor,
+    ) -> None:
+        self.name: Final = name
+        self._replicas = replicas
+        self._address_of_leader = address_of_leader
+        self._connect = connect  # to an address, by the name of this fetcher, with a timeout in seconds
+        self._broker_epoch = broker_epoch
+        self._settings = settings
+        self._workers = workers
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._requests = FetchRequests(replicas.node_id)
+        self._peer: Peer | None = None
+        self._stirred = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(), name=name)
+        self._complaint = ""  # the last fault that was logged
+
+    # For the owner.
+
+    @property
+    def followed(self) -> Collection[TopicPartition]:
+        return self._followed.keys()
+
+    def add(self, partition: Partition) -> None:
+        self._followed[partition.key] = Followed(partition)
+        self._stirred.set()
+
+    async def remove(self, keys: Collection[TopicPartition]) -> None:
+        """Returns when nothing is appended to these partitions or cut off them any more."""
+        for key in keys:
+            followed = self._followed.pop(key, None)
+            if followed is not None and followed.cutting is not None:
+                await asyncio.wait([followed.cutting])
+
+    async def close(self) -> None:
+        await self.remove(list(self._followed))
+        self._task.cancel()
+        if self._peer is not None:
+            self._peer.close()
+        await asyncio.wait([self._task])
+
+    # The task.
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                ready = self._ready()
+                if ready:
+                    await self._fetch(ready)
+                else:
+                    await self._wait()
+            except KafkaError as error:
+                self._requests.start_over()
+                self._complain(str(error))
+                await asyncio.sleep(self._settings().backoff_s)
+            except Exception:
+                logger.exception("%s failed; it goes on", self.name)
+                self._requests.start_over()
+                await asyncio.sleep(self._settings().backoff_s)
+
+    def _ready(self) -> list[Followed]:
+        now_s = self._loop.time()
+        return [each for each in self._followed.values() if each.not_before_s <= now_s]
+
+    async def _wait(self) -> None:
+        """Until a partition is added, or the first of those that wait may be fetched again."""
+        self._stirred.clear()
+        first_s = min((each.not_before_s for each in self._followed.values()), default=None)
+        timeout_s = None if first_s is None else max(first_s - self._loop.time(), 0)
+        try:
+            await asyncio.wait_for(self._stirred.wait(), timeout_s)
+        except TimeoutError:
+            pass
+
+    def _leader(self) -> Peer:
+        address = self._address_of_leader()
+        if address is None:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "the leader is not a live broker")
+        if self._peer is None or self._peer.address != address:
+            if self._peer is not None:
+                self._peer.close()
+            self._requests.start_over()
+            self._peer = self._connect(address, self.name, self._settings().request_timeout_s)
+        return self._peer
+
+    async def _fetch(self, ready: list[Followed]) -> None:
+        settings = self._settings()
+        await self._cut_before_first(ready)
+        leader = self._leader()
+        asked = {each.place: (each, each.offset) for each in ready}
+        wishes = {each.place: each.wish(settings.partition_bytes) for each in ready}
+        version = await leader.version(ApiKey.FETCH, oldest=OLDEST, newest=NEWEST)
+        request: FetchRequest = self._requests.next(wishes, settings.limits, self._broker_epoch(), version)
+        answer = cast(FetchResponse, await leader.ask(ApiKey.FETCH, version, request))
+        self._requests.answered(answer.session_id, answer.error_code)
+        if answer.error_code != ErrorCode.NONE:
+            return  # of the session: the next request begins another
+        self._complaint = ""
+        later: list[Coroutine[Any, Any, None]] = []
+        await in_turns(self._take(answer, asked, later))
+        if later:
+            await asyncio.gather(*later)
+
+    async def _cut_before_first(self, ready: list[Followed]) -> None:
+        """A log without epochs begins at its high watermark."""
+        old = [each for each in ready if each.offset < each.partition.log.end_offset]
+        if old:
+            await asyncio.gather(*(self._cut(each, each.offset) for each in old))
+
+    def _take(
+        self,
+        answer: FetchResponse,
+        asked: dict[Place, tuple[Followed, int]],
+        later: list[Coroutine[Any, Any, None]],
+    ) -> Steps[None]:
+        for topic in answer.responses:
+            for data in topic.partitions:
+                followed, offset = asked.get((topic.topic_id, data.partition_index), (None, -1))
+                if followed is not None and self._is_current(followed) and followed.offset == offset:
+                    work = self._take_one(followed, data)
+                    if work is not None:
+                        later.append(work)
+                yield
+
+    def _is_current(self, followed: Followed) -> bool:
+        return self._followed.get(followed.partition.key) is followed
+
+    def _take_one(self, followed: Followed, data: PartitionData) -> Coroutine[Any, Any, None] | None:
+        """What is left to do for it, if anything that waits."""
+        code = error_code(data.error_code)
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return self._find_place(followed)
+        if code == ErrorCode.FENCED_LEADER_EPOCH:
+            logger.info("%s: %s has a newer leader epoch than ours", self.name, followed.partition.log.name)
+            del self._followed[followed.partition.key]
+        elif code != ErrorCode.NONE:
+            self._put_off(followed, "" if code in PASSING else f"the leader answers {code.name}")
+        elif data.diverging_epoch.epoch >= 0:
+            log = followed.partition.log
+            return self._cut(followed, cut_at(log, data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+        else:
+            self._append(followed, data)
+        return None
+
+    def _append(self, followed: Followed, data: PartitionData) -> None:
+        partition = followed.partition
+        log = partition.log
+        try:
+            if data.records:
+                info = log.append_as_follower(cast(Buffer, data.records))
+                if info.flush_due:
+                    self._replicas.flush_soon(partition)
+                if info.rolled:
+                    self._replicas.flush_sealed_soon(partition)
+                followed.offset = log.end_offset
+            moved = log.raise_high_watermark(min(data.high_watermark, log.end_offset))
+            if data.log_start_offset > log.log_start:
+                moved = log.raise_log_start(min(data.log_start_offset, log.high_watermark)) or moved
+        except KafkaError as error:
+            self._put_off(followed, str(error))
+            return
+        if moved:
+            self._replicas.high_watermark_moved(partition)
+
+    async def _cut(self, followed: Followed, offset: int) -> None:
+        """Drop what lies at or after `offset`, on a worker thread."""
+        name, end = followed.partition.log.name, followed.partition.log.end_offset
+        if offset < end:
+            logger.info("%s: %s is cut from %d to %d", self.name, name, end, offset)
+        await self._on_thread(followed, lambda log: log.truncate_to(offset))
+
+    async def _find_place(self, followed: Followed) -> None:
+        """The leader's log does not have our offset."""
+        log = followed.partition.log
+        try:
+            end = await self._offset_of(followed, LATEST)
+            start = await self._offset_of(followed, EARLIEST)
+        except KafkaError as error:
+            self._put_off(followed, str(error))
+            return
+        if not self._is_current(followed):
+            return
+        logger.warning("%s: %s ends at %d, the leader's is %d to %d", self.name, log.name, log.end_offset, start, end)
+        if end < log.end_offset:
+            await self._cut(followed, end)
+        elif start > log.end_offset:
+            await self._on_thread(followed, lambda log: log.truncate_fully(start))
+        else:
+            followed.offset = log.end_offset
+
+    async def _offset_of(self, followed: Followed, timestamp: int) -> int:
+        partition, leader = followed.partition, self._leader()
+        wish = ListOffsetsPartition(
+            partition_index=partition.number, current_leader_epoch=followed.leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._replicas.node_id, topics=(ListOffsetsTopic(name=partition.topic, partitions=(wish,)),)
+        )
+        version = await leader.version(ApiKey.LIST_OFFSETS, newest=OFFSETS_NEWEST)
+        answer = cast(ListOffsetsResponse, await leader.ask(ApiKey.LIST_OFFSETS, version, request))
+        for topic in answer.topics:
+            for found in topic.partitions:
+                if found.error_code == ErrorCode.NONE:
+                    return found.offset
+                code = error_code(found.error_code)
+                raise KafkaError(code, f"the leader's offsets of {partition.log.name}: {code.name}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader says nothing about {partition.log.name}")
+
+    async def _on_thread(self, followed: Followed, work: Callable[[Log], object]) -> None:
+        """Change the log where it may block. `remove` waits for this to end."""
+        if not self._is_current(followed):
+            return
+        log = followed.partition.log
+        done: asyncio.Future[None] = self._loop.create_future()
+        followed.cutting = done
+        try:
+            await self._loop.run_in_executor(self._workers, work, log)
+            followed.offset = log.end_offset
+        except KafkaError as error:
+            self._put_off(followed, str(error))
+        finally:
+            followed.cutting = None
+            if not done.done():
+                done.set_result(None)
+
+    def _put_off(self, followed: Followed, why: str) -> None:
+        followed.not_before_s = self._loop.time() + self._settings().backoff_s
+        if why:
+            logger.warning("%s: %s is fetched again later: %s", self.name, followed.partition.log.name, why)
+
+    def _complain(self, fault: str) -> None:
+        """Once for a leader that stays away."""
+        if fault != self._complaint:
+            self._complaint = fault
+            logger.warning("%s: %s; trying again every %g s", self.name, fault, self._settings().backoff_s)

@@ -1,0 +1,121 @@
+"""The fetchers of this broker: num.replica.fetchers for each leader, among which its partitions are divided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.config import replica_settings as replica
+from ixion.config.broker import BrokerConfig
+from ixion.metadata.image import ClusterImage
+from ixion.model.topic_partition import TopicPartition
+from ixion.replica.fetch_requests import Limits
+from ixion.replica.fetcher import Fetcher, FetcherSettings
+from ixion.replica.internal_topic import java_hash
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+
+
+class FetcherPool:
+    """As `Fetchers` in `ixion.replica.control` says. To be made and used on one loop."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        image: ClusterImage,
+        *,
+        listener: str,
+        broker_epoch: Callable[[], int],
+        config: Callable[[], BrokerConfig],
+        workers: Executor,
+    ) -> None:
+        """`listener`: the name of the listener between brokers."""
+        self._replicas = replicas
+        self._image = image
+        self._listener = listener
+        self._broker_epoch = broker_epoch
+        self._config = config
+        self._workers = workers
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}  # by leader and number
+        self._homes: dict[TopicPartition, tuple[int, int]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    @property
+    def followed(self) -> Collection[TopicPartition]:
+        return self._homes.keys()
+
+    def leave(self) -> None:
+        """Follow nothing new: this broker stops. A leader that a caught-up follower has just left waits for it with
+        its high watermark, for replica.lag.time.max.ms or more."""
+        self._leaving = True
+
+    def start(self, partition: Partition) -> None:
+        if self._leaving:
+            return
+        home = (partition.leader_id, self._number_of(partition.key))
+        fetcher = self._fetchers.get(home)
+        if fetcher is None:
+            fetcher = self._fetchers[home] = self._make(*home)
+        self._homes[partition.key] = home
+        fetcher.add(partition)
+
+    async def stop(self, keys: Collection[TopicPartition]) -> None:
+        homes: dict[tuple[int, int], list[TopicPartition]] = {}
+        for key in keys:
+            home = self._homes.pop(key, None)
+            if home is not None:
+                homes.setdefault(home, []).append(key)
+        for home, gone in homes.items():
+            await self._fetchers[home].remove(gone)
+        used = set(self._homes.values())
+        for home in [home for home in homes if home not in used]:
+            task = asyncio.get_running_loop().create_task(self._fetchers.pop(home).close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        fetchers = list(self._fetchers.values())
+        self._fetchers.clear()
+        self._homes.clear()
+        await asyncio.gather(*(fetcher.close() for fetcher in fetchers), *self._closing)
+
+    def _number_of(self, key: TopicPartition) -> int:
+        topic, number = key
+        return abs(31 * java_hash(topic) + number) % self._config()[replica.NUM_REPLICA_FETCHERS]
+
+    def _make(self, leader: int, number: int) -> Fetcher:
+        def address() -> Address | None:
+            broker = self._image.brokers.get(leader)
+            found = None if broker is None else broker.endpoints.get(self._listener)
+            return None if found is None else Address(*found)
+
+        return Fetcher(
+            f"broker-{self._replicas.node_id}-fetcher-{number}",
+            self._replicas,
+            address_of_leader=address,
+            connect=connect,
+            broker_epoch=self._broker_epoch,
+            settings=self._settings,
+            workers=self._workers,
+        )
+
+    def _settings(self) -> FetcherSettings:
+        config = self._config()
+        return FetcherSettings(
+            limits=Limits(
+                max_wait_ms=config[replica.REPLICA_FETCH_WAIT_MAX_MS],
+                min_bytes=config[replica.REPLICA_FETCH_MIN_BYTES],
+                max_bytes=config[replica.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+            ),
+            partition_bytes=config[replica.REPLICA_FETCH_MAX_BYTES],
+            backoff_s=config[replica.REPLICA_FETCH_BACKOFF_MS] / 1_000,
+            request_timeout_s=config[replica.REPLICA_SOCKET_TIMEOUT_MS] / 1_000,
+        )
+
+
+def connect(address: Address, client_id: str, timeout_s: float) -> Channel:
+    return Channel(address, client_id, request_timeout_s=timeout_s)

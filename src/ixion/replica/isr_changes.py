@@ -1,0 +1,195 @@
+"""Asks the controller for the in-sync replicas that leaders on this broker want (AlterPartition).
+
+A partition has one change open at a time, and this broker one request under way; changes that come meanwhile share the
+next one. What becomes of a change:
+
+| answer                                                          | the partition                                 |
+|-----------------------------------------------------------------|-----------------------------------------------|
+| success                                                         | has the in-sync replicas of the answer        |
+| INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED                     | goes back to those it had                     |
+| FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, UNKNOWN_TOPIC_ID,  | waits: a newer LeaderAndIsr is under way, and |
+| UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, NEW_LEADER_ELECTED | ends the change                               |
+| any other, no answer, no controller                             | is asked for again                            |
+
+An answer counts only if the very same change is still open, the leader epoch is the one we lead in, and its partition
+epoch is not older than the one we know (KAFKA-12686): a LeaderAndIsr may have come in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
+
+from ixion.clients.faults import error_code
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+from ixion.protocol.messages.k56_alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    ResponsePartitionData,
+    TopicData,
+)
+from ixion.protocol.registry import ApiKey
+from ixion.replica.controller_channel import ControllerChannel
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+OLDEST: Final = 2
+NEWEST: Final = 3
+EPOCHS_SINCE: Final = 3
+PAUSE_S: Final = 0.05  # after an answer that asks for another attempt
+FAULT_PAUSE_S: Final = 0.5  # after a fault of the connection, or without a controller
+REFUSED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+OVERTAKEN: Final = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+class Wanted(NamedTuple):
+    partition: Partition
+    isr: tuple[int, ...]  # the very tuple that the partition keeps while the change is open
+
+    @property
+    def open(self) -> bool:
+        return self.partition.still_wants(self.isr)
+
+
+class IsrChanges:
+    """To be made and used on one loop."""
+
+    def __init__(
+        self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
+    ) -> None:
+        self._replicas = replicas
+        self._controller = controller
+        self._broker_epoch = broker_epoch
+        self._waiting: dict[TopicPartition, Wanted] = {}
+        self._stirred = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._complaint = ""
+
+    def wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """A leader on this broker wants other in-sync replicas."""
+        self._waiting[partition.key] = Wanted(partition, isr)
+        self._stirred.set()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="isr-changes")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            changes = {key: change for key, change in self._waiting.items() if change.open}
+            self._waiting = {}
+            if not changes:
+                continue
+            try:
+                pause_s = await self._ask(changes)
+            except KafkaError as error:
+                self._complain(str(error))
+                self._again(changes)
+                pause_s = FAULT_PAUSE_S
+            except Exception:
+                logger.exception("asking for other in-sync replicas failed; it is repeated")
+                self._again(changes)
+                pause_s = FAULT_PAUSE_S
+            if pause_s:
+                await asyncio.sleep(pause_s)
+
+    async def _ask(self, changes: dict[TopicPartition, Wanted]) -> float:
+        """How long to wait before the next request."""
+        version = await self._controller.version(ApiKey.ALTER_PARTITION, oldest=OLDEST, newest=NEWEST)
+        request = self._request(changes, version)
+        answer = cast(AlterPartitionResponse, await self._controller.ask(ApiKey.ALTER_PARTITION, version, request))
+        if answer.error_code != ErrorCode.NONE:
+            self._complain(f"the controller answers {error_code(answer.error_code).name}")
+            self._again(changes)
+            return PAUSE_S
+        self._complaint = ""
+        answers = {(topic.topic_id, data.partition_index): data for topic in answer.topics for data in topic.partitions}
+        repeated = {
+            key: change
+            for key, change in changes.items()
+            if not self._settle(change, answers.get((change.partition.topic_id, change.partition.number)))
+        }
+        self._again(repeated)
+        return PAUSE_S if repeated else 0.0
+
+    def _request(self, changes: dict[TopicPartition, Wanted], version: int) -> AlterPartitionRequest:
+        topics: dict[bytes, list[PartitionData]] = {}
+        for partition, isr in changes.values():
+            with_epochs = version >= EPOCHS_SINCE
+            data = PartitionData(
+                partition_index=partition.number,
+                leader_epoch=partition.leader_epoch,
+                new_isr=() if with_epochs else isr,
+                new_isr_with_epochs=tuple(self._member(partition, number) for number in isr) if with_epochs else (),
+                partition_epoch=partition.partition_epoch,
+            )
+            topics.setdefault(partition.topic_id, []).append(data)
+        return AlterPartitionRequest(
+            broker_id=self._replicas.node_id,
+            broker_epoch=self._broker_epoch(),
+            topics=tuple(TopicData(topic_id=each, partitions=tuple(data)) for each, data in topics.items()),
+        )
+
+    def _member(self, partition: Partition, number: int) -> BrokerState:
+        """With the epoch it fetched with, so that a broker that came back with an empty disk is not taken for it."""
+        follower = partition.followers.get(number)
+        epoch = self._broker_epoch() if follower is None else follower.broker_epoch
+        return BrokerState(broker_id=number, broker_epoch=epoch)
+
+    def _settle(self, change: Wanted, answer: ResponsePartitionData | None) -> bool:
+        """False if it must be asked for again."""
+        partition, isr = change
+        if not change.open:
+            return True
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else error_code(answer.error_code)
+        if answer is not None and code == ErrorCode.NONE:
+            if answer.leader_epoch == partition.leader_epoch and answer.partition_epoch >= partition.partition_epoch:
+                self._confirm(partition, answer)
+        elif code in REFUSED:
+            logger.info("%s: in-sync replicas %s refused: %s", partition.log.name, isr, code.name)
+            self._set(partition, partition.isr)
+        elif code not in OVERTAKEN:
+            return False
+        return True
+
+    def _confirm(self, partition: Partition, answer: ResponsePartitionData) -> None:
+        before = partition.isr
+        partition.partition_epoch = answer.partition_epoch
+        self._set(partition, answer.isr)
+        logger.info("%s: in-sync replicas %s, before %s", partition.log.name, answer.isr, before)
+
+    def _set(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        partition.set_isr(isr)
+        self._replicas.high_watermark_moved(partition)  # also if it did not: fewer may be enough in sync now
+
+    def _again(self, changes: dict[TopicPartition, Wanted]) -> None:
+        for key, change in changes.items():
+            self._waiting.setdefault(key, change)
+        if self._waiting:
+            self._stirred.set()
+
+    def _complain(self, fault: str) -> None:
+        if fault != self._complaint:
+            self._complaint = fault
+            logger.warning("in-sync replicas cannot be changed: %s; trying again", fault)

@@ -1,0 +1,60 @@
+"""The fetchers of a broker: one for each leader and number, none for a broker that leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ixion.config.broker import BrokerConfig
+from ixion.config.sources import load
+from ixion.metadata.image import ClusterImage
+from ixion.replica.fetchers import FetcherPool
+from ixion.replica.partition import Partition
+from tests.replica.nodes import TOPIC_ID, Inline, Node, Nodes
+
+
+def pool_of(node: Node, fetchers: int) -> FetcherPool:
+    config: BrokerConfig = load(assignments=[f"num.replica.fetchers={fetchers}"]).config
+    return FetcherPool(
+        node.replicas,
+        ClusterImage(cluster_id="c"),
+        listener="PLAINTEXT",
+        broker_epoch=lambda: 1,
+        config=lambda: config,
+        workers=Inline(),
+    )
+
+
+def follow(node: Node, number: int, leader: int) -> Partition:
+    return node.replicas.follow("t", number, TOPIC_ID, leader, 0, (leader,), (leader, node.number), 0)
+
+
+def test_partitions_are_divided_among_the_fetchers_of_their_leader(tmp_path: Path) -> None:
+    async def work() -> None:
+        nodes = Nodes(tmp_path, 1)
+        pool = pool_of(nodes.nodes[1], 2)
+        for number in range(8):
+            pool.start(follow(nodes.nodes[1], number, 2 + number // 4))
+        assert sorted(pool._fetchers) == [(2, 0), (2, 1), (3, 0), (3, 1)]
+        assert len(pool.followed) == 8
+        await pool.stop([("t", number) for number in range(8)])
+        assert not pool.followed
+        assert not pool._fetchers, "a fetcher without partitions ends"
+        await pool.close()
+        await nodes.close()
+
+    asyncio.run(work())
+
+
+def test_a_broker_that_leaves_follows_nothing_new(tmp_path: Path) -> None:
+    async def work() -> None:
+        nodes = Nodes(tmp_path, 1)
+        pool = pool_of(nodes.nodes[1], 1)
+        pool.start(follow(nodes.nodes[1], 0, 2))
+        pool.leave()
+        pool.start(follow(nodes.nodes[1], 1, 2))
+        assert list(pool.followed) == [("t", 0)]
+        await pool.close()
+        await nodes.close()
+
+    asyncio.run(work())
