@@ -1,0 +1,100 @@
+"""The sibling of a partition: an ordinary log with its notes, under the offsets of the partition.
+
+**One rule makes a crash harmless: a note is written first, and then, under the same offset, what it is about.** Where
+the partition ends before the sibling, the last notes are about something that did not happen, and are cut off
+(`align`).
+
+    the process is killed                       the next start finds
+    before the note of a record                 nothing; its producer tries again
+    after it, before the hole in the partition  the partition ends before the note: cut off; its producer tries again
+    after the hole                              the record waits
+    after the note that records were delivered  the partition ends before the note: cut off; they wait again
+    after the records                           they were delivered
+
+If the power fails, the end of either log may be lost. Where the sibling ends first, the partition is read from there
+on: it tells which records were delivered and which transactions ended (`loading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ixion.delay.note import Kind, Note, read_note, write_note
+from ixion.log.log import Log
+from ixion.log.reader import read
+from ixion.model.errors import KafkaError
+from ixion.records.batch import BatchView
+from ixion.records.batches import iter_complete_batches
+
+NEAR: Final = 16 << 10  # bytes read to find one note; the notes after it are often wanted next
+PIECE: Final = 1 << 20
+
+
+class Journal:
+    def __init__(self, log: Log, rolled: Callable[[], None]) -> None:
+        """`rolled` is called when a segment was sealed and should be flushed."""
+        self.log: Final = log
+        self._rolled = rolled
+
+    def write(self, notes: bytes) -> None:
+        info = self.log.append_as_follower(notes)
+        self.log.raise_high_watermark(self.log.end_offset)
+        if info.rolled:
+            self._rolled()
+
+    def note_seen(self, offset: int, leader_epoch: int) -> None:
+        """All that happened in the partition up to `offset` is noted: a start need not look for more."""
+        self.write(write_note(Kind.SEEN, offset, leader_epoch))
+
+    def align(self, end_offset: int) -> None:
+        """Cut off the notes about what is not in the partition. Blocks, but only after a failure."""
+        if self.log.end_offset > end_offset:
+            self.log.truncate_to(end_offset)
+
+    def notes(self, offset: int) -> Iterator[Note]:
+        """Every note from `offset` on."""
+        for view in batches(self.log, max(offset, self.log.log_start), PIECE):
+            yield read_note(view)
+
+    def find(self, offset: int) -> Note | None:
+        """The note at an offset."""
+        for note in self.find_all([offset]):
+            return note
+        return None
+
+    def find_all(self, offsets: list[int]) -> Iterator[Note]:
+        """The notes at these offsets, which rise. Neighbours are read together."""
+        log = self.log
+        views: Iterator[BatchView] = iter(())
+        view: BatchView | None = None
+        for offset in offsets:
+            if not log.log_start <= offset < log.end_offset:
+                continue
+            while view is not None and view.base_offset < offset:
+                view = next(views, None)
+            if view is None:
+                views = iter_complete_batches(read(log, offset, NEAR).records)
+                view = next(views, None)
+            if view is not None and view.base_offset == offset:
+                yield read_note(view)
+
+    def forget_below(self, offset: int) -> None:
+        """No note below `offset` is needed; whole segments of such notes can be deleted."""
+        if self.log.log_start < offset <= self.log.high_watermark:
+            try:
+                self.log.raise_log_start(offset)
+            except KafkaError:
+                return  # the next call tries again
+
+
+def batches(log: Log, offset: int, piece: int) -> Iterator[BatchView]:
+    """Every batch from `offset` on."""
+    while offset < log.end_offset:
+        data = read(log, offset, piece).records
+        if not data:
+            return
+        for view in iter_complete_batches(data):
+            if view.last_offset >= offset:
+                yield view
+                offset = int(view.last_offset) + 1

@@ -1,0 +1,65 @@
+"""Brings back what is known of the delayed records of a partition, at a start or when it gets a new leader.
+
+1. Notes about what is not in the partition are cut off.
+2. The notes are applied from the first to the last.
+3. The partition is read from the last note on, by its batch headers. Only if the power failed can there be more to
+   find: records that were delivered, markers of transactions. Their notes are written anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ixion.delay.journal import PIECE, Journal, batches
+from ixion.delay.note import Kind, Note, write_note, write_outcome
+from ixion.delay.state import State
+from ixion.log.log import Log
+from ixion.records.batch import BatchView
+from ixion.records.control import ControlType, control_type
+from ixion.records.schedule_headers import NEXT, OFFSET
+
+logger = logging.getLogger(__name__)
+
+DELIVERER: Final = -2  # the producer id in batches of delivered records; no client can write it
+
+
+def load(journal: Journal, partition: Log) -> State:
+    """Blocks; for a worker thread. Nobody may append to either log meanwhile."""
+    journal.align(partition.end_offset)
+    state = State(journal)
+    for note in journal.notes(0):
+        state.apply(note)
+    found = 0
+    for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):
+        found += _find_lost(state, view)
+    if found:
+        logger.warning("%s: %d notes were lost and are written anew", journal.log.name, found)
+    return state
+
+
+def _find_lost(state: State, view: BatchView) -> int:
+    """Write the note again that should be there for a batch; 1 if there should be one."""
+    offset, epoch = int(view.base_offset), int(view.leader_epoch)
+    if view.producer_id == DELIVERER:
+        delivered: list[Note] = []
+        again_ms: list[int] = []
+        for record in view.records():
+            facts = dict(record.headers)
+            note = state.journal.find(int(facts.get(OFFSET.decode()) or -1))
+            if note is None:
+                return 0  # it was let go, so it does not wait
+            delivered.append(note)
+            again_ms.append(int(facts.get(NEXT.decode()) or -1))
+        written, _ = write_outcome(offset, epoch, delivered, again_ms)
+        state.journal.write(written)
+        for note in state.journal.notes(offset):
+            state.apply(note)
+        return 1
+    if view.is_control and view.producer_id in state.open:
+        commits = control_type(view) == ControlType.COMMIT
+        kind = Kind.COMMITS if commits else Kind.ABORTS
+        state.journal.write(write_note(kind, offset, epoch, producer_id=int(view.producer_id)))
+        state.end_transaction(int(view.producer_id), commits)
+        return 1
+    return 0

@@ -1,0 +1,171 @@
+"""What stands in the sibling of a partition: a note for everything that happens to its delayed records.
+
+A note is a record batch of its own, so that one can be read without its neighbours. Its first header is
+`x-schedule-note` (a kind, a due time and a producer id, 17 bytes):
+
+| kind | record | when |
+|---|---|---|
+| WAITS | the record as its producer sent it | a record was accepted |
+| CANCELS | the same | a record that cancels others was accepted |
+| DELIVERED | offset, due time and size of each record | they were delivered |
+| COMMITS, ABORTS | nothing | the transaction of that producer ended |
+| RECURS | the record as its producer sent it | as WAITS; or it was delivered and waits again |
+| SEEN | nothing | nothing was delivered up to here: a start need not look for that |
+
+The offset of a note is the offset of what it is about in the partition: of the hole that the record left, of the first
+record that was delivered, of the marker.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from ixion.records.batch import BatchView
+from ixion.records.builder import BatchBuilder, encode_count, encode_headers
+from ixion.records.record import Record
+from ixion.records.recurrence import every_ms_of, next_due
+from ixion.records.schedule_headers import CANCEL, CRON, EVERY, ID, UNTIL, ZONE, number_of, time_of
+from ixion.records.split import headers_without
+
+HEADER: Final = "x-schedule-note"
+FACTS: Final = Struct(">bqq")
+PREVIOUS: Final = "x-schedule-previous"
+DELIVERED: Final = Struct(">qqi")
+NO_PRODUCER: Final = -1
+
+
+class Kind(IntEnum):
+    WAITS = 1
+    CANCELS = 2
+    DELIVERED = 3
+    COMMITS = 4
+    ABORTS = 5
+    SEEN = 6
+    RECURS = 7
+
+
+WAITING: Final = (Kind.WAITS, Kind.RECURS)
+
+
+class Note:
+    """A note that was read. `producer_id` is that of the transaction in which it was written, -1 if in none."""
+
+    __slots__ = ("due_ms", "kind", "offset", "producer_id", "record", "size")
+
+    def __init__(self, kind: int, due_ms: int, producer_id: int, record: Record, size: int) -> None:
+        self.kind: Final = kind
+        self.due_ms: Final = due_ms
+        self.producer_id: Final = producer_id
+        self.record: Final = record
+        self.offset: Final = int(record.offset)
+        self.size: Final = size
+
+    def header(self, name: bytes) -> bytes:
+        """Of the record as it was sent; empty if it has none of that name."""
+        for each, value in self.record.headers:
+            if each.lower().encode() == name:
+                return value or b""
+        return b""
+
+    @property
+    def previous(self) -> tuple[int, int, int] | None:
+        """Offset, due time and size of the note that this one continues, if its record recurs."""
+        if self.kind != Kind.RECURS or self.record.header_count < 2:
+            return None
+        name, facts = self.record.headers[1]
+        if name != PREVIOUS or facts is None:
+            return None
+        offset, due_ms, size = DELIVERED.unpack(facts)
+        return offset, due_ms, size
+
+    def next_due(self, now_ms: int) -> int:
+        """When a record that recurs is due again; -1 if it does not, or never."""
+        if self.kind != Kind.RECURS:
+            return -1
+        every, until = self.header(EVERY), self.header(UNTIL)
+        until_ms = max(number_of(until), time_of(until)) if until else -1
+        every_ms = every_ms_of(every) if every else 0
+        return next_due(every_ms, self.header(CRON), self.header(ZONE), until_ms, self.due_ms, now_ms)
+
+    @property
+    def schedule_id(self) -> bytes:
+        return self.header(ID)
+
+    @property
+    def cancel(self) -> bytes:
+        return self.header(CANCEL)
+
+
+def write_note(
+    kind: Kind, offset: int, leader_epoch: int, *, due_ms: int = -1, producer_id: int = -1, record: Record | None = None
+) -> bytes:
+    """A note about a record that was accepted, or about a marker."""
+    builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
+    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(kind, due_ms, producer_id))]
+    if record is None:
+        builder.append_at(offset, None, None, facts, -1)
+    else:
+        first = encode_headers(facts)[1:]  # without the count, which is one byte
+        headers = encode_count(record.header_count + 1) + first + record.stored_headers()
+        builder.append_encoded(offset, record.key, record.value, headers, record.timestamp)
+    return builder.build()
+
+
+def write_delivered(offset: int, leader_epoch: int, delivered: list[tuple[int, int, int]]) -> bytes:
+    """`delivered`: offset, due time and size of each record, the size below zero if the record has a schedule id.
+
+    The note covers the offsets under which they were delivered.
+    """
+    builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
+    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.DELIVERED, -1, NO_PRODUCER))]
+    builder.append_at(offset, None, b"".join(DELIVERED.pack(*each) for each in delivered), facts, -1)
+    builder.last_offset = offset + max(len(delivered), 1) - 1
+    return builder.build()
+
+
+def write_again(offset: int, leader_epoch: int, note: Note, due_ms: int) -> bytes:
+    """The record of `note` was delivered at `offset`, and is due again."""
+    builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
+    first: list[tuple[str, bytes | None]] = [
+        (HEADER, FACTS.pack(Kind.RECURS, due_ms, NO_PRODUCER)),
+        (PREVIOUS, DELIVERED.pack(note.offset, note.due_ms, note.size)),
+    ]
+    count, kept = headers_without(note.record, (HEADER.encode(), PREVIOUS.encode()))
+    headers = encode_count(count + len(first)) + encode_headers(first)[1:] + kept
+    builder.append_encoded(offset, note.record.key, note.record.value, headers, note.record.timestamp)
+    return builder.build()
+
+
+def write_outcome(
+    offset: int, leader_epoch: int, notes: list[Note], again_ms: list[int]
+) -> tuple[bytes, dict[int, int]]:
+    """The notes about records that were delivered from `offset` on; those with a time in `again_ms` are due again.
+
+    Also the size of each note about the latter, by its offset.
+    """
+    made: list[bytes] = []
+    sizes: dict[int, int] = {}
+    run: list[tuple[int, int, int]] = []
+    for place, (note, due_ms) in enumerate(zip(notes, again_ms, strict=True)):
+        if due_ms < 0:
+            run.append((note.offset, note.due_ms, -note.size if note.schedule_id else note.size))
+            continue
+        if run:
+            made.append(write_delivered(offset + place - len(run), leader_epoch, run))
+            run = []
+        made.append(write_again(offset + place, leader_epoch, note, due_ms))
+        sizes[offset + place] = len(made[-1])
+    if run:
+        made.append(write_delivered(offset + len(notes) - len(run), leader_epoch, run))
+    return b"".join(made), sizes
+
+
+def read_note(view: BatchView) -> Note:
+    for record in view.records():
+        name, facts = record.headers[0]
+        if name == HEADER and facts is not None:
+            kind, due_ms, producer_id = FACTS.unpack(facts)
+            return Note(kind, due_ms, producer_id, record, int(view.size_in_bytes))
+    raise ValueError(f"no note at offset {view.base_offset}")

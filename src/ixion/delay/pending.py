@@ -1,0 +1,204 @@
+"""The records of one partition that wait, by due time: a wheel of packed buckets.
+
+    days      due on a later day                  one bucket for each day
+    hours     due today, in a later hour          one bucket for each hour
+    seconds   due in the hour that is near        one bucket for each second
+    times     due in the second that is near      a list of offsets for each millisecond
+
+As on a timing wheel, what is far away lies in a coarse bucket and moves to a finer one when its time comes near; a step
+moves one chunk of a bucket. Records of one millisecond leave in the order of their offsets. A record takes 12 bytes
+while it is more than a second away (`bucket`).
+
+    now 10:59:59.950, due 11:00:00.120        its hour has been spread over seconds ahead of time (AHEAD_HOUR_MS)
+    now 10:59:59.990                          its second is spread over milliseconds (AHEAD_SECOND_MS)
+    now 11:00:00.120                          `pop` returns it
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Final
+
+from ixion.delay.bucket import Bucket
+
+DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+SECOND_MS: Final = 1_000
+AHEAD_DAY_MS: Final = 600_000
+AHEAD_HOUR_MS: Final = 60_000
+AHEAD_SECOND_MS: Final = 100
+ENOUGH: Final = 10_000  # records at hand: no further bucket is spread before they are delivered
+
+Due = tuple[int, int]  # due time, offset
+
+
+class Level:
+    """Buckets of one width, by number; the heap has the number of each."""
+
+    __slots__ = ("ahead_ms", "buckets", "heap", "until_ms", "width")
+
+    def __init__(self, width: int, ahead_ms: int) -> None:
+        self.width: Final = width
+        self.ahead_ms: Final = ahead_ms
+        self.buckets: dict[int, Bucket] = {}
+        self.heap: list[int] = []
+        self.until_ms = 0  # what is due before this goes to a finer level
+
+    def add(self, due_ms: int, offset: int) -> None:
+        number = due_ms // self.width
+        bucket = self.buckets.get(number)
+        if bucket is None:
+            bucket = self.buckets[number] = Bucket()
+            heappush(self.heap, number)
+        bucket.add(offset, due_ms - number * self.width)
+
+    def remove(self, due_ms: int, offset: int) -> bool:
+        bucket = self.buckets.get(due_ms // self.width)
+        return bucket is not None and bucket.remove(offset)
+
+    def first(self) -> int:
+        """The number of the first bucket with anything in it; -1 if there is none."""
+        while self.heap:
+            number = self.heap[0]
+            if self.buckets[number].count:
+                return number
+            del self.buckets[number]
+            heappop(self.heap)
+        return -1
+
+    def starts_ms(self) -> int:
+        """When the first bucket must be spread; -1 if there is none."""
+        number = self.first()
+        return -1 if number < 0 else max(number * self.width - self.ahead_ms, 0)
+
+    def is_past(self, now_ms: int) -> bool:
+        """Whether all that is in the first bucket is due."""
+        number = self.first()
+        return number >= 0 and (number + 1) * self.width <= now_ms
+
+    def take_chunk(self) -> list[Due]:
+        number = self.heap[0]
+        start = number * self.width
+        return [(start + time_ms, offset) for offset, time_ms in self.buckets[number].take_chunk()]
+
+
+class Pending:
+    def __init__(self) -> None:
+        self.count = 0
+        self._levels = (
+            Level(DAY_MS, AHEAD_DAY_MS),
+            Level(HOUR_MS, AHEAD_HOUR_MS),
+            Level(SECOND_MS, AHEAD_SECOND_MS),
+        )
+        self._times: dict[int, list[int]] = {}
+        self._heap: list[int] = []  # of the times
+        self._at_hand = 0
+
+    def add(self, due_ms: int, offset: int) -> None:
+        self.count += 1
+        self._place(due_ms, offset)
+
+    def _place(self, due_ms: int, offset: int) -> None:
+        for level in self._levels:
+            if due_ms >= level.until_ms:
+                level.add(due_ms, offset)
+                return
+        self._at_hand += 1
+        offsets = self._times.get(due_ms)
+        if offsets is None:
+            self._times[due_ms] = [offset]
+            heappush(self._heap, due_ms)
+        elif offset > offsets[-1]:
+            offsets.append(offset)
+        else:
+            insort(offsets, offset)
+
+    def remove(self, due_ms: int, offset: int) -> bool:
+        """False if it does not wait here."""
+        removed = self._remove_at_hand(due_ms, offset) or any(level.remove(due_ms, offset) for level in self._levels)
+        self.count -= removed
+        return removed
+
+    def _remove_at_hand(self, due_ms: int, offset: int) -> bool:
+        offsets = self._times.get(due_ms)
+        if offsets is None:
+            return False
+        place = bisect_left(offsets, offset)
+        if place == len(offsets) or offsets[place] != offset:
+            return False
+        del offsets[place]
+        self._at_hand -= 1
+        if not offsets:
+            del self._times[due_ms]  # the heap keeps the time; see `_first_time`
+        return True
+
+    def spread(self, now_ms: int) -> bool:
+        """Move one chunk that comes near to a finer bucket. False if there is nothing to move now."""
+        if self._at_hand >= ENOUGH:
+            return False
+        # What is due first is spread first, also when all of it is overdue.
+        near = [level for level in self._levels if 0 <= level.starts_ms() <= now_ms]
+        if not near:
+            return False
+        level = min(near, key=lambda each: each.first() * each.width)
+        level.until_ms = max(level.until_ms, (level.first() + 1) * level.width)
+        chunk = level.take_chunk()
+        for due_ms, offset in chunk:
+            self._place(due_ms, offset)
+        return True
+
+    def _first_time(self) -> int:
+        while self._heap and self._heap[0] not in self._times:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else -1
+
+    def pop(self, now_ms: int, most: int) -> list[Due]:
+        """Up to `most` records that are due, in the order of due time and offset. `spread` comes first."""
+        found: list[Due] = []
+        while len(found) < most:
+            due_ms = self._first_time()
+            if due_ms < 0 or due_ms > now_ms:
+                break
+            offsets = self._times[due_ms]
+            taken = offsets[: most - len(found)]
+            found += [(due_ms, offset) for offset in taken]
+            if len(taken) == len(offsets):
+                del self._times[due_ms]
+            else:
+                del offsets[: len(taken)]
+        self._at_hand -= len(found)
+        self.count -= len(found)
+        return found
+
+    def wake_ms(self) -> int:
+        """When there is something to do next; -1 if nothing waits."""
+        first = self._first_time()
+        if self._at_hand >= ENOUGH:
+            return first
+        times = [first, *(level.starts_ms() for level in self._levels)]
+        return min((time for time in times if time >= 0), default=-1)
+
+    def overdue_ms(self, now_ms: int) -> int:
+        """How long the first record is overdue; 0 if none is. Exact for what is at hand, else by the bucket."""
+        starts = [level.first() * level.width for level in self._levels if level.is_past(now_ms)]
+        first = self._first_time()
+        return max(0, now_ms - min([*starts, first] if first >= 0 else starts, default=now_ms))
+
+    def first_offset(self) -> int:
+        """The smallest offset that waits; -1 if nothing does."""
+        firsts = [offsets[0] for offsets in self._times.values()]
+        for level in self._levels:
+            firsts += [bucket.first_offset for bucket in level.buckets.values() if bucket.count]
+        return min(firsts, default=-1)
+
+    def chunks(self) -> Iterator[list[Due]]:
+        """All records, chunk by chunk, in no order; the caller may let others change them between two chunks."""
+        for due_ms, offsets in list(self._times.items()):
+            yield [(due_ms, offset) for offset in list(offsets)]
+        for level in self._levels:
+            for number, bucket in list(level.buckets.items()):
+                start = number * level.width
+                for chunk in bucket.chunks():
+                    yield [(start + time_ms, offset) for offset, time_ms in chunk]

@@ -1,0 +1,188 @@
+"""The delayed records of one partition: how they are accepted.
+
+A producer sends a record with a header that asks for a later delivery (`records.schedule_headers`). The record goes to
+the sibling of the partition (`journal`), where it waits; in the partition it leaves a hole, as compaction does. So its
+producer gets an ordinary offset, which is the handle to cancel it by, and idempotence and transactions work as for any
+other record. When it is due, it is appended to the partition like a new record (`delivery`).
+
+    produced    A now, B in 5 min, C now           partition   A _ C              sibling   B (due 12:05)
+    12:05       D now                              partition   A _ C D B'
+
+A transaction that ends is noted in the sibling if it has delayed records: they wait from its commit on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.delay.delivery import Delivery
+from ixion.delay.figures import Figures
+from ixion.delay.journal import Journal
+from ixion.delay.note import NO_PRODUCER, Kind, write_note
+from ixion.delay.state import State
+from ixion.log.log import Log
+from ixion.log.prepare import AppendInfo, Origin
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.batches import iter_batches
+from ixion.records.compression import Codec
+from ixion.records.control import ControlType, control_type
+from ixion.records.layout import Buffer
+from ixion.records.split import split
+from ixion.records.validate import MAX_RECORD_ERRORS, InvalidRecords, RecordError, TopicRules, Validated
+from ixion.replica.partition import Partition
+
+# Bytes of a note and of the headers on delivery beside the record itself: what a record must leave free in a segment.
+MARGIN: Final = 512
+
+Accepted = tuple[Kind, int, int, bytes, int, int]  # as `State.accept` takes it
+
+
+class Schedule:
+    """Loop thread only, apart from `flush`. Until the notes were read `state` is None, and nothing is appended."""
+
+    def __init__(self, partition: Partition, journal: Journal, figures: Figures, delivery: Delivery) -> None:
+        self.partition: Final = partition
+        self.journal: Final = journal
+        self.state: State | None = None
+        self.delivery: Final = delivery
+        self._figures = figures
+        self._taken: list[Accepted] = []  # by the append that is under way
+
+    # Appending.
+
+    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+        """What `Partition.append` is for partitions without delayed records."""
+        partition = self.partition
+        partition.check_leads(acks)
+        state = self.state
+        if state is None:
+            raise KafkaError(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"the delayed records of {partition.log.name} are being read"
+            )
+        self.journal.align(partition.log.end_offset)
+        if origin == Origin.CLIENT and partition.log.config.delays_records:
+            return self._append_client(state, records)
+        if origin in (Origin.COORDINATOR, Origin.RAISED_MARKER) and state.open:
+            return self._append_markers(state, records, acks, origin)
+        return partition.append(records, acks, origin)
+
+    def _append_client(self, state: State, records: Buffer) -> AppendInfo:
+        partition = self.partition
+        self._taken = []
+        try:
+            info = partition.log.append_scheduled(records, partition.leader_epoch, self)
+        except InvalidRecords as refusal:
+            self._figures.rejected += len(refusal.record_errors)
+            raise
+        except BaseException:
+            self.journal.align(partition.log.end_offset)
+            raise
+        self._count(state, self._taken)
+        return info
+
+    def _count(self, state: State, taken: list[Accepted]) -> None:
+        before = (state.cancelled, state.superseded)
+        for kind, offset, due_ms, name, size, producer_id in taken:
+            state.accept(kind, offset, due_ms, name, size, producer_id)
+            self._figures.accepted += kind != Kind.CANCELS
+        self._figures.cancelled += state.cancelled - before[0]
+        self._figures.superseded += state.superseded - before[1]
+        if taken:
+            self.delivery.look_soon()
+
+    def take(self, checked: Validated, first_offset: int, rules: TopicRules) -> bytes:
+        """Called by the log, which holds its lock, when it knows the offsets of the batch."""
+        state = self.state
+        assert state is not None
+        batch = checked.batch
+        config = self.partition.log.config
+        codec: Codec = batch.codec if rules.codec is None else rules.codec
+        left, records = split(batch, checked.wishes, codec, rules.level)
+        wishes = [wish for wish in checked.wishes if wish.is_taken]
+        if wishes and len(self.partition.replicas) > 1:
+            # Another leader would have the hole of a record, but not the record.
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"{self.partition.log.name} has {len(self.partition.replicas)} replicas, and delayed records have one:"
+                " they are accepted in topics with one replica only",
+            )
+        producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER
+        notes: list[bytes] = []
+        refused: list[RecordError] = []
+        count, size = state.count, state.size
+        largest = min(config.max_message_bytes, config.segment_bytes) - MARGIN
+        for wish, record in zip(wishes, records, strict=True):
+            kind = Kind.CANCELS if wish.cancel else Kind.RECURS if wish.recurs else Kind.WAITS
+            record.offset += first_offset
+            note = write_note(
+                kind,
+                record.offset,
+                self.partition.leader_epoch,
+                due_ms=wish.due_ms,
+                producer_id=producer_id,
+                record=record,
+            )
+            count += 1
+            size += len(note)
+            reason = ""
+            if len(note) > largest:
+                reason = f"a record of {len(note)} bytes is too large to be delivered later, {largest} are allowed"
+            elif count > config.delivery_delay_pending_max and not wish.cancel:
+                reason = (
+                    f"{state.count} records wait, delivery.delay.pending.max is {config.delivery_delay_pending_max}"
+                )
+            elif size > config.delivery_delay_pending_bytes_max and not wish.cancel:
+                limit = config.delivery_delay_pending_bytes_max
+                reason = f"{state.size} bytes wait, delivery.delay.pending.bytes.max is {limit}"
+            if reason:
+                refused.append(RecordError(batch_index=int(wish.index), message=reason))
+                if len(refused) == MAX_RECORD_ERRORS:
+                    break
+            notes.append(note)
+            self._taken.append(
+                (kind, int(record.offset), wish.due_ms, wish.cancel or wish.schedule_id, len(note), producer_id)
+            )
+        if refused:
+            message = f"{len(refused)} records refused; the first is number {refused[0].batch_index}: "
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, message + refused[0].message, tuple(refused))
+        if sum(map(len, notes)) > self.journal.log.config.segment_bytes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "the delayed records of a batch are larger than a segment")
+        if notes:
+            self.journal.write(b"".join(notes))
+        return left
+
+    def _append_markers(self, state: State, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+        log = self.partition.log
+        offset = log.end_offset
+        ended: list[tuple[int, bool]] = []
+        notes: list[bytes] = []
+        for view in iter_batches(records):
+            producer_id = int(view.producer_id)
+            if view.is_control and producer_id in state.open:
+                commits = control_type(view) == ControlType.COMMIT
+                kind = Kind.COMMITS if commits else Kind.ABORTS
+                notes.append(write_note(kind, offset, self.partition.leader_epoch, producer_id=producer_id))
+                ended.append((producer_id, commits))
+            offset += int(view.last_offset_delta) + 1
+        try:
+            if notes:
+                self.journal.write(b"".join(notes))
+            info = self.partition.append(records, acks, origin)
+        except BaseException:
+            self.journal.align(log.end_offset)
+            raise
+        before = (state.cancelled, state.superseded, state.aborted)
+        for producer_id, commits in ended:
+            state.end_transaction(producer_id, commits)
+        self._figures.cancelled += state.cancelled - before[0]
+        self._figures.superseded += state.superseded - before[1]
+        self._figures.aborted += state.aborted - before[2]
+        if ended:
+            self.delivery.look_soon()
+        return info
+
+    def flush(self, log: Log) -> None:
+        """Put the partition on the disk, and before it what it refers to. Blocks; for a worker thread."""
+        if not self.journal.log.closed:
+            self.journal.log.flush()
+        log.flush()

@@ -1,0 +1,247 @@
+"""The delayed records of every partition that this broker leads.
+
+A partition has a schedule if its topic has delivery.delay.mode=record, or had it once: what waits in its sibling is
+delivered in every mode. The notes of the sibling are read on a worker thread when the broker begins to lead the
+partition; until they are, appends to it get an error after which clients try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ixion.delay.figures import Figures
+from ixion.log.log import Log
+from ixion.log.manager import LogManager
+from ixion.log.prepare import AppendInfo, Origin
+from ixion.model.delay_names import sibling_of
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+from ixion.records.layout import Buffer
+from ixion.replica.log_settings import sibling_config
+from ixion.replica.manager import ReplicaManager
+from ixion.replica.partition import Partition
+from ixion.timer.lane import Lane
+from ixion.timer.task import TimerTask
+from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.delay.schedule import Schedule
+    from ixion.delay.state import State
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
+CLOCK_CHECK_MS: Final = 1_000
+JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
+UPKEEP_CHECKS: Final = 30  # looks at the clock between two looks at the siblings
+UNSEEN: Final = 10_000  # offsets after the last note, which a start would have to look through
+
+
+class NotReady:
+    """Refuses every append: that of a partition whose sibling cannot be opened, or those of clients to a sibling."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def append(self, _records: Buffer, _acks: int, _origin: Origin) -> AppendInfo:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._reason)
+
+    def flush(self, log: Log) -> None:
+        log.flush()
+
+
+class Schedules:
+    """Loop thread only. `monotonic_ms` is the clock that the wheel runs by."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        logs: LogManager,
+        *,
+        timer: Timer,
+        loop: asyncio.AbstractEventLoop,
+        workers: Executor,
+        clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+    ) -> None:
+        self.figures = Figures()
+        self._replicas = replicas
+        self._logs = logs
+        self._timer = timer
+        self._loop = loop
+        self._workers = workers
+        self._clock_ms = clock_ms
+        self._monotonic_ms = monotonic_ms
+        self._lane = Lane(loop.call_soon, fair=True)
+        self._schedules: dict[TopicPartition, Schedule] = {}
+        self._left: dict[TopicPartition, int] = {}  # records that waited when a partition was no longer led here
+        self._skew_ms = 0
+        self._checks = 0
+        self._clock_task: TimerTask | None = None
+        self._stopped = False
+        replicas.on_leadership.append(self._leadership_changed)
+        replicas.on_reconfigured.append(self.follow)
+
+    def __iter__(self) -> Iterator[Schedule]:
+        return iter(list(self._schedules.values()))
+
+    def get(self, key: TopicPartition) -> Schedule | None:
+        return self._schedules.get(key)
+
+    def _leadership_changed(self, topic: str, number: int, leader_epoch: int) -> None:
+        partition = self._replicas.partition(topic, number)
+        if leader_epoch < 0 or partition is None:
+            self._forget((topic, number))
+        else:
+            self.follow(partition)
+
+    def follow(self, partition: Partition) -> None:
+        """The partition is led here from now on, or its settings may have changed."""
+        if not partition.leads:
+            self._forget(partition.key)
+            return
+        config = partition.log.config
+        sibling = sibling_of(partition.topic)
+        known = self._schedules.get(partition.key)
+        if known is not None:
+            known.journal.log.reconfigure(sibling_config(config))
+            known.delivery.look_soon()
+        elif config.delays_records or self._logs.get(sibling, partition.number) is not None:
+            self._open(partition)
+
+    def _open(self, partition: Partition) -> None:
+        sibling = sibling_of(partition.topic)
+        where = [each for each in self._logs.directories if each.path == partition.log.directory.path]
+        try:
+            log = self._logs.create(
+                sibling,
+                partition.number,
+                partition.topic_id or None,
+                where[0] if where else None,
+                sibling_config(partition.log.config),
+            )
+        except KafkaError as error:
+            logger.error("delayed records of %s cannot be accepted: %s", partition.log.name, error)
+            partition.schedule = NotReady(f"{sibling}-{partition.number} cannot be opened: {error}")
+            self._timer.call_later(RETRY_MS, partial(self._open_again, partition))
+            return
+        from ixion.delay.delivery import Delivery  # a start without delayed records does without the rest
+        from ixion.delay.journal import Journal
+        from ixion.delay.schedule import Schedule
+
+        journal = Journal(log, partial(self._flush_sealed, log))
+        delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures)
+        schedule = Schedule(partition, journal, self.figures, delivery)
+        self._schedules[partition.key] = schedule
+        partition.schedule = schedule
+        self._show(log, partition)
+        self._load(schedule)
+        self._watch_clock()
+
+    def _show(self, log: Log, partition: Partition) -> None:
+        """Let clients that name the sibling read it: `ixion schedule list` does. Nobody can append to it."""
+        here = self._replicas.node_id
+        shown = Partition(log, here, 1, 0, self._clock_ms)
+        shown.schedule = NotReady(f"{log.name} takes no records from clients")
+        shown.make_leader(partition.leader_epoch, (here,), (here,))
+        self._replicas.partitions[shown.key] = shown
+
+    def _open_again(self, partition: Partition) -> None:
+        if not self._stopped and partition.leads and isinstance(partition.schedule, NotReady):
+            self._open(partition)
+
+    def _load(self, schedule: Schedule) -> None:
+        """Read the notes; again and again if that fails."""
+        from ixion.delay.loading import load
+
+        if self._is_current(schedule):
+            work = self._loop.run_in_executor(self._workers, load, schedule.journal, schedule.partition.log)
+            work.add_done_callback(partial(self._loaded, schedule))
+
+    def _loaded(self, schedule: Schedule, done: asyncio.Future[State]) -> None:
+        if not self._is_current(schedule) or done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            logger.error("the delayed records of %s cannot be read: %s", schedule.partition.log.name, error)
+            self._timer.call_later(RETRY_MS, partial(self._load, schedule))
+            return
+        schedule.state = done.result()
+        schedule.delivery.start(schedule)
+
+    def _is_current(self, schedule: Schedule) -> bool:
+        return not self._stopped and self._schedules.get(schedule.partition.key) is schedule
+
+    def _forget(self, key: TopicPartition) -> None:
+        schedule = self._schedules.pop(key, None)
+        if schedule is not None:
+            schedule.delivery.stop()
+            schedule.partition.schedule = None
+            self._replicas.partitions.pop((sibling_of(key[0]), key[1]), None)
+            if schedule.state is not None:
+                self._left[key] = schedule.state.count
+
+    def topics_deleted(self, topics: Collection[str]) -> None:
+        """What waited in them was dropped with them."""
+        for key in [key for key in self._left if key[0] in topics]:
+            self.figures.dropped += self._left.pop(key)
+
+    def _flush_sealed(self, log: Log) -> None:
+        def flush() -> None:
+            try:
+                log.flush(log.segments.active.base_offset)
+            except KafkaError as error:
+                logger.error("flushing %s: %s", log.name, error)
+
+        if not self._stopped:
+            self._loop.run_in_executor(self._workers, flush)
+
+    # The clock, and upkeep.
+
+    def _watch_clock(self) -> None:
+        if self._clock_task is None and not self._stopped:
+            self._skew_ms = self._clock_ms() - self._monotonic_ms()
+            self._clock_task = self._timer.call_later(CLOCK_CHECK_MS, self._check_clock)
+
+    def _check_clock(self) -> None:
+        self._clock_task = None
+        if not self._schedules:
+            return
+        moved_ms = self._clock_ms() - self._monotonic_ms() - self._skew_ms
+        if abs(moved_ms) > JUMP_MS:
+            self.figures.clock_jumps += 1
+            logger.warning("the wall clock jumped by %d ms; delayed records follow it", moved_ms)
+            for schedule in self:
+                schedule.delivery.look_again()
+        self._checks += 1
+        if self._checks % UPKEEP_CHECKS == 0:
+            for schedule in self:
+                self._look_after(schedule, UNSEEN)
+        self._watch_clock()
+
+    def _look_after(self, schedule: Schedule, unseen: int) -> None:
+        """Let go of notes that nobody needs, and note how far nothing was delivered."""
+        state, log, journal = schedule.state, schedule.partition.log, schedule.journal
+        if state is None or not schedule.partition.leads:
+            return
+        try:
+            if log.end_offset - journal.log.end_offset >= unseen:
+                journal.note_seen(log.end_offset - 1, schedule.partition.leader_epoch)
+            first = state.first_offset()
+            journal.forget_below(first if first >= 0 else journal.log.end_offset)
+        except KafkaError as error:
+            logger.error("looking after the delayed records of %s: %s", log.name, error)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._clock_task is not None:
+            self._clock_task.cancel()
+            self._clock_task = None
+        for schedule in self:
+            self._look_after(schedule, 1)
+            schedule.delivery.stop()

@@ -1,0 +1,168 @@
+"""A replica manager with delayed records, on a clock that the test moves; it can be killed and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ixion.delay.journal import batches
+from ixion.delay.schedules import Schedules
+from ixion.delay.state import State
+from ixion.log.config import LogConfig
+from ixion.log.files import Files
+from ixion.log.log import Log
+from ixion.log.prepare import Origin
+from ixion.log.reader import Isolation
+from ixion.model.errors import ErrorCode
+from ixion.protocol.codec.sink import joined
+from ixion.records.batch import BatchView
+from ixion.records.batches import iter_batches
+from ixion.records.builder import BatchBuilder, Headers
+from ixion.records.compression import Codec
+from ixion.replica.append_result import AppendResult
+from ixion.replica.partition import Partition
+from tests.log.support import NOW, marker
+from tests.replica.world import World
+
+RECORD = LogConfig(delivery_delay_mode="record")
+
+Sent = tuple[bytes, Headers]  # a value and its headers
+Read = tuple[int, bytes | None]  # an offset and a value
+
+
+def records(
+    *sent: Sent,
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int, int] | None = None,
+    transactional: bool = False,
+    timestamp: int = NOW,
+) -> bytes:
+    producer_id, epoch, sequence = producer or (-1, -1, -1)
+    builder = BatchBuilder(
+        codec=codec,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=transactional,
+    )
+    for value, headers in sent:
+        builder.append(b"k", value, headers, timestamp)
+    return builder.build()
+
+
+def after(value: bytes, delay_ms: int, **more: bytes) -> Sent:
+    """A record to be delivered in `delay_ms`; `id=b"x"` gives it the header x-schedule-id."""
+    named = [(f"x-schedule-{name}", content) for name, content in more.items()]
+    return value, [("x-deliver-after-ms", b"%d" % delay_ms), *named]
+
+
+def cancel(what: bytes) -> Sent:
+    return b"", [("x-schedule-cancel", what)]
+
+
+class DelayWorld(World):
+    def __init__(self, path: Path, config: LogConfig = RECORD, files: Files | None = None) -> None:
+        super().__init__(path, config, files=files)
+        self.path = path
+        self.schedules = Schedules(
+            self.replicas,
+            self.logs,
+            timer=self.timer,
+            loop=self.loop,
+            workers=self.workers,
+            clock_ms=self.now_ms,
+            monotonic_ms=lambda: self.clock.now_ms,
+        )
+
+    def start(self) -> Partition:
+        """Lead the partition, and read what waits."""
+        partition = self.lead()
+        self.flush()
+        return partition
+
+    def restart(self, down_ms: int = 0, files: Files | None = None) -> DelayWorld:
+        """What a killed process leaves, found by a new one."""
+        self.close()
+        made = DelayWorld(self.path, self.config, files)
+        made.clock.advance(self.clock.now_ms - made.clock.now_ms + down_ms)
+        made.clock_step_ms = self.clock_step_ms
+        made.start()
+        return made
+
+    def close(self) -> None:
+        if not self.loop.is_closed():
+            self.schedules._stopped = True  # a killed process writes no last note
+            super().close()
+
+    def set(self, **changes: object) -> None:
+        self.config = replace(self.config, **changes)  # type: ignore[arg-type]
+        self.replicas.reconfigure("t")
+        self.settle()
+
+    def settle(self) -> None:
+        super().settle()
+        while self.schedules._lane.waiting:
+            super().settle()
+
+    def send(self, *sent: Sent, **options: object) -> AppendResult:
+        (result,) = self.produce(records=records(*sent, **options))  # type: ignore[arg-type]
+        self.settle()
+        return result
+
+    def mark(self, producer: int, epoch: int, *, commit: bool) -> None:
+        assert self.produce_marker(marker(producer, epoch, commit=commit)) == ErrorCode.NONE
+
+    def produce_marker(self, data: bytes) -> ErrorCode:
+        over: list[AppendResult] = []
+        self.replicas.append(1000, 1, Origin.COORDINATOR, [("t", 0, data)], over.extend)
+        self.settle()
+        return over[0].code
+
+    def read(self, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[Read]:
+        """What a consumer sees, batch after batch."""
+        found: list[Read] = []
+        log = self.target
+        offset = log.log_start
+        while True:
+            (result,) = self.fetch(offset, wait_ms=0, isolation=isolation)
+            assert result.code == ErrorCode.NONE
+            data = joined([result.records])
+            if not data:
+                return found
+            for view in iter_batches(data):
+                if not view.is_control:
+                    found += [(int(each.offset), each.value) for each in view.records() if each.offset >= offset]
+                offset = int(view.last_offset) + 1
+
+    def values(self, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[bytes | None]:
+        return [value for _, value in self.read(isolation)]
+
+    def log_of(self, topic: str) -> Log:
+        log = self.logs.get(topic, 0)
+        assert log is not None
+        return log
+
+    @property
+    def target(self) -> Log:
+        return self.log_of("t")
+
+    @property
+    def sibling(self) -> Log:
+        return self.log_of("__delay.t")
+
+    @property
+    def state(self) -> State:
+        schedule = self.schedules.get(("t", 0))
+        assert schedule is not None
+        assert schedule.state is not None
+        return schedule.state
+
+    @property
+    def waiting(self) -> int:
+        return self.state.count
+
+
+def batches_of(log: Log) -> Iterator[BatchView]:
+    """Every batch of a log."""
+    return batches(log, log.log_start, 1 << 20)
