@@ -5,18 +5,28 @@ each round, so that the followers of one leader are spread as well. Five brokers
 
     partition   0        1        2        3        4        5
     replicas    0,1,2    1,2,3    2,3,4    3,4,0    4,0,1    0,2,3
+
+If every broker has a rack, the brokers are taken from the racks in turn, and a rack gets a second replica of a
+partition only when every rack has one. Racks a: 0, 1; b: 2, 3; c: 4; in turn 0, 2, 4, 1, 3: partition 0 is on 0, 2, 4.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ixion.model.errors import ErrorCode, KafkaError
 
 
 def assign(
-    brokers: Sequence[int], partitions: int, replication: int, *, first: int = 0, start: int = -1, shift: int = -1
+    brokers: Sequence[int],
+    partitions: int,
+    replication: int,
+    *,
+    first: int = 0,
+    start: int = -1,
+    shift: int = -1,
+    racks: Mapping[int, str | None] | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """The replicas of partitions `first`, `first + 1` …, the preferred leader in front, one after the other."""
     if replication > len(brokers):
@@ -29,6 +39,10 @@ def assign(
         start = drawn(count)
     if shift < 0:
         shift = drawn(count)
+    rack_of = {broker: rack for broker in brokers if (rack := (racks or {}).get(broker)) is not None}
+    if len(rack_of) == count and len(set(rack_of.values())) > 1:
+        yield from across_racks(rack_of, range(first, first + partitions), replication, start, shift)
+        return
     for partition in range(first, first + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
@@ -38,6 +52,38 @@ def assign(
             distance = 1 + (shift + other) % (count - 1)
             replicas.append(brokers[(leader + distance) % count])
         yield tuple(replicas)
+
+
+def across_racks(
+    rack_of: Mapping[int, str], partitions: range, replication: int, start: int, shift: int
+) -> Iterator[tuple[int, ...]]:
+    brokers = in_turn(rack_of)
+    count, racks = len(brokers), len(set(rack_of.values()))
+    for partition in partitions:
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        leader = (partition + start) % count
+        replicas = [brokers[leader]]
+        used = {rack_of[brokers[leader]]}
+        step = 0
+        while len(replicas) < replication:
+            distance = 1 + (shift * racks + step) % (count - 1)
+            broker = brokers[(leader + distance) % count]
+            step += 1
+            if broker not in replicas and (rack_of[broker] not in used or len(used) == racks):
+                replicas.append(broker)
+                used.add(rack_of[broker])
+        yield tuple(replicas)
+
+
+def in_turn(rack_of: Mapping[int, str]) -> list[int]:
+    """The brokers, one of each rack after the other: a rack that has none left is passed over."""
+    by_rack: dict[str, list[int]] = {}
+    for broker, rack in sorted(rack_of.items()):
+        by_rack.setdefault(rack, []).append(broker)
+    ordered = [by_rack[rack] for rack in sorted(by_rack)]
+    longest = max(map(len, ordered), default=0)
+    return [rack[place] for place in range(longest) for rack in ordered if place < len(rack)]
 
 
 def check_assignment(given: dict[int, tuple[int, ...]], brokers: Sequence[int], first: int = 0) -> None:

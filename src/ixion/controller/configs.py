@@ -20,10 +20,19 @@ logger = logging.getLogger(__name__)
 
 
 class Configs:
-    def __init__(self, queue: ChangeQueue, session: MetadataSession, image: ClusterImage) -> None:
+    def __init__(
+        self,
+        queue: ChangeQueue,
+        session: MetadataSession,
+        image: ClusterImage,
+        check_controller: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`check_controller` raises on a broker that must not change features: any broker changes settings, but only
+        the controller changes features."""
         self._queue = queue
-        self._session = session
+        self.session = session
         self._image = image
+        self._check_controller = check_controller
         self.on_change: Callable[[str, str], Awaitable[None]] | None = None  # kind, entity
 
     async def alter(
@@ -38,7 +47,7 @@ class Configs:
     async def _alter(
         self, kind: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]], validate_only: bool
     ) -> None:
-        session = self._session
+        session = self.session
         current = await read_config(session, kind, entity)
         wanted = change(dict(current))
         if validate_only:
@@ -46,7 +55,7 @@ class Configs:
         if kind == "topics":
             changed = {name: value for name, value in wanted.items() if current.get(name) != value}
             warn_without_effect(entity, changed)
-        await ensure(session, [f"{paths.CONFIG}/{kind}", paths.CONFIG_CHANGES])
+        await ensure(session, [paths.config(kind, entity).rpartition("/")[0], paths.CONFIG_CHANGES])
         exists = await session.exists(paths.config(kind, entity)) is not None
         await session.multi(operations_to_configure(kind, entity, wanted, exists))
         if self.on_change is not None:
@@ -54,13 +63,14 @@ class Configs:
 
     async def change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
         """Put other feature levels in force. What `change` raises goes to the caller, and nothing is changed."""
+        self._check_controller()
         await self._queue.run(lambda: self._change_features(change))
 
     async def _change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
         wanted = change(dict(self._image.features))
         if wanted != self._image.features:
             data = encode_features(wanted)
-            stat = await self._session.set(paths.FEATURES, data)
+            stat = await self.session.set(paths.FEATURES, data)
             self._image.features = wanted
             self._image.features_epoch = stat.version
             self._image.version += 1

@@ -14,6 +14,7 @@ from ixion.controller.configs import Configs
 from ixion.controller.leaders import Leaders
 from ixion.controller.local_broker import LocalBroker
 from ixion.controller.queue import ChangeQueue
+from ixion.controller.reassignments import Reassignments
 from ixion.controller.take_over import take_over
 from ixion.controller.topics import Topics
 from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -39,6 +40,7 @@ class Controller:
         self.topics = Topics(self.queue, session, image, local, config)
         self.leaders = Leaders(self.queue, session, image, local)
         self.configs = Configs(self.queue, session, image)
+        self.reassignments = Reassignments(image)
 
     async def start(self, unclean: bool) -> None:
         """Become the controller, finish what was begun, bring every partition of this broker online.

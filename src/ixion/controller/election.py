@@ -1,7 +1,8 @@
 """The election of the controller: the broker that creates `/controller` first is it.
 
 It writes the next controller epoch in the same transaction, under the version that it has read. So of two brokers that
-try at the same time only one succeeds, and what an older controller wrote carries an older epoch.
+try at the same time only one succeeds, and what an older controller wrote carries an older epoch. If the connection is
+lost, the broker reads whether its bid was successful: `/controller` then belongs to its session.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ixion.metadata.cluster_node import (
     encode_controller,
     encode_controller_epoch,
 )
-from ixion.metadata.errors import BadVersionError, NodeExistsError, NoNodeError
-from ixion.metadata.node import Create, Set
+from ixion.metadata.errors import BadVersionError, ConnectionLostError, NodeExistsError, NoNodeError
+from ixion.metadata.node import Create, Set, Stat
 from ixion.metadata.session import MetadataSession
 
 
@@ -24,6 +25,8 @@ from ixion.metadata.session import MetadataSession
 class Elected:
     controller_id: int
     epoch: int
+    epoch_version: int  # of the node that holds the epoch: what a controller writes is checked against it
+    owner: int  # the session that `/controller` lives by; 0: a KRaft controller holds it in a migration
 
 
 class OtherControllerError(Exception):
@@ -48,17 +51,23 @@ async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Electe
                 pass
             continue
         try:
-            held = decode_controller((await session.get(paths.CONTROLLER)).data)
-            return Elected(controller_id=held, epoch=epoch)
+            held = await session.get(paths.CONTROLLER)
+            now = await session.get(paths.CONTROLLER_EPOCH)
+            if now.stat.version != version:
+                continue  # elected between the two reads: this epoch is not that of this controller
+            return Elected(
+                controller_id=decode_controller(held.data), epoch=epoch, epoch_version=version, owner=held.stat.owner
+            )
         except NoNodeError:
             pass
         try:
-            await session.multi(
+            stat, _ = await session.multi(
                 (
                     Set(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch + 1), version),
                     Create(paths.CONTROLLER, encode_controller(broker_id, now_ms), ephemeral=True),
                 )
             )
-        except (BadVersionError, NodeExistsError):
-            continue  # another broker was faster: read which
-        return Elected(controller_id=broker_id, epoch=epoch + 1)
+        except (BadVersionError, NodeExistsError, ConnectionLostError):
+            continue  # another broker was faster, or the answer is lost: read which broker holds it
+        assert isinstance(stat, Stat)
+        return Elected(controller_id=broker_id, epoch=epoch + 1, epoch_version=stat.version, owner=session.session_id)

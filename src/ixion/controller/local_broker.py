@@ -15,6 +15,7 @@ from ixion.log.manager import LogManager
 from ixion.log.together import for_each
 from ixion.metadata.errors import MetadataError
 from ixion.metadata.image import PartitionImage, TopicImage
+from ixion.model.delay_names import topic_of
 from ixion.model.errors import KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.replica.log_settings import log_config
@@ -58,7 +59,7 @@ class LocalBroker:
             logger.error("the log of %s-%d cannot be made: %s", topic.name, partition.number, error)
 
     def delete_logs(self, topics: Collection[str]) -> None:
-        doomed = [key for key in list(self._logs.logs) if key[0] in topics]
+        doomed = [key for key in list(self._logs.logs) if key[0] in topics or topic_of(key[0]) in topics]
         for _, error in for_each(doomed, lambda key: self._logs.delete(*key)):
             logger.error("%s", error)
 
@@ -66,7 +67,7 @@ class LocalBroker:
         """Rename the logs of no topic, or of an earlier topic of that name. Nothing is deleted: it may be needed."""
         known = {topic.name: topic for topic in topics}
         for (name, number), log in list(self._logs.logs.items()):
-            topic = known.get(name)
+            topic = known.get(topic_of(name))
             if topic is not None and number < len(topic.partitions) and log.topic_id in (None, topic.topic_id):
                 continue
             try:

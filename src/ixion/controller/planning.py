@@ -17,6 +17,7 @@ from ixion.config.errors import InvalidSettingError
 from ixion.config.topic import check_topic_settings
 from ixion.controller.assignment import assign, check_assignment
 from ixion.metadata.image import PartitionImage, TopicImage
+from ixion.model.delay_names import PREFIX, is_sibling
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import new_id
 from ixion.model.topic_name import check_topic_name
@@ -46,6 +47,10 @@ class Names:
 
     def check(self, name: str) -> None:
         check_topic_name(name)
+        if is_sibling(name):
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' would be where delayed records wait: {PREFIX}…"
+            )
         other = self._names.get(plain(name))
         if other == name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' already exists")
@@ -86,7 +91,9 @@ def check_topic_config(config: Mapping[str, str], settings: BrokerConfig) -> dic
     return dict(config)
 
 
-def plan_topic(wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig) -> Steps[TopicImage]:
+def plan_topic(
+    wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig, racks: Mapping[int, str | None] | None = None
+) -> Steps[TopicImage]:
     replicas: Iterable[tuple[int, ...]]
     if wish.assignment:
         if wish.partitions != -1 or wish.replication != -1:
@@ -107,7 +114,7 @@ def plan_topic(wish: NewTopic, brokers: Sequence[int], settings: BrokerConfig) -
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {replication} is not larger than 0"
             )
-        replicas = assign(brokers, count, replication)
+        replicas = assign(brokers, count, replication, racks=racks)
     config = check_topic_config(wish.config, settings)
     partitions = yield from collected(replicas, brokers, 0)
     return TopicImage(name=wish.name, topic_id=new_id(), partitions=partitions, config=config)
@@ -119,6 +126,7 @@ def plan_growth(
     count: int,
     assignment: Sequence[tuple[int, ...]] | None,
     brokers: Sequence[int],
+    racks: Mapping[int, str | None] | None = None,
 ) -> Steps[list[PartitionImage]]:
     """The partitions that bring a topic to `count`."""
     topic = topics.get(name)
@@ -135,7 +143,7 @@ def plan_growth(
     replicas: Iterable[tuple[int, ...]]
     factor = len(topic.partitions[0].replicas)
     if assignment is None:
-        replicas = assign(brokers, count - had, factor, first=had)
+        replicas = assign(brokers, count - had, factor, first=had, racks=racks)
     else:
         if len(assignment) != count - had:
             raise KafkaError(

@@ -43,7 +43,7 @@ class ChangeQueue:
 
     def _check_running(self) -> None:
         if self._stopped:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the broker is stopping")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is stopping, or is no longer the controller")
 
     def stop(self) -> None:
         self._stopped = True

@@ -1,0 +1,57 @@
+"""What the answers of brokers ask of the controller: replicas on failed disks, and replicas that are deleted."""
+
+from __future__ import annotations
+
+import logging
+
+from ixion.controller.cluster import deletion
+from ixion.controller.cluster.batch import ControlRequest
+from ixion.controller.cluster.broker_changes import disks_changed
+from ixion.controller.cluster.channels import VERSIONS, ControlResponse
+from ixion.controller.cluster.term import Term
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrResponse
+from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
+
+logger = logging.getLogger(__name__)
+
+
+def answered(term: Term, broker: int, request: ControlRequest, answer: ControlResponse) -> None:
+    if answer.error_code:
+        title = VERSIONS[type(request)][0].title
+        logger.warning("broker %d refused %s: error %d", broker, title, answer.error_code)
+    elif isinstance(answer, LeaderAndIsrResponse):
+        led(term, broker, answer)
+    elif isinstance(answer, StopReplicaResponse) and isinstance(request, StopReplicaRequest):
+        stopped(term, broker, request, answer)
+
+
+def led(term: Term, broker: int, answer: LeaderAndIsrResponse) -> None:
+    failed, working = set(), set()
+    for topic in answer.topics:
+        name = term.cluster.ids.get(topic.topic_id)
+        if name is None:
+            continue
+        for partition in topic.partition_errors:
+            key = (name, partition.partition_index)
+            if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                failed.add(key)
+            elif partition.error_code == ErrorCode.NONE:
+                working.add(key)
+    if failed or any(where == broker for _, _, where in term.cluster.failed_disks):
+        term.soon(f"disks {id(answer)}", lambda: disks_changed(term, broker, failed, working))
+
+
+def stopped(term: Term, broker: int, request: StopReplicaRequest, answer: StopReplicaResponse) -> None:
+    deleted = {
+        (topic.topic_name, partition.partition_index): int(ErrorCode.NONE)
+        for topic in request.topic_states
+        for partition in topic.partition_states
+        if partition.delete_partition and topic.topic_name in term.cluster.doomed
+    }
+    if not deleted:
+        return
+    for error in answer.partition_errors:
+        if (error.topic_name, error.partition_index) in deleted:
+            deleted[error.topic_name, error.partition_index] = error.error_code
+    term.soon(f"deleted {id(answer)}", lambda: deletion.answered(term, broker, deleted))

@@ -1,0 +1,196 @@
+"""The way from the controller to the brokers: a channel for each, with one request under way.
+
+A request is sent again after any fault until the broker has answered it, or until its registration goes. So a broker
+gets every request of a controller in their order, some of them twice; the second time has no effect, because the
+leader epoch in it is not new. The controller's own broker gets the same requests by a call (`Door`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.controller.cluster.batch import ControlRequest, address_of
+from ixion.controller.cluster.cluster import Member
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
+from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+
+logger = logging.getLogger(__name__)
+
+ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+Answered = Callable[[int, ControlRequest, ControlResponse], None]
+
+PAUSE_S: Final = 0.1  # before a request is sent again
+# What inter.broker.protocol.version 3.9 speaks; these are not negotiated.
+VERSIONS: Final[dict[type[Struct], tuple[ApiKey, int]]] = {
+    LeaderAndIsrRequest: (ApiKey.LEADER_AND_ISR, 7),
+    StopReplicaRequest: (ApiKey.STOP_REPLICA, 4),
+    UpdateMetadataRequest: (ApiKey.UPDATE_METADATA, 8),
+}
+
+
+class Door(Protocol):
+    """What a broker does with the requests of a controller."""
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
+
+
+class Carrier(Protocol):
+    """Brings one request to a broker."""
+
+    async def carry(self, request: ControlRequest) -> ControlResponse: ...
+
+    def close(self) -> None: ...
+
+
+class RemoteCarrier:
+    def __init__(self, member: Member, listener: str, controller_id: int, timeout_s: float) -> None:
+        self._listener = listener
+        address = address_of(member, listener)
+        client_id = str(controller_id)
+        self._channel = None if address is None else Channel(Address(*address), client_id, request_timeout_s=timeout_s)
+
+    async def carry(self, request: ControlRequest) -> ControlResponse:
+        if self._channel is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"the broker has no listener {self._listener}")
+        api, version = VERSIONS[type(request)]
+        answer = await self._channel.ask(api, version, request)
+        assert isinstance(answer, (LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse))
+        return answer
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+
+
+class LocalCarrier:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def carry(self, request: ControlRequest) -> ControlResponse:
+        if isinstance(request, LeaderAndIsrRequest):
+            return await self._door.leader_and_isr(request)
+        if isinstance(request, StopReplicaRequest):
+            return await self._door.stop_replica(request)
+        return await self._door.update_metadata(request)
+
+    def close(self) -> None:
+        """There is no connection."""
+
+
+def carriers(node_id: int, door: Door, listener: str, timeout_ms: int) -> Callable[[Member], Carrier]:
+    """The ways to brokers: a call for this broker, connections for the others, which get so long for an answer."""
+
+    def carrier_to(member: Member) -> Carrier:
+        if member.broker_id == node_id:
+            return LocalCarrier(door)
+        return RemoteCarrier(member, listener, node_id, timeout_ms / 1_000)
+
+    return carrier_to
+
+
+class BrokerChannel:
+    """The requests to one broker, in their order."""
+
+    def __init__(self, member: Member, carrier: Carrier, answered: Answered) -> None:
+        self.member = member
+        self._carrier = carrier
+        self._answered = answered
+        self._waiting: deque[ControlRequest | asyncio.Future[None]] = deque()
+        self._stirred = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def send(self, request: ControlRequest) -> None:
+        self._waiting.append(request)
+        self._stirred.set()
+
+    def mark(self) -> asyncio.Future[None]:
+        """Done when every request before it has been answered, or the channel is closed."""
+        mark: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(mark)
+        self._stirred.set()
+        return mark
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._carrier.close()
+        for entry in self._waiting:
+            if isinstance(entry, asyncio.Future) and not entry.done():
+                entry.set_result(None)
+        self._waiting.clear()
+
+    async def _run(self) -> None:
+        while True:
+            while self._waiting:
+                entry = self._waiting[0]
+                if isinstance(entry, asyncio.Future):
+                    if not entry.done():
+                        entry.set_result(None)
+                else:
+                    answer = await self._carry(entry)
+                    self._answered(self.member.broker_id, entry, answer)
+                self._waiting.popleft()
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    async def _carry(self, request: ControlRequest) -> ControlResponse:
+        failed = 0
+        while True:
+            try:
+                answer = await self._carrier.carry(request)
+                if failed:
+                    logger.info("broker %d answers again", self.member.broker_id)
+                return answer
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                failed += 1
+                if failed == 1:
+                    title = VERSIONS[type(request)][0].title
+                    logger.warning("%s to broker %d is sent again: %s", title, self.member.broker_id, error)
+            await asyncio.sleep(PAUSE_S)
+
+
+class Channels:
+    def __init__(self, make_carrier: Callable[[Member], Carrier], answered: Answered) -> None:
+        self._make_carrier = make_carrier
+        self._answered = answered
+        self._channels: dict[int, BrokerChannel] = {}
+
+    def open(self, member: Member) -> None:
+        self._channels[member.broker_id] = BrokerChannel(member, self._make_carrier(member), self._answered)
+
+    def send(self, broker: int, request: ControlRequest) -> None:
+        """Nothing is sent to a broker without a channel: it is not registered."""
+        channel = self._channels.get(broker)
+        if channel is not None:
+            channel.send(request)
+
+    async def settled(self, broker: int) -> None:
+        """Returns when the broker has answered all that was sent to it until now, or is gone."""
+        channel = self._channels.get(broker)
+        if channel is not None:
+            await channel.mark()
+
+    async def close(self, broker: int) -> None:
+        channel = self._channels.pop(broker, None)
+        if channel is not None:
+            await channel.close()
+
+    async def close_all(self) -> None:
+        for broker in list(self._channels):
+            await self.close(broker)

@@ -1,0 +1,34 @@
+"""Log directories that failed: a broker says so by a node, and answers to LeaderAndIsr which replicas were there."""
+
+from __future__ import annotations
+
+import logging
+
+from ixion.controller.cluster.replica_machine import put_online
+from ixion.controller.cluster.states import ReplicaPhase
+from ixion.controller.cluster.term import Term
+from ixion.metadata import paths
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.notification_node import decode_log_dir_event
+
+logger = logging.getLogger(__name__)
+
+
+async def follow_failed_disks(term: Term) -> None:
+    cluster = term.cluster
+    brokers = set()
+    notices = [f"{paths.LOG_DIR_EVENTS}/{name}" for name in await term.session.children(paths.LOG_DIR_EVENTS)]
+    for path in notices:
+        try:
+            brokers.add(decode_log_dir_event((await term.session.get(path)).data))
+        except NoNodeError:
+            continue
+        except CorruptNodeError as error:
+            logger.error("the notice at %s is ignored: %s", path, error)
+    batch = term.batch()
+    for replica in cluster.replicas_on(brokers & cluster.brokers.keys()):
+        if replica[0] not in cluster.doomed and cluster.replica_phase(replica) is ReplicaPhase.ONLINE:
+            put_online(term, batch, (replica,))
+    await term.send(batch)
+    await term.tree.delete_all(notices)

@@ -1,0 +1,100 @@
+"""Which replica leads a partition: the rules of the controller's elections, without I/O.
+
+Every rule goes through the replicas in the order of the assignment and takes the first that it may take:
+
+    offline              alive and in the ISR; if there is none and unclean elections are allowed, any that is alive
+    reassignment         of the target replicas: alive and in the ISR
+    preferred            only the first replica: alive and in the ISR
+    controlled shutdown  alive, in the ISR, and its broker is not shutting down
+
+A rule returns the new leadership in the next leader epoch, or None if no replica can be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ixion.controller.cluster.leadership import FIRST_EPOCH, NO_LEADER, Leadership
+from ixion.metadata.topic_node import Replicas
+
+Rule = Callable[[Replicas, Leadership], Leadership | None]
+
+
+def target_of(replicas: Replicas) -> tuple[int, ...]:
+    """The replicas that are left when the reassignment is over."""
+    return tuple([broker for broker in replicas.all if broker not in replicas.removing])
+
+
+def first_leadership(replicas: Replicas, online: Collection[int]) -> Leadership | None:
+    """Of a partition that is new: every replica that lives is in sync, as all of them are empty."""
+    isr = tuple([broker for broker in replicas.all if broker in online])
+    return Leadership(leader=isr[0], leader_epoch=FIRST_EPOCH, isr=isr) if isr else None
+
+
+def after_leader_loss(
+    replicas: Replicas, known: Leadership, online: Collection[int], unclean: bool = False
+) -> Leadership | None:
+    for broker in replicas.all:
+        if broker in online and broker in known.isr:
+            return known.next(broker, tuple([member for member in known.isr if member in online]))
+    if unclean:
+        for broker in replicas.all:
+            if broker in online:
+                return known.next(broker, (broker,), recovering=True)
+    return None
+
+
+def for_reassignment(replicas: Replicas, known: Leadership, online: Collection[int]) -> Leadership | None:
+    for broker in target_of(replicas):
+        if broker in online and broker in known.isr:
+            return known.next(broker, known.isr)
+    return None
+
+
+def for_preferred(replicas: Replicas, known: Leadership, online: Collection[int]) -> Leadership | None:
+    preferred = replicas.all[0] if replicas.all else NO_LEADER
+    if preferred in online and preferred in known.isr:
+        return known.next(preferred, known.isr)
+    return None
+
+
+def for_shutdown(
+    replicas: Replicas, known: Leadership, reachable: Collection[int], stopping: Collection[int]
+) -> Leadership | None:
+    """`reachable`: alive, also those that are shutting down."""
+    for broker in replicas.all:
+        if broker in reachable and broker in known.isr and broker not in stopping:
+            return known.next(broker, tuple([member for member in known.isr if member not in stopping]))
+    return None
+
+
+def without_replica(known: Leadership, broker: int) -> Leadership | None:
+    """The replica is gone; None if that changes nothing. The last member stays in the ISR: only it has every record."""
+    if broker not in known.isr and broker != known.leader:
+        return None
+    leader = NO_LEADER if broker == known.leader else known.leader
+    left = tuple([member for member in known.isr if member != broker])
+    isr = left or known.isr
+    if leader == known.leader and isr == known.isr:
+        return None
+    return known.next(leader, isr)
+
+
+def reassigned_to(replicas: Replicas, target: tuple[int, ...]) -> Replicas:
+    """A reassignment begun or replaced: those to be added lead the list in the order of the target.
+
+    The replicas that a running reassignment was adding are not part of what it started from, so a new target that
+    leaves them out drops them.
+    """
+    origin = [broker for broker in replicas.all if broker not in replicas.adding]
+    everyone = tuple(dict.fromkeys((*target, *origin)))
+    return Replicas(
+        all=everyone,
+        adding=tuple([broker for broker in everyone if broker not in origin]),
+        removing=tuple([broker for broker in everyone if broker not in target]),
+    )
+
+
+def is_reassigned(replicas: Replicas, known: Leadership) -> bool:
+    """Whether every target replica is in sync, so that the reassignment can end."""
+    return set(target_of(replicas)) <= set(known.isr)

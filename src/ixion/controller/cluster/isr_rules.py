@@ -1,0 +1,52 @@
+"""What the controller answers to a leader that wants another ISR (AlterPartition), without I/O.
+
+The order of the checks matters. A repeated request must succeed, although its partition epoch is old by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from ixion.controller.cluster.leadership import Leadership
+from ixion.metadata.topic_node import Replicas
+from ixion.model.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedIsr:
+    sender: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Mapping[int, int]  # member -> the broker epoch that it fetched with; -1: the leader does not know
+    recovering: bool
+
+
+def judge(
+    known: Leadership, replicas: Replicas, wanted: WantedIsr, live: Mapping[int, int], stopping: Collection[int]
+) -> Leadership | ErrorCode:
+    """The leadership to be written, or `known` if nothing changes; otherwise the code of the refusal.
+
+    `live`: broker -> epoch of its registration.
+    """
+    isr = tuple(wanted.isr)
+    if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER  # the leader has heard of a newer controller than this one
+    if wanted.leader_epoch < known.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if wanted.sender != known.leader:
+        return ErrorCode.INVALID_REQUEST
+    if set(isr) == set(known.isr) and wanted.recovering == known.recovering:
+        return known
+    if wanted.partition_epoch < known.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    if not isr or known.leader not in isr or any(member not in replicas.all for member in isr):
+        return ErrorCode.INVALID_REQUEST
+    if wanted.recovering and (not known.recovering or len(isr) > 1):
+        return ErrorCode.INVALID_REQUEST  # only an election starts a recovery; only its leader is in sync until its end
+    for member, epoch in wanted.isr.items():
+        if member not in live or member in stopping:
+            return ErrorCode.INELIGIBLE_REPLICA
+        if epoch not in (-1, live[member]):
+            return ErrorCode.INELIGIBLE_REPLICA  # it has restarted since it fetched, perhaps with an empty disk
+    return replace(known, isr=isr, recovering=wanted.recovering)

@@ -1,0 +1,141 @@
+"""Elections that a client or the balance of leaders asks for, and the leaders of brokers that shut down."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ixion.config.cluster_settings import LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
+from ixion.controller.cluster import elections
+from ixion.controller.cluster.leadership import Leadership
+from ixion.controller.cluster.partition_machine import elect, elect_offline
+from ixion.controller.cluster.reassignment import is_moving
+from ixion.controller.cluster.replica_machine import put_offline
+from ixion.controller.cluster.term import Term
+from ixion.controller.leaders import Outcomes
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class ClusterLeaders:
+    def __init__(self, active: Callable[[], Term]) -> None:
+        self._active = active
+
+    async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
+        """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
+        term = self._active()
+        outcomes = await term.run(lambda: elect_asked(term, keys, unclean))
+        await term.channels.settled(term.sender.controller_id)
+        return outcomes
+
+    async def shut_down(self, broker: int, epoch: int) -> list[TopicPartition]:
+        """Move leadership away from a broker that wants to stop; the partitions that it still leads."""
+        term = self._active()
+        return await term.run(lambda: shut_down(term, broker, epoch))
+
+
+async def elect_asked(term: Term, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
+    cluster = term.cluster
+    outcomes: Outcomes = {}
+    wanted = []
+    for key in keys:
+        known = cluster.leaderships.get(key)
+        if not cluster.has(key) or key[0] in cluster.doomed:
+            outcomes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        leader = -1 if known is None or known.leader not in cluster.brokers else known.leader
+        if leader >= 0 and (unclean or leader == cluster.replicas(key).all[0]):
+            outcomes[key] = ErrorCode.ELECTION_NOT_NEEDED
+        else:
+            wanted.append(key)
+    batch = term.batch()
+    if unclean:
+        found = await elect_offline(term, batch, wanted, unclean=True, why="an unclean election was asked for")
+        refused = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    else:
+        found = await elect_preferred(term, wanted, "an election of the preferred replica was asked for")
+        refused = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    await term.send(batch)
+    for key, after in found.items():
+        outcomes[key] = refused if after is None else ErrorCode.NONE
+    return outcomes
+
+
+async def elect_preferred(
+    term: Term, keys: Sequence[TopicPartition], why: str
+) -> dict[TopicPartition, Leadership | None]:
+    cluster = term.cluster
+
+    def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        return elections.for_preferred(cluster.replicas(key), known, cluster.online(key))
+
+    batch = term.batch()
+    found = await elect(term, batch, keys, rule, why)
+    await term.send(batch)
+    return found
+
+
+def unbalanced(term: Term, percentage: int) -> list[TopicPartition]:
+    """Partitions to be led by their preferred replica again, of the brokers that lead too few of theirs.
+
+    Of ten partitions that prefer broker 1, it leads eight: 20 % are out of place.
+    """
+    cluster = term.cluster
+    preferring: dict[int, list[TopicPartition]] = {}
+    for key in cluster.all_keys():
+        if key[0] not in cluster.doomed and key in cluster.leaderships:
+            preferring.setdefault(cluster.replicas(key).all[0], []).append(key)
+    wanted: list[TopicPartition] = []
+    for broker, keys in preferring.items():
+        misplaced = [key for key in keys if cluster.leaderships[key].leader != broker]
+        if broker not in cluster.live or len(misplaced) * 100 <= len(keys) * percentage:
+            continue
+        wanted += [
+            key
+            for key in misplaced
+            if broker in cluster.leaderships[key].isr
+            and broker in cluster.online(key)
+            and not is_moving(cluster.replicas(key))
+        ]
+    return wanted
+
+
+async def balance(term: Term) -> None:
+    """Give leadership back to preferred replicas, for brokers that lead too few of theirs."""
+    keys = unbalanced(term, term.config.current[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE])
+    if keys:
+        await elect_preferred(term, keys, "leadership goes back to the preferred replica")
+
+
+async def shut_down(term: Term, broker: int, epoch: int) -> list[TopicPartition]:
+    """The broker gives up leadership wherever another replica can lead, and leaves the ISR of what it follows."""
+    cluster = term.cluster
+    member = cluster.brokers.get(broker)
+    if member is None:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker} is not registered")
+    if epoch not in (-1, member.epoch):
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker} is registered with epoch {member.epoch}")
+    cluster.stopping.add(broker)
+    keys = [
+        (name, number)
+        for name, number, _ in cluster.replicas_on((broker,))
+        if name not in cluster.doomed
+        and (name, number) in cluster.leaderships
+        and len(cluster.replicas((name, number)).all) > 1
+    ]
+    led = [key for key in keys if cluster.leaderships[key].leader == broker]
+    followed = [key for key in keys if cluster.leaderships[key].leader != broker]
+
+    def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        reachable = cluster.online(key, with_stopping=True)
+        return elections.for_shutdown(cluster.replicas(key), known, reachable, cluster.stopping)
+
+    batch = term.batch()
+    await elect(term, batch, led, rule, f"broker {broker} shuts down")
+    await put_offline(term, batch, [(*key, broker) for key in followed])
+    await term.send(batch)
+    left = [key for key in led if cluster.leaderships[key].leader == broker]
+    logger.info("broker %d shuts down: %d leaders moved, %d left", broker, len(led) - len(left), len(left))
+    return left

@@ -1,0 +1,140 @@
+"""Moves partitions between their phases: creates their states, elects their leaders, writes both to the tree."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ixion.controller.cluster import elections
+from ixion.controller.cluster.batch import Batch
+from ixion.controller.cluster.leadership import Leadership, state_of
+from ixion.controller.cluster.states import PartitionPhase
+from ixion.controller.cluster.term import Term
+from ixion.metadata import paths
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.node import Create
+from ixion.metadata.topic_node import encode_partition_state
+from ixion.model.topic_partition import TopicPartition
+from ixion.timer.turns import Pauses
+
+logger = logging.getLogger(__name__)
+
+Rule = Callable[[TopicPartition, Leadership], Leadership | None]
+
+SHOWN: Final = 20  # leaders that moved, with a line each in the log
+
+
+async def create_states(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """NEW -> ONLINE: give partitions their first leader; those that got one. One without a live replica stays NEW."""
+    cluster = term.cluster
+    made: dict[TopicPartition, Leadership] = {}
+    pauses = Pauses()
+    for key in keys:
+        await pauses.pause()
+        first = elections.first_leadership(cluster.replicas(key), cluster.online(key))
+        if first is None:
+            logger.warning("%s-%d has no leader yet: none of its replicas lives", *key)
+        else:
+            made[key] = first
+    epoch = term.tree.controller_epoch
+    nodes = [Create(paths.partitions(name)) for name in dict.fromkeys(name for name, _ in made)]
+    for (name, number), first in made.items():
+        await pauses.pause()
+        nodes.append(Create(paths.partition(name, number)))
+        nodes.append(Create(paths.partition_state(name, number), encode_partition_state(state_of(first, epoch))))
+    await term.tree.create_all(nodes)
+    # An earlier controller may have written some of the states before it was stopped: those hold.
+    found = await term.tree.read_states(list(made))
+    created = []
+    for key in made:
+        await pauses.pause()
+        known = found.get(key)
+        if isinstance(known, Leadership):
+            cluster.leaderships[key] = known
+            cluster.enter(key, PartitionPhase.ONLINE)
+            batch.lead(cluster.replicas(key).all, key, is_new=True)
+            created.append(key)
+    return created
+
+
+async def elect(
+    term: Term, batch: Batch, keys: Iterable[TopicPartition], rule: Rule, why: str
+) -> dict[TopicPartition, Leadership | None]:
+    """-> ONLINE: the leader that `rule` finds for each partition, written to the tree; None if it finds none."""
+    cluster = term.cluster
+    outcomes: dict[TopicPartition, Leadership | None] = {}
+    pending = list(keys)
+    pauses = Pauses()
+    moved = 0
+    while pending:
+        wanted: dict[TopicPartition, Leadership] = {}
+        for key in pending:
+            await pauses.pause()
+            known = cluster.leaderships.get(key)
+            after = None if known is None else rule(key, known)
+            if after is None:
+                outcomes[key] = None
+            else:
+                wanted[key] = after
+        written = await term.tree.write_states(wanted)
+        for key, after in written.items():
+            await pauses.pause()
+            before = cluster.leaderships[key]
+            cluster.leaderships[key] = after
+            cluster.enter(key, PartitionPhase.ONLINE)
+            batch.lead(cluster.replicas(key).all, key)
+            outcomes[key] = after
+            moved += before.leader != after.leader
+            if before.leader != after.leader and moved <= SHOWN:
+                logger.info(
+                    "%s-%d: leader %d after %d, leader epoch %d, in sync %s: %s",
+                    *(*key, after.leader, before.leader, after.leader_epoch, list(after.isr), why),
+                )
+        pending = [key for key in wanted if key not in written]
+        await refresh(term, pending)
+    if moved > SHOWN:
+        logger.info("%d leaders moved in all: %s", moved, why)
+    return outcomes
+
+
+async def refresh(term: Term, keys: Sequence[TopicPartition]) -> None:
+    """Read states again that the tree has in another version than we know."""
+    found = await term.tree.read_states(keys)
+    for key in keys:
+        known = found.get(key)
+        if isinstance(known, Leadership):
+            term.cluster.leaderships[key] = known
+        else:
+            term.cluster.leaderships.pop(key, None)
+            if isinstance(known, CorruptNodeError):
+                logger.error("%s-%d stays without a leader: %s", *key, known)
+
+
+async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] | None = None) -> None:
+    """Elect leaders for all partitions (or `keys`) that have none: NEW and OFFLINE ones."""
+    cluster = term.cluster
+    wanted = [key for key in (cluster.all_keys() if keys is None else keys) if key[0] not in cluster.doomed]
+    await create_states(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.NEW])
+    offline = [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE]
+    outcomes = await elect_offline(term, batch, offline, unclean=False, why="its leader was lost")
+    left = [key for key, found in outcomes.items() if found is None and cluster.online(key)]
+    allowed = {name: await term.is_unclean_allowed(name) for name in dict.fromkeys(name for name, _ in left)}
+    unclean = [key for key in left if allowed[key[0]]]
+    await elect_offline(term, batch, unclean, unclean=True, why="no in-sync replica lives; unclean election")
+
+
+async def elect_offline(
+    term: Term, batch: Batch, keys: Sequence[TopicPartition], *, unclean: bool, why: str
+) -> dict[TopicPartition, Leadership | None]:
+    cluster = term.cluster
+
+    def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        return elections.after_leader_loss(cluster.replicas(key), known, cluster.online(key), unclean)
+
+    return await elect(term, batch, keys, rule, why)
+
+
+async def next_epoch(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
+    """The same leaders in the next leader epoch, so that brokers look at the new assignment."""
+    await elect(term, batch, keys, lambda _, known: known.next(known.leader, known.isr), why)

@@ -1,0 +1,90 @@
+"""Moves replicas between their phases, and informs the brokers that host them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ixion.controller.cluster import elections
+from ixion.controller.cluster.batch import Batch
+from ixion.controller.cluster.cluster import Replica
+from ixion.controller.cluster.leadership import Leadership
+from ixion.controller.cluster.partition_machine import refresh
+from ixion.controller.cluster.states import ReplicaPhase
+from ixion.controller.cluster.term import Term
+from ixion.model.topic_partition import TopicPartition
+from ixion.timer.turns import Pauses
+
+
+def add_new(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
+    """-> NEW. A broker that gets a replica of a partition with a leader learns of it now."""
+    cluster = term.cluster
+    for replica in replicas:
+        name, number, broker = replica
+        cluster.enter_replica(replica, ReplicaPhase.NEW)
+        if (name, number) in cluster.leaderships:
+            batch.lead((broker,), (name, number), is_new=True)
+
+
+def put_online(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
+    """-> ONLINE. A replica that was there before hears of its leader again; a new one has heard already."""
+    cluster = term.cluster
+    for replica in replicas:
+        name, number, broker = replica
+        known_already = cluster.replica_phase(replica) is ReplicaPhase.NEW
+        cluster.enter_replica(replica, ReplicaPhase.ONLINE)
+        if not known_already and (name, number) in cluster.leaderships:
+            batch.lead((broker,), (name, number))
+
+
+async def put_offline(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
+    """-> OFFLINE: the replica is stopped if its broker can still be reached, and leaves the ISR.
+
+    That unblocks producers with acks=all, which would wait for a dead follower.
+    """
+    cluster = term.cluster
+    pending: dict[TopicPartition, list[int]] = {}
+    pauses = Pauses()
+    for replica in replicas:
+        await pauses.pause()
+        name, number, broker = replica
+        cluster.enter_replica(replica, ReplicaPhase.OFFLINE)
+        batch.stop((broker,), (name, number), delete=False)
+        if (name, number) in cluster.leaderships:
+            pending.setdefault((name, number), []).append(broker)
+    while pending:
+        wanted: dict[TopicPartition, Leadership] = {}
+        for key, brokers in pending.items():
+            await pauses.pause()
+            before = known = cluster.leaderships.get(key)
+            for broker in brokers:
+                after = None if known is None else elections.without_replica(known, broker)
+                known = after or known
+            if known is not None and known is not before and before is not None:
+                wanted[key] = before.next(known.leader, known.isr)
+            elif key[0] not in cluster.doomed:
+                batch.show(cluster.brokers, (key,))  # the offline replicas have changed
+        written = await term.tree.write_states(wanted)
+        for key, after in written.items():
+            await pauses.pause()
+            cluster.leaderships[key] = after
+            if key[0] not in cluster.doomed:
+                gone = pending[key]
+                batch.lead([broker for broker in cluster.replicas(key).all if broker not in gone], key)
+        left = [key for key in wanted if key not in written]
+        await refresh(term, left)
+        pending = {key: pending[key] for key in left}
+
+
+def delete(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
+    """OFFLINE -> DELETING: the broker is asked to delete the log."""
+    for replica in replicas:
+        name, number, broker = replica
+        term.cluster.enter_replica(replica, ReplicaPhase.DELETING)
+        batch.stop((broker,), (name, number), delete=True)
+
+
+def forget(term: Term, replicas: Iterable[Replica]) -> None:
+    """DELETING -> NONE, without waiting for the answer: the replica belongs to no topic any more."""
+    for replica in replicas:
+        term.cluster.enter_replica(replica, ReplicaPhase.DELETED)
+        term.cluster.enter_replica(replica, ReplicaPhase.NONE)

@@ -1,0 +1,123 @@
+"""The time in which this broker is the controller: what it knows, how it writes to the tree and speaks to brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ixion.config.dynamic import DynamicConfig
+from ixion.config.replica_settings import UNCLEAN_LEADER_ELECTION_ENABLE
+from ixion.config.topic import TopicConfig
+from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
+from ixion.controller.cluster.channels import Carrier, Channels, ControlResponse
+from ixion.controller.cluster.cluster import Cluster, Member
+from ixion.controller.cluster.deletions import Deletions
+from ixion.controller.cluster.fenced_tree import DeposedError, FencedTree
+from ixion.controller.queue import ChangeQueue
+from ixion.metadata.config_node import read_config
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.errors import SessionExpiredError
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.timer.turns import in_turns
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Term:
+    def __init__(
+        self,
+        tree: FencedTree,
+        sender: Sender,
+        config: DynamicConfig,
+        make_carrier: Callable[[Member], Carrier],
+        on_answer: Callable[[Term, int, ControlRequest, ControlResponse], None],
+    ) -> None:
+        """`on_answer` hears of every answer of a broker: it may ask for a change."""
+        self.tree = tree
+        self.session = tree.session
+        self.sender = sender
+        self.config = config
+        self.cluster = Cluster()
+        self.queue = ChangeQueue()
+        self.channels = Channels(make_carrier, lambda *answer: on_answer(self, *answer))
+        self.deletions = Deletions()
+        self.watches: list[Callable[[], None]] = []  # cancel them at the end
+        self.on_deposed: Callable[[str], None] = lambda _: None  # another controller was elected
+        self.on_failed: Callable[[str], None] = lambda _: None  # a change failed half-way
+        self._waiting: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `change` returns, after all changes before it. KafkaError NOT_CONTROLLER if the term is over."""
+        try:
+            return await self.queue.run(change)
+        except (DeposedError, SessionExpiredError) as error:
+            self.on_deposed(str(error))
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+
+    def soon(self, name: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `change` after all changes before it. One that waits already under this name is enough.
+
+        A change that fails half-way leaves the controller with another picture than the tree has, so it resigns; the
+        next one starts from the tree.
+        """
+        if name in self._waiting:
+            return
+        self._waiting.add(name)
+
+        async def begin() -> None:
+            self._waiting.discard(name)
+            await change()
+
+        async def watched() -> None:
+            try:
+                await self.run(begin)
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
+            except Exception:
+                logger.exception("the controller could not follow a change (%s), so it resigns", name)
+                self.on_failed(name)
+
+        task = asyncio.get_running_loop().create_task(watched())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def batch(self) -> Batch:
+        return Batch(self.cluster)
+
+    async def send(self, batch: Batch) -> None:
+        """Give the requests of a change to the channels."""
+        if batch.is_empty:
+            return
+        for broker, requests in (await in_turns(batch.requests(self.sender))).items():
+            for request in requests:
+                self.channels.send(broker, request)
+
+    async def is_unclean_allowed(self, topic: str) -> bool:
+        """Whether a replica outside the ISR may lead a partition of this topic."""
+        try:
+            given = await read_config(self.session, "topics", topic)
+        except CorruptNodeError:
+            return False
+        allowed: bool = TopicConfig(self.config.current, given)[UNCLEAN_LEADER_ELECTION_ENABLE]
+        return allowed
+
+    def close(self) -> None:
+        """From now on nothing is written, and changes that wait are refused."""
+        self.tree.close()
+        self.queue.stop()
+        for cancel in self.watches:
+            cancel()
+        self.watches.clear()
+
+    async def end(self) -> None:
+        """Returns when the change that was running has ended, and nothing is sent any more."""
+        self.close()
+        self.deletions.close()
+        async with self.queue.turn:
+            await self.channels.close_all()

@@ -1,0 +1,202 @@
+"""How a broker becomes the controller, and how it stops to be it: deposed, expired, failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ixion.controller.cluster import controller as module
+from ixion.controller.cluster.fenced_tree import DeposedError
+from ixion.controller.cluster.take_over import take_over
+from ixion.controller.planning import NewTopic
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import decode_controller, encode_controller
+from ixion.metadata.node import Create
+from ixion.model.errors import ErrorCode, KafkaError
+from tests.controller.cluster.league import League
+
+
+def play(story: Callable[[League], Awaitable[None]], brokers: int = 3) -> None:
+    async def run() -> None:
+        league = League(brokers)
+        await league.open()
+        await story(league)
+        await league.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.001)
+
+
+def test_a_deposed_controller_resigns_at_its_next_write_and_the_new_one_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(league: League) -> None:
+        first = await league.begin(1)
+        await league.create("t", [[2, 3]])
+        cancel = first._cancel_watch  # it does not notice that it was deposed, as in a pause
+        cancel()
+        await league.outside.delete(paths.CONTROLLER)
+        second = await league.begin(2)
+        assert second.is_active
+        assert first.is_active, "so it believes"
+        stale = first.active()
+        with pytest.raises(KafkaError) as refused:
+            await first.topics.create([NewTopic(name="u")])
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        await until(lambda: not first.is_active)
+        with pytest.raises(DeposedError):
+            await stale.tree.write([Create("/x")])
+        assert await league.outside.children(paths.TOPICS) == ["t"]
+        await league.settle()
+        await league.check()
+
+    play(story)
+
+
+def test_brokers_refuse_the_requests_of_a_deposed_controller() -> None:
+    async def story(league: League) -> None:
+        first = await league.begin(1)
+        await league.create("t", [[2, 3]])
+        first._cancel_watch()
+        old = first.active()
+        await league.outside.delete(paths.CONTROLLER)
+        await league.begin(2)
+        epochs = {number: broker.controller_epoch for number, broker in league.brokers.items()}
+        assert set(epochs.values()) == {2}
+        batch = old.batch()
+        old.cluster.brokers.pop(3)
+        batch.show(old.cluster.brokers, ())
+        await old.send(batch)
+        await asyncio.sleep(0.01)
+        assert league.brokers[2].brokers == {1, 2, 3}
+        await first.end()
+
+    play(story)
+
+
+def test_changes_that_wait_are_refused_when_the_term_ends() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        term = controller.active()
+        async with term.queue.turn:  # a long change
+            waiting = [asyncio.ensure_future(controller.topics.create([NewTopic(name=f"t{n}")])) for n in range(3)]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            ending = asyncio.ensure_future(controller.end())
+            await asyncio.sleep(0)
+            assert not ending.done(), "the change that runs comes to its end first"
+        await ending
+        for each in waiting:
+            with pytest.raises(KafkaError) as refused:
+                await each
+            assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        assert await league.outside.children(paths.TOPICS) == []
+
+    play(story)
+
+
+def test_an_expired_session_ends_the_writes_at_once_and_another_session_goes_on() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        standby = await league.begin(2)
+        await league.create("t", [[2, 3]])
+        term = controller.active()
+        controller._session_expired(term.session)
+        with pytest.raises(DeposedError):
+            await term.tree.write([Create("/x")])
+        await controller.end()
+        await term.session.close()  # ZooKeeper has forgotten it
+        await until(lambda: standby.is_active)
+        league.brokers[1].begin()
+        await league.brokers[1].register()
+        await controller.begin(league.brokers[1].session)
+        await league.settle()
+        assert not controller.is_active
+        await league.kill(2)
+        await until(lambda: controller.is_active)
+        await league.settle()
+        await league.check()
+
+    play(story)
+
+
+def test_a_controller_of_a_kraft_migration_is_left_alone() -> None:
+    async def story(league: League) -> None:
+        data = b'{"version":2,"brokerid":3000,"timestamp":"1","kraftControllerEpoch":5}'
+        await league.outside.create(paths.CONTROLLER, data)
+        controller = await league.begin(1)
+        assert not controller.is_active
+        assert (await league.outside.get(paths.CONTROLLER)).data == data
+        await controller.end()
+
+    play(story)
+
+
+def test_the_node_of_an_earlier_session_of_ours_makes_nobody_the_controller() -> None:
+    """It goes when that session expires; until then this broker's writes would not be its own."""
+
+    async def story(league: League) -> None:
+        await league.outside.create(paths.CONTROLLER, encode_controller(1, 0), ephemeral=True)
+        controller = await league.begin(1)
+        assert not controller.is_active
+        await league.outside.delete(paths.CONTROLLER)
+        await until(lambda: controller.is_active)
+        await league.settle()
+
+    play(story)
+
+
+def test_a_take_over_that_fails_gives_the_role_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(league: League) -> None:
+        failures = 2
+        real = take_over
+
+        async def failing(*given: Any) -> None:
+            nonlocal failures
+            failures -= 1
+            if failures >= 0:
+                raise RuntimeError("something unforeseen")
+            await real(*given)
+
+        monkeypatch.setattr(module, "take_over", failing)
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        await league.begin(1)
+        await until(lambda: failures < 0)
+        await league.settle()
+        assert decode_controller((await league.outside.get(paths.CONTROLLER)).data) == 1
+        assert league.term.sender.controller_epoch == 3
+        assert await league.create("t", [[2, 3]]) is ErrorCode.NONE
+        await league.check()
+
+    play(story)
+
+
+def test_an_event_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(league: League) -> None:
+        await league.begin(1)
+        await league.create("t", [[2, 3]])
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        write_states = league.term.tree.write_states
+
+        async def failing(states: Any) -> Any:
+            await write_states(dict(list(states.items())[:1]))
+            raise RuntimeError("something unforeseen")
+
+        monkeypatch.setattr(league.term.tree, "write_states", failing)
+        controller = league.controller
+        await league.brokers[2].session.close()
+        league.brokers[2].epoch = -1
+        league.brokers[2].roles.clear()
+        await until(lambda: controller.is_active and controller.active().sender.controller_epoch == 2)
+        await league.settle()
+        assert (await league.state(("t", 0))).leader == 3
+        await league.check()
+
+    play(story)
