@@ -5,7 +5,7 @@
     everything else                                            is served
 
 No exception leaves the loader: one bad record must not keep a broker from starting. (Kafka skips nothing: there such a
-record fails its partition until somebody repairs the log.)
+record fails its partition until an operator repairs the log.)
 
 Loading is done in turns of the event loop, shared by all partitions (`timer.lane`), so that a broker that comes to lead
 fifty of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.

@@ -51,7 +51,7 @@ class Client:
         given = {"member_id": self.member_id, "member_epoch": self.epoch, **fields}
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, **given)
         caller = Caller(version=version, client_id="client", host="/127.0.0.1")
-        self.world.groups.consumers.heartbeat(request, caller, answer)
+        self.world.groups.consumer.heartbeat(request, caller, answer)
         self.world.run()
         assert answer.given is not None
         assert isinstance(answer.given, ConsumerGroupHeartbeatResponse)

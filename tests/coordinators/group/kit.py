@@ -91,6 +91,9 @@ class MemoryLog:
     def partition_for(self, key: str) -> int:
         return 0
 
+    def largest_batch(self, partition: int) -> int:
+        return 1_048_588
+
     def leader_epoch(self, partition: int) -> int:
         return 0
 
@@ -247,7 +250,7 @@ class World:
             ),
             **fields,
         )
-        self.groups.members.sync(request, answer)
+        self.groups.classic.sync(request, answer)
         self.run()
         return answer
 
@@ -255,12 +258,12 @@ class World:
         request = HeartbeatRequest(
             group_id=GROUP, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
-        code = self.groups.members.heartbeat(request)
+        code = self.groups.classic.heartbeat(request)
         self.run()
         return code
 
     def leave(self, member_id: str = "", instance: str | None = None) -> object:
-        codes = self.groups.members.leave(GROUP, [MemberIdentity(member_id=member_id, group_instance_id=instance)])
+        codes = self.groups.classic.leave(GROUP, [MemberIdentity(member_id=member_id, group_instance_id=instance)])
         self.run()
         return codes[0] if isinstance(codes, list) else codes
 
@@ -330,7 +333,7 @@ def join(
         protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in pairs),
         reason=reason,
     )
-    world.groups.members.join(request, Caller(version=version, client_id=client, host="/127.0.0.1"), answer)
+    world.groups.classic.join(request, Caller(version=version, client_id=client, host="/127.0.0.1"), answer)
     world.run()
     return answer
 

@@ -102,7 +102,7 @@ def test_assignments_are_handed_out_to_the_end_though_a_rebalance_has_begun(monk
     assert all(world.heartbeat(each, 1) is ErrorCode.REBALANCE_IN_PROGRESS for each in syncs)
 
 
-def test_a_coordinator_that_resigns_answers_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coordinator_that_resigns_answers_the_members_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     Ticking(monkeypatch)
     world = World()
     answers = begun(world, monkeypatch)

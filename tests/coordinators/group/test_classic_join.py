@@ -160,7 +160,7 @@ def test_session_timeouts_have_limits() -> None:
     assert world.join(session_ms=6_000).waits
 
 
-def test_a_follower_that_rejoins_unchanged_is_told_the_generation_at_once() -> None:
+def test_a_follower_that_rejoins_unchanged_gets_the_generation_at_once() -> None:
     world = World()
     settle(world, "a", "b")
     again = world.join("b-2").join
@@ -246,7 +246,7 @@ def test_members_left_out_of_the_assignment_get_an_empty_one() -> None:
     assert waiting.code is ErrorCode.NONE
 
 
-def test_leaving_rebalances_those_who_stay() -> None:
+def test_leaving_rebalances_the_members_that_stay() -> None:
     world = World()
     settle(world, "a", "b")
     assert world.leave("a-1") is ErrorCode.NONE
@@ -290,7 +290,7 @@ def test_a_group_is_limited_in_size() -> None:
     assert world.join("b-2").code is ErrorCode.NONE
 
 
-def test_a_group_that_is_loaded_over_its_limit_sheds_those_who_come_last() -> None:
+def test_a_group_that_is_loaded_over_its_limit_sheds_the_members_that_come_last() -> None:
     world = World()
     settle(world, "a", "b", "d")
     later = world.restart(group_max_size=2)

@@ -173,7 +173,7 @@ def test_nobody_hears_of_an_assignment_before_it_is_stored() -> None:
     assert leader.sync.assignment == b"x"
 
 
-def test_resigning_tells_everybody_who_waits() -> None:
+def test_resigning_answers_every_member_that_waits() -> None:
     world = World()
     settle(world, "a")
     joining = world.join(client="b")
@@ -184,7 +184,7 @@ def test_resigning_tells_everybody_who_waits() -> None:
     assert world.heartbeat("a-1", 1) is ErrorCode.NOT_COORDINATOR
 
 
-def test_resigning_tells_who_waits_for_an_assignment() -> None:
+def test_resigning_answers_members_that_wait_for_an_assignment() -> None:
     world = World()
     world.join(client="a"), world.join(client="b")
     world.advance(5)

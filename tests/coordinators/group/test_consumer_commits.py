@@ -33,7 +33,7 @@ def test_what_a_member_has_let_go_of_and_nobody_else_wants_it_gets_back_at_once_
     first.join(), second.join()
     first.beat()
     assert (first.epoch, len(first.owned)) == (2, 3), "it hears what to let go of"
-    described = {each.member_id: each for each in whole(world.groups.consumers.describe(GROUP)).members}
+    described = {each.member_id: each for each in whole(world.groups.consumer.describe(GROUP)).members}
     assert described["a"].assignment.topic_partitions[0].partitions == (0, 1, 2, 3, 4, 5), "and has it until it has"
     second.leave()
     first.beat()

@@ -175,6 +175,38 @@ def test_a_static_member_that_returns_while_targets_are_computed(monkeypatch: py
     assert state_of(world.restart()) == before
 
 
+@pytest.mark.parametrize("partitions", [60, 90], ids=["same target", "another target"])
+@pytest.mark.parametrize("at", [1, 10, 20], ids=["early", "midway", "late"])
+def test_a_member_that_leaves_and_returns_while_targets_are_computed(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, at: int
+) -> None:
+    stage = InTurns(monkeypatch, 60)
+    world = stage.world
+    clients = crowd(world, 30)
+    world.advance(10)
+    beat_all(*clients)
+    world.advance(10)
+    stage.hold()
+    world.topics.put("t", partitions)
+    if partitions == 60:
+        assert Client(world, "another", "t").join() is ErrorCode.NONE
+    else:
+        clients[0].beat()
+    for _ in range(at):
+        world.loop.step()
+    assert group_of(world).is_computing
+    for client in (clients[5], clients[29]):
+        assert client.leave() is ErrorCode.NONE
+    assert clients[5].join() is ErrorCode.NONE
+    stage.go_on()
+    group = group_of(world)
+    assert not group.is_computing
+    assert group.targets.keys() <= group.members.keys()
+    assert group.epoch > group.assignment_epoch
+    before = state_of(world)
+    assert state_of(world.restart()) == before
+
+
 def test_a_group_that_is_gone_has_no_targets_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = InTurns(monkeypatch, 60)
     world = stage.world

@@ -158,7 +158,7 @@ def test_an_epoch_from_the_past_or_the_future_is_fenced() -> None:
     assert first.beat() is ErrorCode.NONE
 
 
-def test_one_step_behind_is_forgiven_to_who_missed_an_answer() -> None:
+def test_a_member_that_missed_an_answer_may_be_one_epoch_behind() -> None:
     world = world_of()
     first = Client(world, "a", "t")
     first.join()
@@ -220,7 +220,7 @@ def test_the_assignor_that_most_ask_for_is_taken() -> None:
         ("c", "range", "range"),
     ):
         assert Client(world, name, "t", server_assignor=assignor).join() is ErrorCode.NONE
-        assert whole(world.groups.consumers.describe("g")).assignor_name == taken
+        assert whole(world.groups.consumer.describe("g")).assignor_name == taken
 
 
 def test_a_group_is_limited_in_size() -> None:
@@ -292,7 +292,7 @@ def test_who_reads_nothing_changes_nothing_for_the_others() -> None:
     assert (first.epoch, len(first.owned)) == (3, 6)
 
 
-def test_the_first_one_who_reads_nothing_is_at_the_first_epoch_and_costs_no_computation() -> None:
+def test_a_first_member_without_topics_is_at_the_first_epoch_and_costs_no_computation() -> None:
     world = world_of(group_consumer_assignment_interval_ms=1_000)
     idle, first = Client(world, "a"), Client(world, "b", "t")
     idle.join()
@@ -311,8 +311,8 @@ def test_a_restart_of_the_broker_changes_nothing() -> None:
     first.join(), second.join()
     beat_all(first, second)
     later = world.restart()
-    before = whole(world.groups.consumers.describe("g"))
-    after = whole(later.groups.consumers.describe("g"))
+    before = whole(world.groups.consumer.describe("g"))
+    after = whole(later.groups.consumer.describe("g"))
     assert (after.group_state, after.group_epoch, after.assignment_epoch) == ("Stable", 3, 3)
     assert before.error_code == ErrorCode.NOT_COORDINATOR
     owned = set(first.owned), set(second.owned)
@@ -346,7 +346,7 @@ def test_what_cannot_be_stored_has_not_happened() -> None:
     assert (first.epoch, len(first.owned)) == (2, 6)
 
 
-def test_nobody_is_told_before_it_is_stored() -> None:
+def test_no_answer_leaves_before_the_change_is_stored() -> None:
     log = MemoryLog()
     world = World(log, MemoryTopics(t=6))
     log.hold = True
@@ -359,7 +359,7 @@ def test_nobody_is_told_before_it_is_stored() -> None:
         subscribed_topic_names=("t",),
         topic_partitions=(),
     )
-    world.groups.consumers.heartbeat(request, Caller(version=1, client_id="c", host="/127.0.0.1"), told.append)
+    world.groups.consumer.heartbeat(request, Caller(version=1, client_id="c", host="/127.0.0.1"), told.append)
     world.run()
     assert told == []
     log.release()
@@ -371,7 +371,7 @@ def test_a_group_is_described_and_listed() -> None:
     world = world_of()
     first = Client(world, "a", "t", rack_id="r", instance_id="i")
     first.join()
-    group = whole(world.groups.consumers.describe("g"))
+    group = whole(world.groups.consumer.describe("g"))
     (member,) = group.members
     assert (group.group_state, group.group_epoch, group.assignor_name) == ("Stable", 2, "uniform")
     assert (member.member_id, member.instance_id, member.rack_id, member.member_type) == ("a", "i", "r", 1)
@@ -382,7 +382,7 @@ def test_a_group_is_described_and_listed() -> None:
     (listed,) = whole(world.groups.admin.list(["stable"], ["consumer"]))[1]
     assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "consumer")
     assert whole(world.groups.admin.describe("g")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert whole(world.groups.consumers.describe("nobody")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert whole(world.groups.consumer.describe("nobody")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_protocol_can_be_switched_off() -> None:
@@ -408,17 +408,17 @@ def test_who_has_let_go_and_is_asked_for_more_stays_at_its_epoch_and_has_its_tim
     assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_members_may_name_the_assignors_that_are_offered_and_the_first_is_for_those_who_name_none() -> None:
+def test_members_may_name_an_assignor_and_the_first_one_is_the_default() -> None:
     world = world_of(group_consumer_assignors="org.apache.kafka.coordinator.group.assignor.RangeAssignor")
     client = Client(world, "a", "t")
     assert client.join(server_assignor="uniform") is ErrorCode.UNSUPPORTED_ASSIGNOR
     assert client.join(server_assignor="range") is ErrorCode.NONE
     assert Client(world, "b", "t").join() is ErrorCode.NONE
-    assert whole(world.groups.consumers.describe(GROUP)).assignor_name == "range"
+    assert whole(world.groups.consumer.describe(GROUP)).assignor_name == "range"
     both = world_of()
     assert Client(both, "a", "t").join(server_assignor="range") is ErrorCode.NONE
     later = both.restart(group_consumer_assignors="uniform")
-    assert whole(later.groups.consumers.describe(GROUP)).assignor_name == "uniform", (
+    assert whole(later.groups.consumer.describe(GROUP)).assignor_name == "uniform", (
         "what is not offered any more is passed by"
     )
     assert Client(later, "b", "t").join() is ErrorCode.NONE

@@ -45,7 +45,7 @@ def test_a_pattern_makes_an_epoch_when_it_matches_something_or_is_known_or_given
     assert second.epoch == 3
     world.topics.put("new", 1)
     second.beat()
-    assert (second.epoch, whole(world.groups.consumers.describe(GROUP)).group_epoch) == (4, 4)
+    assert (second.epoch, whole(world.groups.consumer.describe(GROUP)).group_epoch) == (4, 4)
     first.beat()
     assert first.owned == {("new", 0)}
 
@@ -103,7 +103,7 @@ def test_a_dear_pattern_is_matched_in_turns_and_its_topics_come_later() -> None:
 def test_a_cheap_pattern_does_not_wait_for_dear_ones() -> None:
     world = world_of()
     many_topics(world)
-    matches = world.groups.consumers._engine._matches
+    matches = world.groups.consumer._engine._matches
     assert [matches.find(f"{DEAR}{dot}", GROUP) for dot in (".?", ".*", ".{0,1}")] == [None] * 3
     cheap = 0
     matches.find("t", GROUP)
@@ -144,7 +144,7 @@ def test_what_is_remembered_of_patterns_is_bounded(monkeypatch: pytest.MonkeyPat
     world = world_of()
     for number in range(100):
         world.topics.put(f"topic-{number}", 1)
-    matches = world.groups.consumers._engine._matches
+    matches = world.groups.consumer._engine._matches
     for number in range(300):
         matches.find(f"topic-[0-9]{{1,{number + 3}}}", GROUP)
         world.run()

@@ -121,7 +121,7 @@ def test_while_loading_members_are_kept_calm() -> None:
     write_many(world.log)
     world.groups.on_resigned(0)
     world.groups.on_elected(0, 1)
-    assert world.groups.members.leave(GROUP, []) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert world.groups.classic.leave(GROUP, []) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     world.loop, kept = type(world.loop)(), world.loop
     assert world.heartbeat("a-1", 1) is ErrorCode.NONE
     assert world.sync("a-1", 1).code is ErrorCode.REBALANCE_IN_PROGRESS

@@ -91,4 +91,4 @@ def test_listing_and_describing_take_a_step_for_each() -> None:
     world = world_of()
     for number in range(20):
         Client(world, f"m{number}", "t").join()
-    assert steps_of(world.groups.consumers.describe(GROUP)) == 20
+    assert steps_of(world.groups.consumer.describe(GROUP)) == 20

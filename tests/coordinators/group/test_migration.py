@@ -267,7 +267,7 @@ def test_a_consumer_group_with_classic_members_survives_a_restart() -> None:
     assert later.heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_the_first_epoch_is_the_last_generation_even_if_who_comes_reads_nothing() -> None:
+def test_the_first_epoch_is_the_last_generation_even_if_the_new_member_reads_nothing() -> None:
     world = world_of()
     old = classic_group(world)
     world.join(old, protocols=subscription())
@@ -291,7 +291,7 @@ def test_an_instance_may_go_from_one_protocol_to_the_other() -> None:
     assert not world.group.members["again"].is_classic
 
 
-def test_of_who_goes_over_to_the_classic_protocol_nothing_is_expected_by_the_other() -> None:
+def test_a_member_that_changes_to_the_classic_protocol_owes_no_consumer_heartbeat() -> None:
     """It was asked to let go of partitions, and does so as a classic member does: by joining again."""
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")

@@ -313,3 +313,16 @@ def test_members_that_are_no_consumers_keep_all_offsets() -> None:
     told: list[ErrorCode] = []
     world.groups.offsets.delete(GROUP, [("t", 0)], lambda code, codes: told.append(code))
     assert told == [ErrorCode.NON_EMPTY_GROUP]
+
+
+def test_offsets_that_no_batch_can_hold_are_refused_before_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr(world.log, "largest_batch", lambda _partition: 4_300)
+    told: list[list[ErrorCode]] = []
+    for count in (100, 101):
+        wanted = [Wanted(("t", number), 7, -1, None) for number in range(count)]
+        world.groups.commits.commit(Committer("g"), wanted, told.append)
+        world.run()
+    assert told == [[ErrorCode.NONE] * 100, [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 101]
+    assert len(world.log.batches) == 1
+    assert len(world.log.batches[0]) > 4_300, "the estimate is of the smallest records there are"

@@ -142,7 +142,7 @@ def test_the_last_epoch_ends_with_a_new_producer_id(world: World) -> None:
     assert world.end("x", 0, LAST_EPOCH)[0] == "INVALID_PRODUCER_ID_MAPPING"
 
 
-def test_markers_on_their_way_keep_everybody_out(world: World) -> None:
+def test_no_producer_gets_in_while_markers_are_on_their_way(world: World) -> None:
     begun(world)
     world.markers.holding = True
     assert world.end("x", 0, 0) == ("NONE", 0, 1), "the outcome is stored; the markers are not waited for"

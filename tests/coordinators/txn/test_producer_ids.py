@@ -98,7 +98,7 @@ def test_ids_that_logs_know_are_not_given_again(session: MetadataSession) -> Non
     assert run(claim_block(session, 2, 4_321)).first == 6_000
 
 
-def test_with_none_at_hand_the_caller_is_told_to_come_again(session: MetadataSession) -> None:
+def test_without_an_id_at_hand_the_caller_must_retry(session: MetadataSession) -> None:
     later = Later()
     ids = ProducerIds(lambda _: claim_block(session, 1), later)
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_with_none_at_hand_the_caller_is_told_to_come_again(session: MetadataSes
     assert ids.take() == 0
 
 
-def test_a_store_that_fails_is_asked_again_by_the_next_who_needs_it(session: MetadataSession) -> None:
+def test_a_claim_that_fails_is_repeated_by_the_next_caller(session: MetadataSession) -> None:
     later = Later()
     broken = True
 

@@ -87,7 +87,7 @@ def test_strangers_are_refused(world: World) -> None:
     assert world.state("x").state is State.EMPTY
 
 
-def test_verification_can_be_switched_off_for_those_who_announce() -> None:
+def test_verification_can_be_switched_off_for_clients_that_announce_partitions() -> None:
     world = World(transaction_partition_verification_enable="false")
     world.init("x")
     assert produce(world, 11, T0) == [{T0: ErrorCode.NONE}]

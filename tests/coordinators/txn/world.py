@@ -45,6 +45,9 @@ class FakeLog:
     def partition_for(self, key: str) -> int:
         return len(key) % self.partition_count
 
+    def largest_batch(self, partition: int) -> int:
+        return 1_048_588
+
     def leader_epoch(self, partition: int) -> int:
         return 0
 

@@ -1,4 +1,4 @@
-"""What administrators ask: which groups are there, what is in them, away with them."""
+"""Groups as administrators see them: list, describe, delete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, STABLE
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.states import ConsumerGroupState
-from ixion.coordinators.group.consumers import Consumers
+from ixion.coordinators.group.consumer_protocol import ConsumerProtocol
 from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import StoredOffsets
@@ -23,14 +23,16 @@ CONSUMER_TYPE = "consumer"
 
 
 class Admin:
-    def __init__(self, shards: Shards, rebalance: Rebalance, consumers: Consumers, offsets: StoredOffsets) -> None:
+    def __init__(
+        self, shards: Shards, rebalance: Rebalance, consumer: ConsumerProtocol, offsets: StoredOffsets
+    ) -> None:
         self._shards = shards
         self._rebalance = rebalance
-        self._consumers = consumers
+        self._consumer = consumer
         self._offsets = offsets
 
     def list(self, states: Collection[str], types: Collection[str]) -> Steps[tuple[ErrorCode, tuple[ListedGroup, ...]]]:
-        """No filter lets all through; case does not matter."""
+        """An empty filter matches every group. Upper and lower case are the same."""
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._shards.is_loading else ErrorCode.NONE
@@ -77,7 +79,7 @@ class Admin:
     def _end(self, group: Group) -> None:
         """Mark the group object as dead for requests that still hold it."""
         if isinstance(group, ConsumerGroup):
-            self._consumers.unload(group)
+            self._consumer.unload(group)
         elif group.state is not DEAD:
             self._rebalance.unload(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -99,7 +101,7 @@ def listed(group: Group) -> ListedGroup:
 
 
 def described(group: ClassicGroup) -> Steps[DescribedGroup]:
-    """Between two generations no protocol is agreed on, so no metadata is shown; assignments are those of before."""
+    """During a rebalance no protocol is agreed on, so no metadata is shown; assignments are those of before it."""
     name = group.protocol_name if group.state is STABLE else None
     state = group.state
     members: list[DescribedGroupMember] = []

@@ -58,14 +58,14 @@ class Bounds:
             self._noted[group_id] = (held_bytes, ids)
 
     def has_room_for(self, group: ClassicGroup, member_id: str, protocols: Protocols) -> bool:
-        """Whether this member may join. A member stays one, and a member that was given an id needs no other."""
+        """Whether this member may join. One that is in the group, or has been given an id, takes no further memory."""
         if member_id in group.members:
             return True
         has_id = bool(member_id) or self.ids < self.most_ids
         return has_id and self._has_bytes_for(size_of(protocols))
 
     def check_offer(self, protocols: Protocols) -> None:
-        """KafkaError if no record can hold what a classic member offers: that is not even read."""
+        """KafkaError if no record can hold the protocols of a classic member; the protocols are not read then."""
         size, most = stored_offer_bytes(protocols), self._record_bytes()
         if size + BESIDES > most:
             raise KafkaError(
@@ -87,7 +87,9 @@ class Bounds:
         # What a new pattern matches is not known yet; it is counted when it is, and may exceed the bound once.
         grows = more > 0 or (bool(wanted.regex) and wanted.regex not in group.regexes)
         if grows and not self._has_bytes_for(max(more, 0)):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the groups of this broker hold all that they may")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the groups of this broker hold as much memory as they may"
+            )
 
     def _has_bytes_for(self, more: int) -> bool:
         return self.held_bytes + more <= self.most_bytes

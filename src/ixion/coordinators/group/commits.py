@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """In whose name: a member in its generation, or nobody in particular (-1, "")."""
+    """The member that commits, in its generation, or a client that is no member (-1, "")."""
 
     group_id: str
     member_id: str = ""
@@ -122,6 +122,9 @@ class Commits:
     def _write(
         self, shard: Shard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int
     ) -> None:
+        if not self._journal.has_room_for(shard.partition, len(wanted)):
+            done([ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(wanted))
+            return
         now_ms = self._clock_ms()
         expire_ms = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, LATEST_MS)
         limit = self._config.current[settings.OFFSET_METADATA_MAX_BYTES]

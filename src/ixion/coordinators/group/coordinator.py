@@ -1,7 +1,7 @@
 """The group coordinator: puts its parts together, and looks after them through the life of the broker.
 
-    members    join, sync, heartbeat, leave            the classic protocol
-    consumers  heartbeat, describe                     the consumer protocol (KIP-848)
+    classic    join, sync, heartbeat, leave            the classic protocol
+    consumer   heartbeat, describe                     the consumer protocol (KIP-848)
     commits    commit                                  offsets into the log
     offsets    fetch, delete                           offsets out of it
     admin      list, describe, delete                  groups as seen from outside
@@ -22,13 +22,13 @@ from ixion.coordinators.group.admin import Admin
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.join import Joining, random_id
 from ixion.coordinators.group.classic.rebalance import Rebalance
+from ixion.coordinators.group.classic_protocol import ClassicProtocol
 from ixion.coordinators.group.commits import Answered, Commits, Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import GroupConfig
-from ixion.coordinators.group.consumers import Consumers
+from ixion.coordinators.group.consumer_protocol import ConsumerProtocol
 from ixion.coordinators.group.expiry import expired
 from ixion.coordinators.group.journal import Journal
-from ixion.coordinators.group.members import Members
 from ixion.coordinators.group.records import group_record
 from ixion.coordinators.group.shard import Group, Shard
 from ixion.coordinators.group.shards import Shards
@@ -76,7 +76,7 @@ class GroupCoordinator:
             on_unloaded=self._on_unloaded,
         )
         joining = Joining(self.rebalance, config, new_id)
-        self.consumers = Consumers(
+        self.consumer = ConsumerProtocol(
             self.shards,
             self._journal,
             self.rebalance,
@@ -88,19 +88,19 @@ class GroupCoordinator:
             version=version,
             new_id=new_id,
         )
-        self.members = Members(
-            self.shards, self.rebalance, joining, self.consumers, clock_ms=clock_ms, call_soon=call_soon
+        self.classic = ClassicProtocol(
+            self.shards, self.rebalance, joining, self.consumer, clock_ms=clock_ms, call_soon=call_soon
         )
         self.commits = Commits(self.shards, self._journal, self.rebalance, config, topics, clock_ms)
         self.offsets = StoredOffsets(self.shards, self._journal)
-        self.admin = Admin(self.shards, self.rebalance, self.consumers, self.offsets)
+        self.admin = Admin(self.shards, self.rebalance, self.consumer, self.offsets)
         self._cleanup: TimerTask | None = None
         self._upkeep = Lane(partial(timer.call_later, 0), fair=True)
         self._is_expiring = False
 
     @property
     def purgatories(self) -> tuple[DelayedOperationPurgatory, ...]:
-        """Where members wait, and where their next sign of life is waited for."""
+        """The purgatories of members that wait, and of heartbeats that are expected."""
         return self.rebalance.heartbeat_purgatory, self.rebalance.rebalance_purgatory
 
     def count_states(self) -> Steps[Mapping[str, int]]:
@@ -113,7 +113,7 @@ class GroupCoordinator:
         return found
 
     def start(self) -> None:
-        """From now on old offsets are looked for."""
+        """Start to look for old offsets at intervals."""
         interval_ms = self._config.current[settings.OFFSETS_RETENTION_CHECK_INTERVAL_MS]
         self._cleanup = self._timer.call_later(interval_ms, self._clean_up)
 
@@ -123,12 +123,12 @@ class GroupCoordinator:
             self._cleanup = None
         for shard in self.shards:
             self.shards.resign(shard.partition)
-        self.consumers.stop()
+        self.consumer.stop()
         for purgatory in self.purgatories:
             purgatory.shutdown()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
-        """A partition of __consumer_offsets is led here from now on."""
+        """This broker has become the leader of a partition of __consumer_offsets."""
         self.shards.elect(partition, leader_epoch)
 
     def on_resigned(self, partition: int) -> None:
@@ -152,7 +152,7 @@ class GroupCoordinator:
         self._upkeep.run(self._forget_topics(frozenset(names), self._clock_ms()), _log_error)
 
     def expire_offsets(self) -> None:
-        """Forget what is older than offsets.retention.minutes; a look that still goes on is left to finish."""
+        """Forget what is older than offsets.retention.minutes, unless an earlier call is still at work."""
         if not self._is_expiring:
             self._is_expiring = True
             self._upkeep.run(self._expire_all(), self._expired)
@@ -213,13 +213,13 @@ class GroupCoordinator:
 
     def _on_loaded(self, group: Group) -> None:
         if isinstance(group, ConsumerGroup):
-            self.consumers.resume(group)
+            self.consumer.resume(group)
         else:
             self.rebalance.resume(group)
 
     def _on_unloaded(self, group: Group) -> None:
         if isinstance(group, ConsumerGroup):
-            self.consumers.unload(group)
+            self.consumer.unload(group)
         else:
             self.rebalance.unload(group, ErrorCode.NOT_COORDINATOR)
 

@@ -1,11 +1,11 @@
-"""Old offsets are forgotten, and groups of which nothing is left.
+"""Which offsets are old. A group without offsets and members is forgotten too.
 
-The clock of an offset starts when nobody needs it any more:
+The clock of an offset starts when no member needs it any more:
 
 | group                                   | an offset is old when … have passed since                       |
 |-----------------------------------------|------------------------------------------------------------------|
 | empty                                   | the group became empty, or the commit if that was later          |
-| consumers, stable; consumer group       | the commit, and only for topics that nobody reads any more       |
+| consumers, stable; consumer group       | the commit, and only for topics that no member reads any more    |
 | never had members                       | the commit                                                       |
 | anything else                           | never                                                            |
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ixion.coordinators.group.records import Entry
 from ixion.model.errors import ErrorCode
 from ixion.records.builder import BatchBuilder
 from ixion.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ixion.replica.coordinator_log import CoordinatorLog
+
+LEAST_OFFSET_BYTES: Final = 43  # of the record of a committed offset: a group and a topic of one letter, no metadata
 
 # Called with the code and the offset of the first record (-1 if nothing was written).
 Written = Callable[[ErrorCode, int], None]
@@ -18,6 +21,10 @@ class Journal:
     def __init__(self, log: CoordinatorLog, clock_ms: Callable[[], int]) -> None:
         self._log = log
         self._clock_ms = clock_ms
+
+    def has_room_for(self, partition: int, offsets: int) -> bool:
+        """Whether one batch may hold so many offsets. If not, there is no need to make it."""
+        return offsets * LEAST_OFFSET_BYTES <= self._log.largest_batch(partition)
 
     def write(
         self,

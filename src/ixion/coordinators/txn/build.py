@@ -19,6 +19,10 @@ from ixion.timer.timer import Timer
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from ixion.coordinators.txn.remote_verification import RemoteVerification
+    from ixion.coordinators.txn.spread_markers import SpreadMarkers
+    from ixion.replica.broker_channels import BrokerChannels
+
 FEATURE: Final = "transaction.version"
 MADE_UP_FROM: Final = 2**62  # a million producers a second come there in 146,000 years
 
@@ -27,7 +31,7 @@ def transaction_coordinator(
     *,
     node_id: int,
     log: CoordinatorLog,
-    session: MetadataSession,
+    session: Callable[[], MetadataSession],
     image: ClusterImage,
     replicas: ReplicaManager,
     offsets_decided: OffsetsDecided,
@@ -35,16 +39,31 @@ def transaction_coordinator(
     timer: Timer,
     clock_ms: Callable[[], int],
     loop: AbstractEventLoop,
+    channels: BrokerChannels | None = None,
 ) -> TransactionCoordinator:
-    """Made before the first partition is led: it listens to what this broker comes to lead."""
+    """Made before the first partition is led: it listens to what this broker comes to lead.
+
+    `channels`: to other brokers; None for a broker that is alone.
+    """
+    local = LocalMarkers(replicas, clock_ms, offsets_decided)
+    spread: SpreadMarkers | None = None
+    elsewhere: RemoteVerification | None = None
+    if channels is not None:
+        from ixion.coordinators.txn.remote_verification import RemoteVerification
+        from ixion.coordinators.txn.spread_markers import SpreadMarkers
+
+        spread = SpreadMarkers(local, node_id, image, channels)
+        elsewhere = RemoteVerification(node_id, image, log, replicas, channels)
     coordinator = TransactionCoordinator(
         log,
         producer_ids=ProducerIds(
-            lambda lowest: claim_block(session, node_id, lowest),
+            lambda lowest: claim_block(session(), node_id, lowest),
             as_task(loop),
             lambda: lowest_free(replicas, coordinator),
         ),
-        markers=LocalMarkers(replicas, clock_ms, offsets_decided),
+        markers=local,
+        spread_markers=spread,
+        elsewhere=elsewhere,
         exists=lambda partition: image.partition(*partition) is not None,
         version=lambda: image.features.get(FEATURE, 0),
         timer=timer,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.transaction_settings import TRANSACTION_MAX_TIMEOUT_MS, TRANSACTION_PARTITION_VERIFICATION_ENABLE
@@ -26,12 +27,15 @@ from ixion.coordinators.txn.states import SETTLED, State
 from ixion.coordinators.txn.store import Shard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.coordinators.txn.upkeep import Upkeep
-from ixion.coordinators.txn.verification import Verification, Verified, offset_commit_client, produce_client
+from ixion.coordinators.txn.verification import Client, Verification, Verified, offset_commit_client, produce_client
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
+
+if TYPE_CHECKING:
+    from ixion.coordinators.txn.remote_verification import RemoteVerification
 
 Answered = Callable[[ErrorCode], None]
 Identified = Callable[[ErrorCode, int, int], None]  # code, producer id, epoch; -1, -1 with an error
@@ -49,12 +53,19 @@ class TransactionCoordinator:
         timer: Timer,
         clock_ms: Callable[[], int],
         config: DynamicConfig,
+        spread_markers: MarkerWriter | None = None,
+        elsewhere: RemoteVerification | None = None,
     ) -> None:
-        """`exists` knows the partitions of the cluster, `version` the level of transaction.version that is in force."""
+        """`exists` knows the partitions of the cluster, `version` the level of transaction.version that is in force.
+
+        `markers` writes to partitions that are led here; where there are other brokers, `spread_markers` writes to all
+        partitions, and `elsewhere` asks coordinators on other brokers.
+        """
         self.log = log
         self._ids = producer_ids
         self.markers = markers
-        self._sender = MarkerSender(markers, timer, exists)
+        self._sender = MarkerSender(spread_markers or markers, timer, exists)
+        self._elsewhere = elsewhere
         self._version = version
         self._timer = timer
         self._clock_ms = clock_ms
@@ -154,7 +165,7 @@ class TransactionCoordinator:
         """
         client = produce_client(version)
         if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
-            self._verification.verify(client, transactional_id, producer_id, epoch, partitions, done)
+            self._verify(client, transactional_id, producer_id, epoch, partitions, done)
         else:
             done(dict.fromkeys(partitions, ErrorCode.NONE))
 
@@ -170,11 +181,26 @@ class TransactionCoordinator:
         """Asked by TxnOffsetCommit of this version for the group's partition of `__consumer_offsets`."""
         client = offset_commit_client(version)
         if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
-            self._verification.verify(
+            self._verify(
                 client, transactional_id, producer_id, epoch, [partition], lambda codes: done(codes[partition])
             )
         else:
             done(ErrorCode.NONE)
+
+    def _verify(
+        self,
+        client: Client,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        done: Verified,
+    ) -> None:
+        broker = -1 if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
+        if self._elsewhere is not None and broker >= 0:
+            self._elsewhere.verify(broker, client, transactional_id, producer_id, epoch, partitions, done)
+        else:
+            self._verification.verify(client, transactional_id, producer_id, epoch, partitions, done)
 
     def end(
         self,

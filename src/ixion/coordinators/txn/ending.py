@@ -23,7 +23,7 @@ of before, raise: an abort of nothing, which raises the epoch):
     CompleteCommit     S                  raise          same                S
 
 A commit that comes just after the coordinator gave its transaction up (F in the third column) gets PRODUCER_FENCED,
-as Kafka does from KAFKA-20785 on; its earlier INVALID_TXN_STATE made applications believe in a fault of their own.
+as Kafka does from KAFKA-20785 on; its earlier INVALID_TXN_STATE looked like a fault of the application.
 
 The markers carry the raised epoch, so that a write of the transaction that comes after its marker is refused as old.
 """
@@ -66,7 +66,7 @@ def fence(transaction: Transaction, server_version: int, now_ms: int) -> Snapsho
     """The ongoing transaction aborted by the coordinator, its producer shut out by one epoch more.
 
     Under transaction.version 2 the epoch before is kept as the last one: the producer that ran out of time may ask for
-    the new epoch and go on, as long as nobody took over.
+    the new epoch and go on, as long as no other producer took over.
     """
     now = transaction.now
     raising = server_version >= EPOCH_PER_TRANSACTION

@@ -1,4 +1,4 @@
-"""Writes markers into partitions that this broker leads; the group coordinator hears of those in __consumer_offsets."""
+"""Writes markers into partitions that this broker leads, and notifies the group coordinator of its own."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ A broker claims them in blocks of a thousand by raising `/latest_producer_id_blo
 
 What is left of a block when the broker stops is lost; there are 2**63 of them. Claiming waits for a disk or a network,
 so it happens in the background, ahead of need: when nine tenths of a block are gone the next one is asked for. Only at
-the very beginning, or if the store is slow, does anybody have to wait (`wait`).
+the very beginning, or if the store is slow, does a client have to wait (`wait`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Snapshot:
     state: State
     producer_id: int
     epoch: int  # -1 until InitProducerId has been answered for the first time
-    # The epoch before this one if the same client moved from it to this one; -1 if somebody else took over. A client
+    # The epoch before this one if the same client moved from it to this one; -1 if another client took over. A client
     # that repeats its request with it has missed an answer and gets the same one again. Not stored, as in Kafka.
     last_epoch: int
     previous_producer_id: int  # before the latest change
@@ -43,7 +43,7 @@ class Snapshot:
 
 
 def created(producer_id: int, timeout_ms: int, now_ms: int) -> Snapshot:
-    """A transactional id that nobody has used before."""
+    """A transactional id that no client has used before."""
     return Snapshot(
         state=State.EMPTY,
         producer_id=producer_id,

@@ -5,7 +5,7 @@ the producer that used the id before is fenced. With both (KIP-360), the present
 
     request epoch = current epoch        raised by one; the old one is remembered as last
     request epoch = last epoch           the answer to the line above was lost: the same answer again, nothing changes
-    anything else                        somebody took over meanwhile: PRODUCER_FENCED
+    anything else                        another producer took over meanwhile: PRODUCER_FENCED
 
 Epochs have 16 bits. When 32766 is reached the id gets a new producer id with epoch 0; a producer that was told to go on
 from 32766 and missed the answer is recognised by its old producer id.
@@ -62,7 +62,7 @@ def start_producer(
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if now.state is State.ONGOING:
         return FENCE
-    # Epoch 32767 comes from fencing 32766 and is given to nobody.
+    # Epoch 32767 comes from fencing 32766; no producer gets it.
     if now.epochs_used_up and (not goes_on or epoch == now.epoch or now.epoch == MAX_EPOCH):
         if goes_on and epoch not in (now.epoch, now.last_epoch):
             return ErrorCode.PRODUCER_FENCED

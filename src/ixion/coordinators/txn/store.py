@@ -69,7 +69,7 @@ class TransactionStore:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def find(self, transactional_id: str) -> Transaction | ErrorCode:
-        """INVALID_PRODUCER_ID_MAPPING if nobody ever used the id."""
+        """INVALID_PRODUCER_ID_MAPPING if no client ever used the id."""
         shard = self.shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -147,7 +147,7 @@ class ShardLoad:
         self._found.clear()
 
     def control(self, _batch: BatchView) -> None:
-        """Nobody writes any here."""
+        """The log of this topic has no control batches."""
 
     def replay(self, _batch: BatchView, record: Record) -> None:
         replay(record, self._found)

@@ -56,11 +56,11 @@ class Upkeep:
         self._tasks.clear()
 
     def abort_timed_out(self) -> None:
-        """Transactions that are open for longer than their producer allowed end here, and the producer is fenced."""
+        """Abort transactions that are open for longer than their producer allowed, and fence the producer."""
         self._run("aborting transactions out of time", self._abort_late())
 
     def forget_expired(self) -> None:
-        """Ids that nobody has used for transactional.id.expiration.ms are forgotten."""
+        """Forget ids that no client has used for transactional.id.expiration.ms."""
         self._run("forgetting unused transactional ids", self._forget_silent())
 
     def _abort_late(self) -> Steps[None]:

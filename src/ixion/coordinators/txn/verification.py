@@ -1,8 +1,8 @@
 """The look before the first write of a transaction to a partition (KIP-890).
 
-A write that comes late, after its transaction was aborted, would open a transaction that nobody ends, and readers at
-read_committed would wait behind it for ever. So the first transactional write of a producer to a partition goes by the
-coordinator:
+A write that comes late, after its transaction was aborted, would open a transaction that no producer ends, and readers
+at read_committed would wait behind it for ever. So the first transactional write of a producer to a partition goes by
+the coordinator:
 
 - Older clients have announced the partition; if it is not in the open transaction the write is refused, with
   TRANSACTION_ABORTABLE where the client knows that code, with INVALID_TXN_STATE where it does not.
@@ -12,7 +12,7 @@ coordinator:
 **The rule for the caller**: write inside `done`, without a pause. Coordinator and partition live on one event loop, so
 nothing, no marker above all, can come between the answer and a write that follows at once.
 
-What older clients could not make sense of becomes a code on which they just try again.
+A code that older clients do not know is replaced by one on which they try again.
 """
 
 from __future__ import annotations

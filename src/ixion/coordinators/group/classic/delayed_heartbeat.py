@@ -1,7 +1,7 @@
-"""The wait for a member's next sign of life.
+"""The wait for a member's next heartbeat.
 
 Completes when
-  A. the member gave one, or waits for an answer of ours, which is as good;
+  A. the member sent one, or another request, or waits for our answer, which counts as one;
   B. a pending member came back with the id it was given, so it is a real member now;
   C. the member is gone, or the group is;
   D. the time is up: the session timeout passed, and `on_failed` decides what that means.
@@ -40,7 +40,7 @@ class DelayedHeartbeat(DelayedOperation):
         return (over or group.state is DEAD) and self.force_complete()
 
     def on_complete(self) -> None:
-        """Nothing waits for it but the timeout."""
+        """No request waits for it: only the timeout does something."""
 
     def on_expiration(self) -> None:
         self._on_failed(self._group, self._member_id, self._is_pending)  # D

@@ -6,8 +6,8 @@
   C. the time is up, which is the longest rebalance timeout of any member.
 
 `InitialDelayedJoin` is the wait of a group that was empty. The first member would be alone in a rebalance that the
-next member a moment later starts again, so it waits `group.initial.rebalance.delay.ms`, whoever has joined; and each
-such span in which somebody new came is followed by another one, up to the rebalance timeout in all. With a delay of
+next member a moment later starts again. So it waits `group.initial.rebalance.delay.ms`, even if all known members have
+joined. If a member joins within such a span, another span follows, up to the rebalance timeout in all. With a delay of
 3 s, a rebalance timeout of 10 s and a member every 2 s, spans end at 3, 6, 9 and 10 s.
 """
 

@@ -35,7 +35,7 @@ class DelayedSync(DelayedOperation):
         return False
 
     def on_complete(self) -> None:
-        """Nothing waits for it but the timeout."""
+        """No request waits for it: only the timeout does something."""
 
     def on_expiration(self) -> None:
         if self._is_current() and self._group.pending_sync:

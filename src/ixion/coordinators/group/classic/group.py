@@ -35,7 +35,7 @@ class ClassicGroup:
         self.state = state
         self.state_since_ms = now_ms  # -1 where an old record did not say
         self.generation = 0
-        self.protocol_type: str | None = None  # None: nobody ever joined, offsets are committed from outside
+        self.protocol_type: str | None = None  # None: no member ever joined; offsets are committed from outside
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
@@ -54,7 +54,7 @@ class ClassicGroup:
 
     @property
     def is_awaited(self) -> bool:
-        """Somebody has been given an id, or a rebalance gathers members that are not there yet."""
+        """Whether a member is still to come: it was given an id, or a rebalance waits for it."""
         return bool(self.pending_members) or self.state is not EMPTY
 
     @property
@@ -186,7 +186,7 @@ class ClassicGroup:
         self.find_subscribed()
 
     def find_subscribed(self) -> None:
-        """Which topics the members of this generation read, if they are consumers and say so legibly."""
+        """Which topics the members of this generation read, if they are consumers whose subscriptions can be read."""
         if self.protocol_type != CONSUMER:
             self.subscribed = None
         elif not self.members:

@@ -1,4 +1,4 @@
-"""Watches that members are alive: one `DelayedHeartbeat` per member, renewed by every sign of life."""
+"""Watches that members are alive: one `DelayedHeartbeat` per member, renewed by every request of the member."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Heartbeats:
         self._on_failed = on_failed
 
     def renew(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """The member is alive now; expect the next sign within its session timeout, or longer if it is new."""
+        """The member is alive now; expect its next heartbeat within its session timeout, or later if it is new."""
         key = (group.group_id, member.member_id)
         member.heartbeat_satisfied = True
         self._purgatory.check_and_complete(key)

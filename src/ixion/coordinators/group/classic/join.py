@@ -11,11 +11,11 @@ What happens depends on the member:
 | new, static, instance known    | replaces the member of that name, which is fenced; a stable group stays stable    |
 |                                | if its protocol does                                                              |
 | back with the id it was given  | is added                                                                          |
-| a member                       | PreparingRebalance: joins. CompletingRebalance: is told the generation again if   |
+| a member                       | PreparingRebalance: joins. CompletingRebalance: gets the generation again if      |
 |                                | nothing about it changed. Stable: the same for followers; the leader starts a     |
 |                                | rebalance, because that is how it says that topics have changed                   |
 
-The answer waits until the rebalance has everybody (see `delayed_join`).
+The answer waits until every member has joined the rebalance (see `delayed_join`).
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Joining:
                     group.answer_join(member, join_error(code))
                     group.update(member, *before, None)
                     group.rename_static(instance_id, old_id)
-                self._rebalance.heartbeats.renew(group, member)  # while it waited, nobody watched it
+                self._rebalance.heartbeats.renew(group, member)  # while it waited, its session could not end
 
             self._rebalance.store(group, {each.member_id: each.assignment for each in group.members.values()}, stored)
 
@@ -233,7 +233,7 @@ class Joining:
 def _as_before(group: ClassicGroup, member: ClassicMember, old_leader: str | None, version: int) -> JoinGroupResponse:
     """The answer to a static member that came back to a stable group: the present generation, to which it then syncs.
 
-    If it is the leader it must not assign again: the group would not listen. From version 9 on the answer can say so;
+    If it is the leader it must not assign again: the group would ignore it. From version 9 on the answer can say so;
     before that it names another leader.
     """
     if version >= SKIPS_ASSIGNMENT_FROM:

@@ -82,7 +82,7 @@ class Rebalance:
             self._wait_for_members(group)
 
     def check_join(self, group: ClassicGroup) -> None:
-        """Somebody joined or went: perhaps everybody is here now."""
+        """A member joined or left: complete the rebalance if all have joined now."""
         self.rebalance_purgatory.check_and_complete(("join", group.group_id))
 
     def check_sync(self, group: ClassicGroup) -> None:
@@ -114,7 +114,7 @@ class Rebalance:
         protocol_type, protocol_name = group.protocol_type, group.protocol_name
         for member in members:
             if group.answer_sync(member, synced(protocol_type, protocol_name, member)):
-                # While it waited for us its session could not run out, so nobody watches it: begin again.
+                # While it waited for us its session could not end, so no heartbeat is expected of it: expect one again.
                 self.heartbeats.renew(group, member)
             yield
 
@@ -154,7 +154,7 @@ class Rebalance:
         self.check_sync(group)
 
     def resume(self, group: ClassicGroup) -> None:
-        """The group was read from the log: its members have a session timeout to show up."""
+        """The group was read from the log: its members have a session timeout to send a heartbeat."""
         self.bounds.note(group)
         for member in group.members.values():
             self.heartbeats.renew(group, member)
@@ -169,7 +169,7 @@ class Rebalance:
         self.rebalance_purgatory.try_complete_else_watch(operation, (("join", group.group_id),))
 
     def _on_joined(self, group: ClassicGroup) -> None:
-        """All are here, or the time is up."""
+        """All members have joined, or the time is up."""
         if group.state is not PREPARING_REBALANCE:
             return
         for member in [each for each in group.members.values() if not each.awaits_join and not each.is_static]:
@@ -207,7 +207,7 @@ class Rebalance:
             yield
 
     def _on_empty_stored(self, code: ErrorCode) -> None:
-        """If it failed, a restart finds the generation before this one, whose members then time out. No harm done."""
+        """If the write failed, a restart finds the generation before this one, whose members then time out."""
         if code is not ErrorCode.NONE:
             logger.warning("an empty generation could not be stored: %s", code.name)
 

@@ -1,7 +1,7 @@
 """What a request may do to a classic group, as error codes: NONE is yes. Nothing here changes anything.
 
-The order of the questions is part of the protocol: a fenced static member must hear that it is fenced (it gives up),
-not that its generation is old (it would rejoin and fence its successor).
+The order of the checks is part of the protocol: a fenced static member must get FENCED_INSTANCE_ID (it gives up), and
+not ILLEGAL_GENERATION (it would rejoin and fence its successor).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ixion.coordinators.group.classic.member import Protocols, size_of
 from ixion.coordinators.group.classic.states import DEAD, EMPTY, PREPARING_REBALANCE
 from ixion.model.errors import ErrorCode
 
-STORED_BYTES_PER_MEMBER: Final = 70  # at least: an id that the broker made up, an address, four numbers
+STORED_BYTES_PER_MEMBER: Final = 70  # at least: an id that the broker generated, an address, four numbers
 PROTOCOLS_PER_MEMBER: Final = 8  # of which one is stored; members offer two or three
 
 
 def check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
-    """The member is in the group, and its instance, if it names one, is not somebody else by now."""
+    """The member is in the group, and no other member has its instance id by now."""
     if instance_id is not None:
         current = group.static_members.get(instance_id)
         if current is None:
@@ -46,7 +46,7 @@ def check_sync(
     protocol_type: str | None,
     protocol_name: str | None,
 ) -> ErrorCode:
-    """As a heartbeat; and what the member believes to have agreed on is what was agreed."""
+    """As a heartbeat; and the protocol that the member names is the one of the generation."""
     code = check_generation(group, member_id, instance_id, generation)
     if code is not ErrorCode.NONE:
         return code
@@ -60,7 +60,7 @@ def check_sync(
 def check_commit(
     group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, transactional: bool
 ) -> ErrorCode:
-    """Members commit in their generation; outsiders (generation -1, no member id) only while nobody is in the group.
+    """Members commit in their generation; outsiders (generation -1, no member id) only while the group has no members.
 
     Old transactional clients name neither member nor generation; the producer's epoch is what fences them.
     """

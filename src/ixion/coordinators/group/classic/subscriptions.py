@@ -1,4 +1,4 @@
-"""What consumers of a classic group tell their leader, as far as the broker looks into it: the topics.
+"""The subscriptions that consumers of a classic group send to their leader; the broker reads the topics only.
 
 Every version of a subscription begins like version 0, so newer ones are read too: two bytes of version, the topics.
 """

@@ -16,7 +16,7 @@ from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
 
 
 def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> None:
-    """Asks for an assignment; the leader brings them. Waits while the leader has not."""
+    """A member asks for its assignment. The leader brings all of them; the others wait until it has."""
     code = check_sync(
         group,
         request.member_id,

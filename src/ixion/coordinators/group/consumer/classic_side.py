@@ -1,8 +1,8 @@
 """Members that speak the classic protocol in a consumer group: how a group is migrated one client at a time.
 
-To such a member a generation is its member epoch, and a rebalance is what it is told to do when its target changed:
-the heartbeat says REBALANCE_IN_PROGRESS, JoinGroup brings its subscription and what it has, SyncGroup gives it its
-partitions. Nobody waits for anybody; the other members are not concerned.
+To such a member its member epoch is a generation. When its target has changed, the broker starts a rebalance for this
+member alone: Heartbeat answers REBALANCE_IN_PROGRESS, JoinGroup brings its subscription and the partitions it has, and
+SyncGroup gives it its new ones. No member waits for another.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ClassicMembers:
             generation_id=member.epoch,
             protocol_type=CONSUMER,
             protocol_name=protocols[0][0],
-            leader="",  # nobody assigns
+            leader="",  # no member assigns
             member_id=member.member_id,
             members=(),
         )
@@ -167,7 +167,7 @@ class ClassicMembers:
         if member.epoch < group.assignment_epoch or state is MemberState.UNREVOKED_PARTITIONS:
             return True
         if self._engine.is_target_due(group, now_ms):
-            return True  # joining computes it. (Kafka leaves that to others, of whom there may be none.)
+            return True  # joining computes it. (Kafka waits for the heartbeat of another member, which may not exist.)
         if state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         target = group.target(member.member_id)

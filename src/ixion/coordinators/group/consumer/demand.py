@@ -1,6 +1,6 @@
-"""What the members of a group want, all together: counted as they come and go, so that nobody has to ask them all.
+"""What the members of a group want, all together: counted as they come and go, not by a walk over all of them.
 
-Ten thousand members that join one after the other would otherwise be asked fifty million times.
+Ten thousand members that join one after the other would otherwise cost fifty million looks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Demand:
         self._count(member_id, subscription, -1)
 
     def assignor(self, offered: Sequence[str]) -> str:
-        """Of those offered, the one that most members name; the first if nobody names one."""
+        """Of those offered, the one that most members name; the first if no member names one."""
         named = [(count, name) for name, count in self._assignors.items() if name in offered]
         return max(named, key=lambda each: each[0])[1] if named else offered[0]
 

@@ -1,10 +1,10 @@
 """What makes a consumer group move: subscriptions change, topics change, targets are computed, members follow.
 
     update     a heartbeat brings a subscription or owned partitions; the member moves a step towards its target
-    remove     a member is gone; the others hear of their new targets with their next heartbeats
+    remove     a member is gone; the others get their new targets with their next heartbeats
 
 Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch, and the last ones
-have been in force for group.consumer.assignment.interval.ms. So a group nobody hears of costs nothing, and a hundred
+have been in force for group.consumer.assignment.interval.ms. So a group without heartbeats costs nothing, and a hundred
 members that come or leave in a row cost one computation. A member that joins in between has no partitions for now, and
 gets them with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ixion.coordinators.group.consumer.assignment import Assignment
 from ixion.coordinators.group.consumer.change import Change
@@ -32,6 +32,9 @@ from ixion.coordinators.group.consumer.member import ConsumerMember, Subscriptio
 from ixion.coordinators.group.consumer.reconcile import reconcile
 from ixion.coordinators.group.consumer.targets import Targets
 from ixion.coordinators.group.topics import TopicLookup
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 MEMBERS_PER_MS: Final = 10  # of the time between two computations
 
@@ -44,14 +47,23 @@ class Engine:
         self._targets = targets
 
     def update(
-        self, change: Change, member: ConsumerMember, subscription: Subscription, owned: Assignment | None
+        self,
+        change: Change,
+        member: ConsumerMember,
+        subscription: Subscription,
+        owned: Assignment | None,
+        rights: Rights | None = None,
     ) -> None:
         group, before = change.group, member.subscription
+        member.rights = rights
+        sees_other = member.sees_other(group.regexes.get(before.regex or "", frozenset()))
         if before != subscription or group.members.get(member.member_id) is not member:
             change.subscribe(member, subscription)
         reads_other = before.topics != subscription.topics or before.regex != subscription.regex
         if reads_other or group.seen_version != self._topics.version:
             self._look_at_topics(change, before, subscription)
+        elif sees_other:  # an access rule has changed
+            self._bump_if(change, True)
         if self.is_target_due(group, change.now_ms):
             self._targets.compute(change)
         if reads_other or not member.current.is_reconciled_to(group.assignment_epoch):
@@ -72,7 +84,7 @@ class Engine:
     def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         """There are changes that the last targets do not know of, and these have been in force for long enough.
 
-        A clock that was set back does not make anybody wait. (With Kafka it does.)
+        A clock that was set back does not delay new targets. (With Kafka it does.)
         """
         if group.epoch <= group.assignment_epoch or group.is_computing:
             return False

@@ -21,8 +21,8 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = 1  # a member's epoch is 0 when it joins, so the first one that it gets must be more
-        self.assignment_epoch = 1  # that nobody reads anything needs no computation
-        self.assigned_ms = 0  # when the targets were computed; 0: never, or nobody knows
+        self.assignment_epoch = 1  # a group without members needs no computation
+        self.assigned_ms = 0  # when the targets were computed; 0: never, or not known
         self.metadata_hash = 0  # of the topics that the epoch is about
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
@@ -34,6 +34,7 @@ class ConsumerGroup:
         self.seen_version = -1  # of the cluster's topics, at the last look
         self.demand = Demand()
         self.is_computing = False  # targets, in turns of the loop
+        self.came_or_gone: set[str] = set()  # the ids of members, since that computation began
         self.dead = False
         self._owners: dict[tuple[bytes, int], str] = {}
 
@@ -60,6 +61,8 @@ class ConsumerGroup:
         known = self.members.get(member.member_id)
         if known is not None:
             self.demand.remove(member.member_id, known.subscription)
+        elif self.is_computing:
+            self.came_or_gone.add(member.member_id)
         self.demand.add(member.member_id, subscription)
         member.subscription = subscription
         self.members[member.member_id] = member
@@ -72,6 +75,8 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         self.targets.pop(member_id, None)
         if member is not None:
+            if self.is_computing:
+                self.came_or_gone.add(member_id)
             self._release(member)
             self.demand.remove(member_id, member.subscription)
             instance_id = member.subscription.instance_id
@@ -96,7 +101,7 @@ class ConsumerGroup:
         self._regex_changes += 1
 
     def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
-        """Nobody else has it."""
+        """No other member has the partition."""
         return self._owners.get((topic_id, partition), member_id) == member_id
 
     def target(self, member_id: str) -> Assignment:
@@ -107,10 +112,10 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """What the member has subscribed to, by name and by pattern."""
+        """What the member has subscribed to, by name and by pattern, and may see."""
         regex = member.subscription.regex
         names = member.subscription.topics
-        return names if not regex else names | self.regexes.get(regex, frozenset())
+        return names if not regex else names | member.shown(self.regexes.get(regex, frozenset()))
 
     def subscribed(self, topics: TopicLookup) -> list[Topic]:
         """What its members have subscribed to and exists, by name. Members may name far more than there is."""

@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: the one request of the consumer protocol.
 
-A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other is a sign of
-life, and may bring a new subscription or the partitions that the member has. The answer brings the member's epoch, and
-its partitions when they changed or when it told everything about itself, as clients do when an answer did not come.
+A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other says that the
+member is alive, and may bring a new subscription or the partitions that it has. The answer brings the member's epoch,
+and its partitions when they changed or when it told everything about itself, as clients do when an answer did not come.
 
 A member is removed when it is silent for the session timeout, or when it does not let go of partitions within its
 rebalance timeout.
@@ -82,7 +82,7 @@ class ConsumerHeartbeats:
         if member is not known:  # what the returning instance does not mention is as it was
             wanted = _updated(member.subscription, request, caller)
         before = member.current
-        self._engine.update(change, member, wanted, owned)
+        self._engine.update(change, member, wanted, owned, caller.rights)
         if member.current.revoking != before.revoking:  # what it is asked for now is new, and it has its time for it
             self._watch.asked_anew(group, member)
         self._watch.alive(group, member)

@@ -22,7 +22,7 @@ class Limits:
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The names that members may use; the first one is for those who use none. A Java class goes by its name here:
+        """The names that members may use; the first one is the default. A Java class stands for its assignor:
         org.apache.kafka.coordinator.group.assignor.RangeAssignor is range."""
         given = self._config.current[settings.GROUP_CONSUMER_ASSIGNORS]
         return tuple(dict.fromkeys(name.rpartition(".")[2].removesuffix("Assignor").lower() for name in given))

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from ixion.acl.numbers import DESCRIBE, TOPIC
 from ixion.coordinators.group.consumer.reconcile import Current
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,25 @@ class ConsumerMember:
     member_id: str
     subscription: Subscription = field(default_factory=Subscription)
     current: Current = field(default_factory=Current)
+    # What its client may do, as of its last heartbeat. None: no authorizer, or no heartbeat since the broker started.
+    rights: Rights | None = None
+    _shown: tuple[frozenset[str], Rights, int, frozenset[str]] | None = None
+
+    def shown(self, matched: frozenset[str]) -> frozenset[str]:
+        """Of the topics that its pattern matches, those that the member may describe."""
+        rights = self.rights
+        if rights is None:
+            return matched
+        known = self._shown
+        if known is None or known[0] is not matched or known[1] is not rights or known[2] != rights.version:
+            visible = frozenset(name for name in matched if rights.sees(DESCRIBE, TOPIC, name))
+            known = self._shown = (matched, rights, rights.version, visible)
+        return known[3]
+
+    def sees_other(self, matched: frozenset[str]) -> bool:
+        """Whether it sees other topics of the same `matched` than at the last look: its rights have changed."""
+        known = self._shown
+        return known is not None and known[0] is matched and known[3] != self.shown(matched)
 
     @property
     def epoch(self) -> int:

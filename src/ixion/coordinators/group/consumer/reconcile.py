@@ -4,8 +4,8 @@ Three rules keep a partition from having two readers:
 
 1. What a member has and should not have is asked back first, and until it says (by the partitions it reports) that it
    has let go, it stays at its old epoch and the partitions stay its own.
-2. A partition is given to a member only when nobody has it.
-3. What it may keep it keeps, all the way.
+2. A partition is given to a member only when no other member has it.
+3. A member keeps the partitions that it may keep, through every step.
 
 The target may be older than the member's subscription: of topics that it does not read any more it is given nothing,
 and has nothing to keep. Should it read them again, it has them with the next target.

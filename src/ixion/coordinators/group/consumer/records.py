@@ -139,7 +139,7 @@ def subscription_of(value: ConsumerGroupMemberMetadataValue) -> Subscription:
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
-    """Before Kafka 4.3 nobody wrote since when a partition is the member's own: then it is since the present epoch."""
+    """Before Kafka 4.3 a record did not say since when a partition is the member's: then it is the present epoch."""
     known = value.state in MemberState.__members__.values()
     return Current(
         epoch=value.member_epoch,

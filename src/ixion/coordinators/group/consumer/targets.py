@@ -52,29 +52,43 @@ class NewTargets:
         self._epoch = epoch
         self.draft = draft
         self._targets: dict[str, Assignment] = {}
-        self._changed: dict[str, Assignment] = {}
+        self._changed: set[str] = set()  # the members whose targets are in the draft
 
     def compare(self, targets: dict[str, Assignment]) -> Steps[None]:
         """Write down those that differ from the targets before."""
         group = self.group
-        self._targets = targets
         for number, (member_id, target) in enumerate(targets.items()):
             if member_id not in group.targets or group.targets[member_id] != target:
-                self._changed[member_id] = target or NOTHING
+                self._changed.add(member_id)
                 self.draft.add(target_record(group.group_id, member_id, target))
+            self._targets[member_id] = target or NOTHING
             if number % STEP == 0:
                 yield
 
     def apply(self, now_ms: int) -> None:
-        """To the group, in one go. The draft is complete after that."""
-        group, changed, draft = self.group, self._changed, self.draft
-        for member_id in changed.keys() - group.members.keys():
-            del changed[member_id]
-            draft.add(target_tombstone(group.group_id, member_id))
-        group.targets.update(changed)
+        """To the group, in one go. The draft is complete after that.
+
+        That looks at the members that have come and gone since the computation began, not at all of them: those took
+        50 ms in a group of 100,000.
+        """
+        group, targets, draft = self.group, self._targets, self.draft
+        same_members = True
+        for member_id in sorted(group.came_or_gone):
+            is_member = member_id in group.members
+            same_members = same_members and is_member == (member_id in targets)
+            if member_id in self._changed:
+                if not is_member:
+                    del targets[member_id]
+                    draft.add(target_tombstone(group.group_id, member_id))
+            elif member_id in group.targets:
+                targets[member_id] = group.targets[member_id]
+            else:
+                targets.pop(member_id, None)
+        group.targets = targets
+        group.came_or_gone.clear()
         group.assignment_epoch, group.assigned_ms = self._epoch, now_ms
         draft.add(assignment_epoch_record(group))
-        if group.members.keys() != self._targets.keys():
+        if not same_members:
             group.epoch += 1
             draft.add(epoch_record(group))
 
@@ -104,6 +118,7 @@ class Targets:
             change.set_targets(finish(steps), group.epoch, change.now_ms)
         else:
             group.is_computing = True
+            group.came_or_gone.clear()
             self._lane.run(
                 self._go_on(group, group.epoch, steps),
                 partial(self._computed, group),

@@ -1,8 +1,8 @@
 """What the members of consumer groups must do, and by when. A member that is late is removed.
 
-session    give a sign of life             within the session timeout
+session    send a heartbeat                within the session timeout
 revoke     let go of what it is asked for  within its rebalance timeout
-join       join again, having been told to within its rebalance timeout    members of the classic protocol
+join       join again, when asked to       within its rebalance timeout    members of the classic protocol
 sync       ask for what it was assigned    within its rebalance timeout    members of the classic protocol
 """
 
@@ -36,7 +36,7 @@ class Watch:
         self._remove = remove
 
     def alive(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """It was heard of; what is to be let go of, if anything, is what it was before."""
+        """The member sent a request. The partitions that it must let go of, if any, are the same as before."""
         classic = member.subscription.classic
         timeout_ms = self._limits.session_timeout_ms(group.group_id) if classic is None else classic.session_timeout_ms
         self._deadlines.set(_key(group, member, SESSION), timeout_ms, self._expiry(group, member, SESSION))

@@ -1,7 +1,7 @@
 """How the partitions of a consumer group are shared out: `range` and `uniform`, in steps (`ixion.timer.turns`).
 
-Neither looks at racks. Members may tell theirs (it is stored and described), but Kafka's own assignors, up to 4.3, make
-nothing of it either: where replicas stand is a matter for fetching (the closest replica), not for sharing out.
+Neither looks at racks. A member may name its rack, which is stored and described, but Kafka's own assignors, up to 4.3,
+do not use it either: racks matter for fetching from the closest replica, not for the assignment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Uniform: members get equally many partitions, and keep what they have as far as that goes.
 
-1. Everybody keeps what it had of the topics it still reads, up to its fair share: with 10 partitions and 4 readers that
-   is 2, and for two of them 3. (With different subscriptions there is no such number; all is kept at first.)
+1. Each member keeps what it had of the topics it still reads, up to its fair share: with 10 partitions and 4 readers
+   that is 2, and for two of them 3. (With different subscriptions there is no such number; all is kept at first.)
 2. Free partitions go to the member with the fewest, those with the fewest readers first.
 3. While one reader has two more than another that could take one of them, it hands one over. (Only with different
    subscriptions; see `unlike`.)
@@ -47,7 +47,7 @@ def assign_uniform(spec: Spec) -> Steps[dict[str, Assignment]]:
 def _keep(
     spec: Spec, order: list[str], shares: dict[str, set[Partition]], kinds: set[frozenset[bytes]]
 ) -> Steps[list[Partition]]:
-    """What is left when everybody has kept what it may. `kinds` are the different subscriptions."""
+    """The partitions that are free when each member has kept what it may. `kinds` are the different subscriptions."""
     free: set[Partition] = set()
     topics: set[bytes] = set()
     for kind in kinds:

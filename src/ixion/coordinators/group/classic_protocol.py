@@ -1,4 +1,8 @@
-"""Requests of the classic protocol, JoinGroup to LeaveGroup: finds the group and hands the request to it."""
+"""Serves the requests of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+It finds or makes the group and hands the request to the rules in `classic`. If the group is a consumer group, whose
+members may speak both protocols, it hands the request to `consumer_protocol`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import DEAD
 from ixion.coordinators.group.classic.sync import heartbeat, leave, sync
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumers import Consumers
+from ixion.coordinators.group.consumer_protocol import ConsumerProtocol
 from ixion.coordinators.group.shard import Group
 from ixion.coordinators.group.shards import Shards
 from ixion.model.errors import ErrorCode
@@ -23,13 +27,13 @@ from ixion.protocol.messages.k13_leave_group import MemberIdentity
 from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
 
 
-class Members:
+class ClassicProtocol:
     def __init__(
         self,
         shards: Shards,
         rebalance: Rebalance,
         joining: Joining,
-        consumers: Consumers,
+        consumer: ConsumerProtocol,
         *,
         clock_ms: Callable[[], int],
         call_soon: Callable[..., object],
@@ -37,7 +41,7 @@ class Members:
         self._shards = shards
         self._rebalance = rebalance
         self._joining = joining
-        self._consumers = consumers
+        self._consumer = consumer
         self._clock_ms = clock_ms
         self._call_soon = call_soon
 
@@ -66,12 +70,12 @@ class Members:
                 group = ClassicGroup(request.group_id, self._clock_ms())
             if isinstance(group, ConsumerGroup):
                 if group.members:
-                    self._consumers.classic_join(shard, group, request, caller, respond)
+                    self._consumer.classic_join(shard, group, request, caller, respond)
                     return
-                group = self._consumers.migrations.replace_empty(shard, group)
+                group = self._consumer.migrations.replace_empty(shard, group)
             self._joining.join(group, request, caller, later)
             if group.is_awaited:
-                shard.groups[request.group_id] = group  # a new one, unless it has refused whom it was made for
+                shard.groups[request.group_id] = group  # a new group, unless it has refused its first member
 
     def sync(self, request: SyncGroupRequest, respond: RespondSync) -> None:
         def later(answer: object) -> None:
@@ -84,18 +88,18 @@ class Members:
         elif isinstance(found, ErrorCode):
             respond(sync_error(found))
         elif isinstance(found, ConsumerGroup):
-            self._consumers.classic_sync(found, request, respond)
+            self._consumer.classic_sync(found, request, respond)
         else:
             sync(self._rebalance, found, request, later)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         found = self._find(request.group_id)
         if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return ErrorCode.NONE  # nobody's session can end before the group is loaded
+            return ErrorCode.NONE  # no session can end before the group is loaded
         if isinstance(found, ErrorCode):
             return found
         if isinstance(found, ConsumerGroup):
-            return self._consumers.classic_heartbeat(found, request)
+            return self._consumer.classic_heartbeat(found, request)
         return heartbeat(self._rebalance, found, request)
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> ErrorCode | list[ErrorCode]:
@@ -106,7 +110,7 @@ class Members:
         if isinstance(found, ErrorCode):
             return found
         if isinstance(found, ConsumerGroup):
-            return self._consumers.classic_leave(found, leaving)
+            return self._consumer.classic_leave(found, leaving)
         if found.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return [leave(self._rebalance, found, each) for each in leaving]

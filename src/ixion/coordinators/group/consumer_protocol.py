@@ -1,7 +1,7 @@
-"""Requests of the consumer protocol (KIP-848), and of classic members in a consumer group: the entry to both.
+"""Serves the requests of the consumer protocol (KIP-848), and those of classic members in a consumer group.
 
-It finds or makes the group, lets the rules decide (`consumer.heartbeats`, `consumer.classic_side`), writes what changed
-and then answers. `migrations` turns a group of one protocol into one of the other.
+It finds or makes the group, lets the rules in `consumer` decide, writes what changed and then answers. `migrations`
+turns a group of one protocol into one of the other. `classic_protocol` serves the requests of classic groups.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ixion.timer.turns import Steps
 CONSUMER_PROTOCOL: Final = 1  # the level of group.version that allows it
 
 
-class Consumers:
+class ConsumerProtocol:
     def __init__(
         self,
         shards: Shards,

@@ -1,0 +1,141 @@
+"""The look before the first write of a transaction, if its coordinator is on another broker (AddPartitionsToTxn).
+
+Time passes until the answer is here: the transaction may end meanwhile, and its marker may be written before the write
+that was verified. Then that write would open a transaction that nobody ends. So a guard is taken before the coordinator
+is asked: the leader epoch of the partition, and the entry of the producer in its log, which every write and every
+marker of this producer replaces by another object. If either has changed the write is refused with a code on which the
+client tries again, and is verified anew.
+
+    guard taken, coordinator asked      coordinator: in the open transaction      marker written: another entry
+    answer here: the guard is broken, the write is refused                        (without a guard it would hang)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Final, NamedTuple, cast
+
+from ixion.clients.faults import error_code
+from ixion.coordinators.txn.spread_markers import grouped
+from ixion.coordinators.txn.verification import Client, Verified, understood
+from ixion.log.producer_entry import ProducerEntry
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+from ixion.protocol.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from ixion.protocol.registry import ApiKey
+from ixion.replica.broker_channels import BrokerChannels
+from ixion.replica.coordinator_log import CoordinatorLog
+from ixion.replica.manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+OLDEST: Final = 4
+NEWEST: Final = 5
+Codes = dict[TopicPartition, ErrorCode]
+
+
+class Guard(NamedTuple):
+    leader_epoch: int
+    entry: ProducerEntry | None
+
+
+class RemoteVerification:
+    def __init__(
+        self, node_id: int, image: ClusterImage, log: CoordinatorLog, replicas: ReplicaManager, channels: BrokerChannels
+    ) -> None:
+        self._node_id = node_id
+        self._image = image
+        self._log = log
+        self._replicas = replicas
+        self._channels = channels
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def coordinator_of(self, transactional_id: str) -> int:
+        """The broker to ask; -1 if that is this broker, or none is known."""
+        partition = self._image.partition(self._log.name, self._log.partition_for(transactional_id))
+        return -1 if partition is None or partition.leader == self._node_id else partition.leader
+
+    def verify(
+        self,
+        broker_id: int,
+        client: Client,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        done: Verified,
+    ) -> None:
+        """`done` is given a code per partition; what has NONE must be appended inside it."""
+        work = self._verify(broker_id, client, transactional_id, producer_id, epoch, tuple(partitions), done)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _verify(
+        self,
+        broker_id: int,
+        client: Client,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: tuple[TopicPartition, ...],
+        done: Verified,
+    ) -> None:
+        guards = {key: self._guard(key, producer_id) for key in partitions}
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            verify_only=not client.adds,
+            topics=tuple(AddPartitionsToTxnTopic(name=name, partitions=some) for name, some in grouped(partitions)),
+        )
+        codes = await self._ask(broker_id, transaction, partitions)
+        try_again = ErrorCode.NOT_ENOUGH_REPLICAS if client.produces else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        for key, guard in guards.items():
+            if codes[key] == ErrorCode.NETWORK_EXCEPTION or guard != self._guard(key, producer_id):
+                codes[key] = try_again
+            else:
+                codes[key] = understood(client, codes[key])
+        try:
+            done(codes)
+        except Exception:
+            logger.exception("a write of producer %d failed after it was verified", producer_id)
+
+    async def _ask(
+        self, broker_id: int, transaction: AddPartitionsToTxnTransaction, partitions: tuple[TopicPartition, ...]
+    ) -> Codes:
+        request = AddPartitionsToTxnRequest(
+            transactions=(transaction,),
+            v3_and_below_transactional_id="",
+            v3_and_below_producer_id=0,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=(),
+        )
+        codes: Codes = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        try:
+            asked = self._channels.ask(broker_id, ApiKey.ADD_PARTITIONS_TO_TXN, request, oldest=OLDEST, newest=NEWEST)
+            answer = cast(AddPartitionsToTxnResponse, await asked)
+        except KafkaError as error:
+            logger.info("broker %d cannot verify %s: %s", broker_id, transaction.transactional_id, error)
+            return codes
+        if answer.error_code != ErrorCode.NONE:
+            return dict.fromkeys(partitions, error_code(answer.error_code))
+        for result in answer.results_by_transaction:
+            for topic in result.topic_results:
+                for each in topic.results_by_partition:
+                    codes[topic.name, each.partition_index] = error_code(each.partition_error_code)
+        return codes
+
+    def _guard(self, key: TopicPartition, producer_id: int) -> Guard:
+        partition = self._replicas.partitions.get(key)
+        if partition is None or not partition.leads:
+            return Guard(-1, None)
+        return Guard(partition.leader_epoch, partition.log.producers.producers.get(producer_id))
