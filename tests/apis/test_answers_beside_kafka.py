@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -94,12 +95,18 @@ def make_ready(raw: Raw, name: str, partitions: int) -> bytes:
     return topic_id
 
 
+def side_by_side(talk: Callable[[str], list[str]], *bootstraps: str) -> list[list[str]]:
+    """Each conversation waits for rebalances and sessions, so they take place at the same time."""
+    with ThreadPoolExecutor() as threads:
+        return list(threads.map(talk, bootstraps))
+
+
 def test_every_answer_about_groups_is_kafkas(kafka: RealKafka, ixion: Broker) -> None:
     def talk(bootstrap: str) -> list[str]:
         with Raw(bootstrap) as raw, Raw(bootstrap) as other:
             return group_script.converse(raw, other, make_ready(raw, TOPIC, 4))
 
-    theirs, ours = talk(kafka.bootstrap), talk(ixion.bootstrap)
+    theirs, ours = side_by_side(talk, kafka.bootstrap, ixion.bootstrap)
     assert len(ours) > 700
     assert len(ours) == len(theirs)
     assert [pair for pair in zip(theirs, ours, strict=True) if pair[0] != pair[1]] == GROUPS_DIFFERENT
@@ -111,7 +118,7 @@ def test_every_answer_about_transactions_is_kafkas(kafka: RealKafka, ixion: Brok
             make_ready(raw, "t", 3)
             return txn_script.converse(raw)
 
-    theirs, ours = talk(kafka.bootstrap), talk(ixion.bootstrap)
+    theirs, ours = side_by_side(talk, kafka.bootstrap, ixion.bootstrap)
     assert len(ours) > 90
     assert len(ours) == len(theirs)
     assert [pair for pair in zip(theirs, ours, strict=True) if pair[0] != pair[1]] == CHANGED

@@ -69,7 +69,7 @@ def test_what_takes_longer_goes_on() -> None:
     assert on_a_loop(run) == ["told", "done"]
 
 
-def test_what_the_metadata_refuses_is_told_by_a_code(broker: Broker, asking: Asking) -> None:
+def test_a_refusal_of_the_metadata_becomes_a_code(broker: Broker, asking: Asking) -> None:
     broker.create_topic("t")
 
     async def break_it(real: object) -> None:

@@ -136,6 +136,8 @@ def full(kind: Any) -> Any:
 def check_reduced(value: Struct, rules: dict[str, Rule]) -> None:
     for name, rule in rules.items():
         entries = getattr(value, name)
+        if not entries:
+            continue  # the version has no such list
         assert len(entries) == {AS_SENT: FEW, ONCE: 1, FIRST: 1, TWICE: 2}[rule.kept], name
         for entry in entries:
             if rule.inner:

@@ -95,7 +95,7 @@ def test_a_new_epoch_of_an_older_client_begins_anew(raw: Raw) -> None:
     assert end(raw, "begins", producer_id, epoch + 1, True, 4)[0] == "NONE"
 
 
-def test_whoever_names_no_transactional_id_may_not(raw: Raw) -> None:
+def test_a_request_without_a_transactional_id_is_refused(raw: Raw) -> None:
     producer_id, epoch = init(raw, "nameless")
     for name in (None, ""):
         code = produce(raw, name, batch(producer_id, epoch))

@@ -29,7 +29,7 @@ def broker() -> Iterator[Broker]:
 
 def in_force(broker: Broker, group: str) -> tuple[int, int]:
     async def find(real: RealBroker) -> tuple[int, int]:
-        limits = real.parts.groups.get().consumers._limits
+        limits = real.parts.groups.get().consumer._limits
         return limits.session_timeout_ms(group), limits.heartbeat_interval_ms(group)
 
     return broker.call(find)
@@ -67,7 +67,7 @@ def test_a_group_has_an_assignment_interval_of_its_own_or_the_brokers_as_it_is_n
 ) -> None:
     def interval(group: str) -> int:
         async def find(real: RealBroker) -> int:
-            return real.parts.groups.get().consumers._limits.assignment_interval_ms(group)
+            return real.parts.groups.get().consumer._limits.assignment_interval_ms(group)
 
         return broker.call(find)
 

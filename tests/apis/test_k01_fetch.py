@@ -384,12 +384,12 @@ class TestSessions:
         answer = fetch(asking, of(topic, at(1, 2)), session=(session, 3))
         assert told(answer) == []
 
-    def test_a_partition_that_is_added_is_told_at_once(self, asking: Asking, topic: str) -> None:
+    def test_an_added_partition_is_in_the_next_answer(self, asking: Asking, topic: str) -> None:
         session = self.begin(asking, topic, at(0, 1))
         answer = fetch(asking, of(topic, at(2, 1)), session=(session, 1))
         assert told(answer) == [(topic, 2)]
 
-    def test_a_partition_that_is_forgotten_is_told_no_more(self, asking: Asking, topic: str) -> None:
+    def test_a_forgotten_partition_is_in_no_later_answer(self, asking: Asking, topic: str) -> None:
         session = self.begin(asking, topic)
         forgotten = (ForgottenTopic(topic=topic, partitions=(0, 1)),)
         answer = fetch(asking, session=(session, 1), forgotten=forgotten)

@@ -148,7 +148,7 @@ def test_a_name_that_collides_with_another(asking: Asking) -> None:
     assert ask(asking, "dot_ted", create=True)[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_internal_topics_are_made_for_who_asks(asking: Asking) -> None:
+def test_internal_topics_are_created_when_a_client_asks_for_them(asking: Asking) -> None:
     (topic,) = ask(asking, "__consumer_offsets", create=True)
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 1)
 

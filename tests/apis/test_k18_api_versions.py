@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from ixion.apis.served import SERVED, UNLISTED
+from ixion.apis.served import BETWEEN_BROKERS, SERVED, UNLISTED
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ixion.protocol.registry import ApiKey
@@ -23,7 +23,9 @@ def test_every_version_tells_what_is_served(asking: Asking) -> None:
         answer = ask(asking, version)
         assert answer.error_code == 0
         told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-        assert told == {int(key): (key.advertised_from, key.newest) for key in SERVED if key not in UNLISTED}
+        assert told == {
+            int(key): (key.advertised_from, key.newest) for key in SERVED if key not in UNLISTED | BETWEEN_BROKERS
+        }
         assert told[0][0] == 0  # so that librdkafka believes in compression; requests below 3 are refused
         features = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
         assert ("metadata.version" in features) is (version >= 3)

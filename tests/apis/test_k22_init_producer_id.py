@@ -26,7 +26,7 @@ def test_a_transactional_id_keeps_its_producer_id(raw: Raw, version: int) -> Non
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, "INVALID_PRODUCER_EPOCH"), (4, "PRODUCER_FENCED")])
-def test_the_fenced_are_told_as_they_understand(raw: Raw, version: int, code: str) -> None:
+def test_a_fenced_producer_gets_a_code_that_its_version_knows(raw: Raw, version: int, code: str) -> None:
     name = f"fenced {version}"
     producer_id, epoch = init(raw, name)
     init(raw, name)
@@ -45,7 +45,7 @@ def test_contradictions(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize("made_up", [2**63 - 1, 2**62, 5_432])
-def test_producer_ids_that_somebody_made_up_leave_enough_for_others(tmp_path: Path, made_up: int) -> None:
+def test_made_up_producer_ids_leave_enough_for_others(tmp_path: Path, made_up: int) -> None:
     """After a restart ids are given out above all that logs know of, for a log may be older than what gave them out."""
     with Broker(data=str(tmp_path)) as broker, Raw(broker.bootstrap) as raw:
         broker.create_topic("t")

@@ -69,7 +69,7 @@ def test_who_knows_another_leader(asking: Asking) -> None:
     assert ask(asking, "t", 0, 3, 0) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
 
 
-def test_only_the_leader_answers_but_to_who_debugs(broker: Broker, asking: Asking) -> None:
+def test_only_the_leader_answers_except_for_debugging(broker: Broker, asking: Asking) -> None:
     async def follow(real: RealBroker) -> None:
         partition = real.parts.replicas.partitions["t", 1]
         partition.make_follower(7, 0, (7,), (7, real.parts.node_id))

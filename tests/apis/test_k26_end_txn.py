@@ -38,7 +38,7 @@ def test_an_end_held_back_changes_nothing_later(raw: Raw, commit: bool) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")])
-def test_the_fenced_are_told_as_they_understand(raw: Raw, version: int, code: str) -> None:
+def test_a_fenced_producer_gets_a_code_that_its_version_knows(raw: Raw, version: int, code: str) -> None:
     producer_id, epoch = init(raw, "fenced at the end")
     add(raw, "fenced at the end", producer_id, epoch, 0)
     init(raw, "fenced at the end")

@@ -68,7 +68,7 @@ def test_all_of_a_broker(asking: Asking) -> None:
     assert (secret.value, secret.is_sensitive, secret.config_type) == (None, True, Kind.PASSWORD)
 
 
-def test_values_of_names_nobody_knows_are_not_told(asking: Asking) -> None:
+def test_values_of_unknown_names_are_hidden(asking: Asking) -> None:
     must_set(asking, BROKER, "5", {"some.plugin.password": "x"})
     unknown = setting(asking, BROKER, "5", "some.plugin.password")
     assert (unknown.value, unknown.is_sensitive, unknown.read_only) == (None, True, True)

@@ -99,7 +99,7 @@ def test_many_at_once(paths: list[str]) -> None:
             wait_until(lambda wanted=wanted: places(asking) == wanted)  # type: ignore[misc]
 
 
-def test_nobody_who_writes_notices(paths: list[str]) -> None:
+def test_producers_do_not_notice_a_move(paths: list[str]) -> None:
     with start(paths) as broker, Asking(broker.bootstrap) as asking:
         broker.create_topic("t")
         failures: list[object] = []

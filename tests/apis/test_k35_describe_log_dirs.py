@@ -75,7 +75,7 @@ def test_only_what_is_asked_for(paths: list[str], broker: Broker, asking: Asking
     assert [key for each in found.values() for key in partitions(each)] == [("t", 1)]
 
 
-def test_a_lost_directory_is_told_as_such(paths: list[str], broker: Broker, asking: Asking) -> None:
+def test_a_lost_directory_is_described_as_offline(paths: list[str], broker: Broker, asking: Asking) -> None:
     async def lose(real: RealBroker) -> None:
         real.parts.logs.directories[0].state.fail("testing", OSError("gone"))
 

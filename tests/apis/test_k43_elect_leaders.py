@@ -65,7 +65,7 @@ def test_a_partition_without_a_leader_gets_one_and_takes_records(broker: Broker,
     fill(broker.bootstrap, "t", partition=1, count=1)
 
 
-def test_asked_for_all_only_elections_are_told(broker: Broker, asking: Asking) -> None:
+def test_an_answer_about_all_partitions_lists_only_elections(broker: Broker, asking: Asking) -> None:
     assert elect(asking, PREFERRED) == (ErrorCode.NONE, {})
     lose_leader(broker, 2)
     assert elect(asking, PREFERRED) == (ErrorCode.NONE, {("t", 2): ErrorCode.NONE})

@@ -13,7 +13,7 @@ def request(kind: int = 1, operations: bool = False) -> DescribeClusterRequest:
     )
 
 
-def test_the_cluster_is_told_in_every_version(broker: Broker, asking: Asking) -> None:
+def test_the_cluster_is_described_in_every_version(broker: Broker, asking: Asking) -> None:
     for version in versions(ApiKey.DESCRIBE_CLUSTER):
         answer = asking.ask(request(), DescribeClusterResponse, version)
         (node,) = answer.brokers

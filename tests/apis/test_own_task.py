@@ -26,7 +26,7 @@ def test_who_waits_for_the_controller_keeps_nobody_waiting() -> None:
 
         async def hold(real: RealBroker) -> None:
             async def holding() -> None:
-                async with real.parts.controller.queue.turn:
+                async with real.parts.sole_controller.queue.turn:
                     entered.set()
                     await gate.wait()
 
@@ -47,7 +47,7 @@ def test_who_waits_for_the_controller_keeps_nobody_waiting() -> None:
             each.start()
 
         async def as_many_wait_as_there_are_places(real: RealBroker) -> None:
-            while len(real.parts.controller.queue.turn._waiters or ()) < 2:
+            while len(real.parts.sole_controller.queue.turn._waiters or ()) < 2:
                 await asyncio.sleep(0.001)
 
         broker.call(as_many_wait_as_there_are_places)

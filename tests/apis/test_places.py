@@ -36,7 +36,7 @@ def test_others_are_served_while_many_wait_for_the_controller(what: str) -> None
         turn: list[asyncio.Lock] = []
 
         async def hold(real: RealBroker) -> None:
-            turn.append(real.parts.controller.queue.turn)
+            turn.append(real.parts.sole_controller.queue.turn)
             await turn[0].acquire()
 
         async def let_go(_real: RealBroker) -> None:

@@ -182,7 +182,7 @@ def test_compaction() -> None:
 def test_what_is_fixed_while_the_broker_runs(asking: Asking, name: str, value: str) -> None:
     code, message = change(asking, BROKER, ID, [(name, SET, value)])
     assert code == ErrorCode.INVALID_REQUEST
-    assert f"{name} is '{value}'; allowed is no change while the broker runs" == message
+    assert f"{name} is '{value}', but must be left as it is while the broker runs" == message
 
 
 def write_as_another_would(broker: Broker, kind: str, entity: str, config: dict[str, str]) -> None:

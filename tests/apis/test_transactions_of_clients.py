@@ -240,6 +240,8 @@ def aiokafka_is_slow(bootstrap: str) -> str:
         (aiokafka_is_slow, "ProducerFenced"),
     ],
 )
-def test_who_takes_too_long_is_aborted_and_told(quick: Broker, use: Callable[[str], str], end: str) -> None:
+def test_a_producer_that_takes_too_long_is_aborted_and_gets_an_error(
+    quick: Broker, use: Callable[[str], str], end: str
+) -> None:
     assert use(quick.bootstrap) == end
     assert read_all(quick.bootstrap, "out") == []

@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,14 @@ def broker() -> Iterator[Broker]:
     with Broker({"group.initial.rebalance.delay.ms": 3_600_000}) as running:
         running.create_topic("t", 4)
         running.call(with_an_absent_follower)
+        running.call(missing_clients_at_once)
         yield running
+
+
+async def missing_clients_at_once(real: RealBroker) -> None:
+    """A client that has closed its socket may have closed one half of it: it is given seconds otherwise."""
+    server = real.parts.server
+    server.set_limits(replace(server.limits, half_closed_ms=0))
 
 
 async def with_an_absent_follower(real: RealBroker) -> None:

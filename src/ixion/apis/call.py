@@ -20,9 +20,11 @@ from ixion.protocol.codec.sink import Part
 from ixion.protocol.envelope import frame_at_once, frame_steps
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps, run_turn
 from ixion.wire.answer import LATER, Later
 
 if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
     from ixion.network.request import Request
 
 
@@ -32,6 +34,11 @@ class Call:
         self.header = header
         self.version: int = header.api_version
         self._body: Struct | None = body
+        self.rights: Rights | None = None  # of the client; None: there is no authorizer, and everybody may everything
+        self.meter: Callable[[Struct], int] | None = (
+            None  # with quotas: how long the client must wait behind the answer
+        )
+        self.amend: Callable[[Struct], Steps[Struct]] | None = None  # what the check of rights adds to or takes away
 
     @property
     def body(self) -> Struct:
@@ -39,6 +46,10 @@ class Call:
         body = self._body
         assert body is not None, "the request was released"
         return body
+
+    def narrow(self, body: Struct) -> None:
+        """Go on with a part of the request: the client has no right to the rest."""
+        self._body = body
 
     @property
     def client_id(self) -> str:
@@ -48,6 +59,12 @@ class Call:
     def listener(self) -> str:
         """The name of the listener that the client connected to; answers have the addresses of that one."""
         return self.request.listener
+
+    @property
+    def principal(self) -> str:
+        """The client's, such as User:alice; empty without an authorizer, where nothing depends on it."""
+        rights = self.rights
+        return "" if rights is None else rights.principal
 
     @property
     def address(self) -> str:
@@ -66,10 +83,38 @@ class Call:
 
     def encode(self, body: Struct) -> list[Part] | Later:
         """The answer; LATER if it has very many elements: then it is written in turns and sent."""
+        if self.meter is not None:
+            body = self._throttled(body, self.meter(body))
+        if self.amend is not None:
+            return self._amend(body)
         parts = frame_at_once(self.header, body)
         if parts is None:
             self.request.lane.run(frame_steps(self.header, body), self._encoded)
             return LATER
+        return parts
+
+    def _throttled(self, body: Struct, wait_ms: int) -> Struct:
+        """Here, and only here, a client learns how long to wait. Its connection is not read until then (KIP-219)."""
+        if wait_ms <= 0:
+            return body
+        self.request.connection.throttle(wait_ms)
+        return body.replace(throttle_time_ms=wait_ms) if hasattr(body, "throttle_time_ms") else body
+
+    def _amend(self, body: Struct) -> list[Part] | Later:
+        steps = self._amended(body)
+        result = run_turn(steps)
+        if result is not None:
+            return result[0]
+        self.request.lane.run(steps, self._encoded)
+        return LATER
+
+    def _amended(self, body: Struct) -> Steps[list[Part]]:
+        amend = self.amend
+        assert amend is not None
+        body = yield from amend(body)
+        parts = frame_at_once(self.header, body)
+        if parts is None:
+            parts = yield from frame_steps(self.header, body)
         return parts
 
     def _encoded(self, parts: list[Part] | None, error: Exception | None) -> None:

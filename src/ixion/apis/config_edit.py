@@ -8,10 +8,10 @@ come at the same time are made one after the other, so none undoes another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ixion.apis.controller_calls import translated
 from ixion.apis.loggers import check_level, set_level
@@ -48,8 +48,25 @@ class Edit:
     operation: int = Operation.SET
 
 
-Outcome = tuple[ErrorCode, str | None]
-Resource = tuple[int, str, Sequence[Edit]]  # type, name, edits
+class Asked(Protocol):
+    """A resource as either request has it."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+    @property
+    def configs(self) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    kind: int
+    name: str
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
 
 
 class ConfigEditor:
@@ -59,24 +76,30 @@ class ConfigEditor:
         self._config = services.config
         self._controller = services.controller
 
-    async def edit(self, resources: Sequence[Resource], *, replace: bool, validate_only: bool) -> list[Outcome]:
+    async def edit(
+        self, asked: Sequence[Asked], edit_of: Callable[[Any], Edit], *, replace: bool, validate_only: bool
+    ) -> list[Outcome]:
         """An outcome for each resource. `replace`: what is set is all that stays set."""
         times: Counter[tuple[int, str]] = Counter()
         outcomes: list[Outcome] = []
         pauses = Pauses()
-        for kind, name, _ in resources:
-            times[kind, name] += 1
+        for each in asked:
+            times[each.resource_type, each.resource_name] += 1
             await pauses.pause()
-        for kind, name, edits in resources:
+        for each in asked:
+            kind, name = each.resource_type, each.resource_name
             await pauses.pause()
             try:
                 if times[kind, name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
+                if len(each.configs) > MOST_EDITS:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"no resource has {len(each.configs)} settings")
+                edits = [edit_of(config) for config in each.configs]
                 check_edits(edits)
                 await translated(self._edit(kind, name, edits, replace, validate_only))
-                outcomes.append((ErrorCode.NONE, None))
+                outcomes.append(Outcome(kind, name))
             except KafkaError as error:
-                outcomes.append((error.code, error.message))
+                outcomes.append(Outcome(kind, name, error.code, error.message))
         return outcomes
 
     async def _edit(self, kind: int, name: str, edits: Sequence[Edit], replace: bool, validate_only: bool) -> None:
@@ -125,8 +148,6 @@ class ConfigEditor:
 
 def check_edits(edits: Sequence[Edit]) -> None:
     """What can be said without knowing what is edited."""
-    if len(edits) > MOST_EDITS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no resource has {len(edits)} settings")
     times = Counter(edit.name for edit in edits)
     twice = [name for name, count in times.items() if count > 1]
     if twice:

@@ -45,6 +45,7 @@ class Dispatch:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._handles: dict[int, Handle] = {}
+        self._made: dict[int, Handle] = {}  # the same without quotas
         self._rules: dict[int, dict[str, Rule]] = {}
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
@@ -76,9 +77,28 @@ class Dispatch:
         if api is None:
             raise UnsupportedVersionError(key, version)
         made = cast(Handle, import_module(f"ixion.apis.{api.stem}").make(self._services))
+        authorizer = self._services.authorizer
+        if authorizer is not None:
+            from ixion.apis.guards.table import checked
+
+            made = checked(api, made, self._services, authorizer)
         self._rules[key] = rules_of(api)
-        self._handles[key] = made
-        return made
+        self._made[key] = made
+        self._handles[key] = handle = self._metered(api, made)
+        return handle
+
+    def quotas_changed(self) -> None:
+        """There are quotas now, or none any more: without them nothing is measured."""
+        for key, made in self._made.items():
+            self._handles[key] = self._metered(_SERVED[key], made)
+
+    def _metered(self, api: ApiKey, made: Handle) -> Handle:
+        quotas = self._services.quotas
+        if not quotas.limits.any:
+            return made
+        from ixion.apis.metering import metered
+
+        return metered(api, made, quotas)
 
     def _step_down(self, request: Request) -> Answer:
         """A client that is newer than we are: it learns in version 0 which versions there are."""

@@ -48,6 +48,7 @@ class FetchSession:
         self.created_ms: Final = now_ms
         self.used_ms = now_ms
         self.epoch = 1  # of the next request
+        self.principal = ""  # only this one may go on with the session; empty: without an authorizer, everybody
         self.partitions: dict[Place, Cached] = {}
         self.unknown: dict[Place, Cached] = {}  # those whose topic is not known by name
 

@@ -10,8 +10,9 @@ The one codec that needs inflating is the one of the batch; see `ixion.records.v
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from ixion.acl.numbers import TOPIC, TRANSACTIONAL_ID, WRITE
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.first_write import TransactionalAppend, is_transactional
 from ixion.apis.leaders import addresses, leader_of
@@ -40,6 +41,9 @@ from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
 from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
@@ -77,7 +81,10 @@ class Produce:
             if known is None:
                 return name, ErrorCode.UNKNOWN_TOPIC_ID
             name = known.name
-        elif name not in self._image.topics:
+        rights = call.rights
+        if rights is not None and not rights.may(WRITE, TOPIC, name):
+            return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if call.version < PRODUCE_BY_ID_SINCE and name not in self._image.topics:
             return name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if name in INTERNAL and call.listener not in self._internal_writers:
             return name, ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -85,7 +92,9 @@ class Produce:
 
     def append(self, production: Production, call: Call, entries: list[Entry]) -> None:
         request = cast(ProduceRequest, call.body)
-        if production.transactional:
+        if production.transactional and not may_in_transaction(call.rights, request.transactional_id):
+            production.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, entries)
+        elif production.transactional and entries:
             TransactionalAppend(
                 self._transactions,
                 self.replicas,
@@ -212,6 +221,9 @@ class Production:
     def _take(self, data: PartitionProduceData) -> None:
         records = data.records
         code = self._fault
+        if code != ErrorCode.NONE and records is not None and self._call.rights is not None:
+            # The right to the transactional id comes first, whatever is wrong with the topic.
+            self.transactional = self.transactional or is_transactional(records)
         if code == ErrorCode.NONE and (records is None or len(records) == 0):
             code = ErrorCode.INVALID_RECORD
         elif code == ErrorCode.NONE and self._call.version < ZSTD_SINCE and is_zstd(records):
@@ -225,6 +237,17 @@ class Production:
             refused = AppendResult(self._name, data.index)
             refused.code = code
             self._refused.append(refused)
+
+    def refuse(self, code: ErrorCode, entries: list[Entry]) -> None:
+        """Nothing of the request is appended."""
+        results: list[AppendResult] = []
+        for name, number, _ in entries:
+            result = AppendResult(name, number)
+            result.code = code
+            results.append(result)
+        for other in self._refused:
+            other.code = code
+        self.finish(results)
 
     def rest(self) -> Steps[None]:
         while self.take_some():
@@ -317,6 +340,12 @@ class Production:
             self._call.request.fail(error)
         else:
             self._error = error
+
+
+def may_in_transaction(rights: Rights | None, transactional_id: str | None) -> bool:
+    if rights is None:
+        return True
+    return transactional_id is not None and rights.may(WRITE, TRANSACTIONAL_ID, transactional_id)
 
 
 def is_zstd(records: Buffer | None) -> bool:

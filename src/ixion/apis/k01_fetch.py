@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from ixion.acl.numbers import CLUSTER_ACTION, READ, TOPIC
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.fetch_answer import FetchAnswer
 from ixion.apis.fetch_session import (
@@ -38,18 +39,20 @@ from ixion.protocol.messages.k01_fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from ixion.replica.fetch import AT_ONCE, FetchTerms
+from ixion.replica.fetch import AT_ONCE, DEBUGGER, FetchTerms
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.manager import ReplicaManager
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, finish
 from ixion.wire.answer import LATER
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 logger = logging.getLogger(__name__)
 
 REPLICA_STATE_SINCE: Final = 15
 # A client that has sent much ahead is not noticed to be gone. So nobody waits longer than an idle connection may.
 LONGEST_WAIT_MS: Final = 600_000
-DEBUGGER: Final = -2  # a consumer that may read up to the log end
 RELEASED: Final = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())  # what is left of a request that waits
 UNKNOWN: Final = ""  # the name of a topic whose id is not known
 
@@ -71,6 +74,8 @@ class Fetch:
         session: FetchSession | None = None
         if request.session_epoch > FIRST_EPOCH:
             session = self.sessions.get(request.session_id)
+            if session is not None and session.principal != call.principal:
+                session = None
             fault = check_session(session, request, call.version)
             if fault != ErrorCode.NONE:
                 return refusal(fault)
@@ -78,7 +83,10 @@ class Fetch:
             session.used_ms = self.clock_ms()
             session.advance()  # now, not with the answer: another request with this epoch comes too late
         elif request.session_id != NO_SESSION:
-            self.sessions.remove(request.session_id)
+            session = self.sessions.get(request.session_id)
+            if session is not None and session.principal == call.principal:
+                self.sessions.remove(request.session_id)
+            session = None
         fetching = Fetching(self, call, session)
         if size_of(request) <= AT_ONCE:
             fetching.collect_all()
@@ -100,6 +108,7 @@ class Fetch:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             isolation=isolation,
+            replica_epoch=request.replica_state.replica_epoch,
         )
 
     def name_of(self, topic_id: bytes, name: str, by_id: bool) -> str:
@@ -121,7 +130,8 @@ class Fetching:
         self._incremental = session is not None
         self._epoch = 0 if session is None else session.epoch
         self._places: list[tuple[Place, Cached]] = []
-        self._unknown: set[int] = set()  # slots of places whose topic is not known, so that there is nothing to read
+        self._unread: set[int] = set()  # slots of places that are not read: their topic is not known, or not allowed
+        self._refused = False  # the client calls itself a follower and is none
         self._response: FetchResponse | None = None
         self._fault: Exception | None = None
         self._later = False
@@ -184,13 +194,48 @@ class Fetching:
             privileged = replica_of(self._request, self._call.version) >= 0
             session = fetch.sessions.create(self._by_id, privileged, len(self._places), fetch.clock_ms())
             if session is not None:
+                session.principal = self._call.principal
                 session.fill(self._places)
                 self._session = session
-        wishes = [cached.wish for _, cached in self._places if cached.wish.topic]
-        if len(wishes) < len(self._places):
-            self._unknown = {slot for slot, (_, cached) in enumerate(self._places) if not cached.wish.topic}
-        terms = fetch.terms(self._request, self._call.version)
-        fetch.replicas.fetch(terms, wishes, self._finish, self._waits)
+        rights = self._call.rights
+        if rights is None:
+            wishes = [cached.wish for _, cached in self._places if cached.wish.topic]
+            if len(wishes) < len(self._places):
+                self._unread = {slot for slot, (_, cached) in enumerate(self._places) if not cached.wish.topic}
+            self._start(wishes)
+        elif len(self._places) <= AT_ONCE:
+            self._start(finish(self._allowed(rights)))
+        else:
+            fetch.replicas.fetch_lane.run(self._allowed(rights), self._checked)
+
+    def _allowed(self, rights: Rights) -> Steps[list[FetchWish]]:
+        """What the client may read. A session is checked at every fetch: rights may have been taken away."""
+        follower = replica_of(self._request, self._call.version) >= 0
+        self._refused = follower and not rights.may_in_cluster(CLUSTER_ACTION)
+        known = {UNKNOWN: False}
+        wishes: list[FetchWish] = []
+        for slot, (_, cached) in enumerate(self._places):
+            topic = cached.wish.topic
+            allowed = known.get(topic)
+            if allowed is None:
+                allowed = not self._refused if follower else rights.may(READ, TOPIC, topic)
+                known[topic] = allowed
+            if allowed:
+                wishes.append(cached.wish)
+            else:
+                self._unread.add(slot)
+            yield
+        return wishes
+
+    def _checked(self, wishes: list[FetchWish] | None, error: Exception | None) -> None:
+        if wishes is not None:
+            self._start(wishes)
+        elif error is not None:
+            self._fail(error)
+
+    def _start(self, wishes: list[FetchWish]) -> None:
+        terms = self._fetch.terms(self._request, self._call.version)
+        self._fetch.replicas.fetch(terms, wishes, self._finish, self._waits)
 
     def _waits(self, give_up: Callable[[], None]) -> None:
         self._request = RELEASED
@@ -205,8 +250,8 @@ class Fetching:
             # Another request has gone on with the session while this one waited.
             self._answer(refusal(ErrorCode.INVALID_FETCH_SESSION_EPOCH))
             return
-        if self._unknown:
-            results = self._with_unknown(results)
+        if self._unread:
+            results = self._with_unread(results)
         fetch = self._fetch
         call = self._call
         answer = FetchAnswer(
@@ -219,11 +264,11 @@ class Fetching:
         else:
             fetch.replicas.fetch_lane.run(self._add_all(answer, results), self._added)
 
-    def _with_unknown(self, results: list[FetchResult]) -> list[FetchResult]:
+    def _with_unread(self, results: list[FetchResult]) -> list[FetchResult]:
         """A result for each place."""
         read = iter(results)
         return [
-            unknown(place, cached.wish) if slot in self._unknown else next(read)
+            unread(place, cached.wish, self._refused) if slot in self._unread else next(read)
             for slot, (place, cached) in enumerate(self._places)
         ]
 
@@ -273,9 +318,12 @@ def replica_of(request: FetchRequest, version: int) -> int:
     return request.replica_state.replica_id if version >= REPLICA_STATE_SINCE else request.replica_id
 
 
-def unknown(place: Place, wish: FetchWish) -> FetchResult:
+def unread(place: Place, wish: FetchWish, refused: bool) -> FetchResult:
     result = FetchResult(wish)
-    result.code = ErrorCode.UNKNOWN_TOPIC_ID if place[0] else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if wish.topic or refused:
+        result.code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    else:
+        result.code = ErrorCode.UNKNOWN_TOPIC_ID if place[0] else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return result
 
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import cast
 
+from ixion.acl.numbers import DESCRIBE, TOPIC
 from ixion.apis.call import Call, Handle, Outcome
 from ixion.apis.controller_calls import translated
-from ixion.apis.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ixion.apis.operations import NOT_ASKED, cluster_operations, topic_operations
 from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
@@ -40,7 +41,7 @@ from ixion.timer.turns import Steps, in_turns
 def make(services: Services) -> Handle:
     image = services.image
     config = services.config
-    controller = services.controller
+    create_topics = services.create_topics
     internal_topics = services.internal_topics
 
     def handle(call: Call) -> Outcome | Awaitable[Outcome]:
@@ -65,7 +66,7 @@ def make(services: Services) -> Handle:
                 refused[name] = error.code
         if wanted:
             try:
-                outcomes = await translated(controller.topics.create(list(wanted.values())))
+                outcomes = await translated(create_topics(list(wanted.values())))
                 refused |= {
                     outcome.name: outcome.code
                     for outcome in outcomes
@@ -94,15 +95,20 @@ def make(services: Services) -> Handle:
         with_operations = request.include_topic_authorized_operations
         wanted = request.topics
         topics: list[MetadataResponseTopic] = []
-        if wanted is None or (call.version == 0 and not wanted):
+        rights = call.rights
+        # In version 0 no topics ask for all, unless the client named some and has no right to any of them.
+        if wanted is None or (call.version == 0 and not wanted and call.amend is None):
             for topic in list(image.topics.values()):
-                described = yield from describe(image, topic, call.listener, with_operations)
+                if rights is not None and not rights.sees(DESCRIBE, TOPIC, topic.name):
+                    yield
+                    continue
+                described = yield from describe(image, topic, call, with_operations)
                 topics.append(described)
         else:
             for each in wanted:
                 known = image.topics.get(each.name) if each.name is not None else image.ids.get(each.topic_id)
-                if known is not None:
-                    described = yield from describe(image, known, call.listener, with_operations)
+                if known is not None and (rights is None or rights.sees(DESCRIBE, TOPIC, known.name)):
+                    described = yield from describe(image, known, call, with_operations)
                     topics.append(described)
                 else:
                     topics.append(unknown(each, call.version, refused or {}))
@@ -112,7 +118,9 @@ def make(services: Services) -> Handle:
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
             topics=tuple(topics),
-            cluster_authorized_operations=(ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED),
+            cluster_authorized_operations=(
+                cluster_operations(call.rights) if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
         )
 
     creating = in_own_task(create_and_answer)
@@ -147,10 +155,9 @@ def brokers(image: ClusterImage, listener: str) -> tuple[MetadataResponseBroker,
     return tuple(found)
 
 
-def describe(
-    image: ClusterImage, topic: TopicImage, listener: str, with_operations: bool
-) -> Steps[MetadataResponseTopic]:
+def describe(image: ClusterImage, topic: TopicImage, call: Call, with_operations: bool) -> Steps[MetadataResponseTopic]:
     partitions = []
+    listener = call.listener
     for partition in list(topic.partitions):
         yield
         code = ErrorCode.NONE
@@ -179,5 +186,5 @@ def describe(
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL,
         partitions=tuple(partitions),
-        topic_authorized_operations=ON_TOPIC if with_operations else NOT_ASKED,
+        topic_authorized_operations=topic_operations(call.rights, topic.name) if with_operations else NOT_ASKED,
     )

@@ -20,7 +20,7 @@ NO_PROTOCOL_FROM: Final = 7  # before, "no protocol" is an empty name
 
 
 def make(services: Services) -> Handle:
-    members = services.groups.members
+    classic = services.groups.classic
 
     def handle(call: Call) -> Later:
         def respond(answer: JoinGroupResponse) -> None:
@@ -29,7 +29,7 @@ def make(services: Services) -> Handle:
             call.respond(answer)
 
         caller = Caller(version=call.version, client_id=call.client_id, host=f"/{call.address}")
-        members.join(cast(JoinGroupRequest, call.body), caller, respond)
+        classic.join(cast(JoinGroupRequest, call.body), caller, respond)
         call.wait_for_others()
         return LATER
 

@@ -13,9 +13,9 @@ from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatRes
 
 
 def make(services: Services) -> Handle:
-    members = services.groups.members
+    classic = services.groups.classic
 
     def handle(call: Call) -> HeartbeatResponse:
-        return HeartbeatResponse(error_code=members.heartbeat(cast(HeartbeatRequest, call.body)))
+        return HeartbeatResponse(error_code=classic.heartbeat(cast(HeartbeatRequest, call.body)))
 
     return handle

@@ -26,14 +26,14 @@ SEVERAL_FROM: Final = 3
 
 
 def make(services: Services) -> Handle:
-    members = services.groups.members
+    classic = services.groups.classic
 
     def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(LeaveGroupRequest, call.body)
         if call.version < SEVERAL_FROM:
-            codes = members.leave(request.group_id, [MemberIdentity(member_id=request.member_id)])
+            codes = classic.leave(request.group_id, [MemberIdentity(member_id=request.member_id)])
             return LeaveGroupResponse(error_code=codes[0] if isinstance(codes, list) else codes)
-        codes = members.leave(request.group_id, request.members)
+        codes = classic.leave(request.group_id, request.members)
         if isinstance(codes, ErrorCode):
             return LeaveGroupResponse(error_code=codes)
         left: list[MemberResponse] = []

@@ -19,13 +19,13 @@ PROTOCOL_NAMED_FROM: Final = 5
 
 
 def make(services: Services) -> Handle:
-    members = services.groups.members
+    classic = services.groups.classic
 
     def handle(call: Call) -> Later | SyncGroupResponse:
         request = cast(SyncGroupRequest, call.body)
         if call.version >= PROTOCOL_NAMED_FROM and (request.protocol_type is None or request.protocol_name is None):
             return sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        members.sync(request, call.respond)
+        classic.sync(request, call.respond)
         call.wait_for_others()
         return LATER
 

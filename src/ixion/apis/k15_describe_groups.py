@@ -5,10 +5,10 @@ A group that does not exist is Dead without an error up to version 5, and GROUP_
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.operations import ON_GROUP
+from ixion.apis.operations import group_operations
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
@@ -19,27 +19,32 @@ from ixion.protocol.messages.k15_describe_groups import (
 )
 from ixion.timer.turns import Steps
 
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
+
 NOT_FOUND_FROM: Final = 6
 
 
 def make(services: Services) -> Handle:
     admin = services.groups.admin
 
-    def describe(group_id: str, version: int, with_operations: bool) -> Steps[DescribedGroup]:
+    def describe(group_id: str, version: int, with_operations: bool, rights: Rights | None) -> Steps[DescribedGroup]:
         found = yield from admin.describe(group_id)
         if version < NOT_FOUND_FROM and found.error_message is not None:
             code = found.error_code
             known = ErrorCode.NONE if code == ErrorCode.GROUP_ID_NOT_FOUND else code
             found = found.replace(error_code=known, error_message=None)
         if with_operations and found.error_code == ErrorCode.NONE:
-            found = found.replace(authorized_operations=ON_GROUP)
+            found = found.replace(authorized_operations=group_operations(rights, group_id))
         return found
 
     def handle(call: Call) -> Steps[DescribeGroupsResponse]:
         request = cast(DescribeGroupsRequest, call.body)
         groups: list[DescribedGroup] = []
         for group_id in request.groups:
-            groups.append((yield from describe(group_id, call.version, request.include_authorized_operations)))
+            groups.append(
+                (yield from describe(group_id, call.version, request.include_authorized_operations, call.rights))
+            )
             yield
         return DescribeGroupsResponse(groups=tuple(groups))
 

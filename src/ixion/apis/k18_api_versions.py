@@ -13,8 +13,9 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.features import SUPPORTED
-from ixion.apis.served import SERVED, UNLISTED
+from ixion.apis.served import BETWEEN_BROKERS, SERVED, UNLISTED
 from ixion.apis.services import Services
+from ixion.config.cluster_settings import ZOOKEEPER_CONNECT
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k18_api_versions import (
     ApiVersion,
@@ -26,15 +27,16 @@ from ixion.protocol.messages.k18_api_versions import (
 from ixion.protocol.registry import ApiKey
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_KEYS: Final = tuple(
-    ApiVersion(api_key=int(key), min_version=key.advertised_from, max_version=key.newest)
-    for key in SERVED
-    if key not in UNLISTED
-)
 
 
 def make(services: Services) -> Handle:
     image = services.image
+    hidden = UNLISTED if services.config.current[ZOOKEEPER_CONNECT] else UNLISTED | BETWEEN_BROKERS
+    keys = tuple(
+        ApiVersion(api_key=int(key), min_version=key.advertised_from, max_version=key.newest)
+        for key in SERVED
+        if key not in hidden
+    )
 
     def handle(call: Call) -> ApiVersionsResponse:
         request = cast(ApiVersionsRequest, call.body)
@@ -44,7 +46,7 @@ def make(services: Services) -> Handle:
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
         return ApiVersionsResponse(
             error_code=ErrorCode.NONE,
-            api_keys=_KEYS,
+            api_keys=keys,
             supported_features=tuple(
                 # Before version 4 a level 0 at the low end makes clients fail; Kafka leaves such features out there.
                 SupportedFeatureKey(name=name, min_version=low, max_version=high)

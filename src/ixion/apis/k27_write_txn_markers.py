@@ -11,8 +11,10 @@ from functools import partial
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.guards.transactions import refused_markers
 from ixion.apis.services import Services
 from ixion.apis.sliced import respond_in_turns, sliced
+from ixion.config.listeners import listeners
 from ixion.coordinators.txn.markers import Marker
 from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.model.errors import ErrorCode
@@ -34,9 +36,13 @@ AT_ONCE: Final = 500  # partitions that get a marker in one turn
 
 def make(services: Services) -> Handle:
     markers = services.transactions.markers
+    known = listeners(services.config.current)
+    of_brokers = {known.inter_broker, known.control_plane, *known.internal_writers}
 
     def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(WriteTxnMarkersRequest, call.body)
+        if call.rights is None and call.listener not in of_brokers:
+            return (yield from refused_markers(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         written: list[tuple[int, dict[TopicPartition, ErrorCode]]] = []  # by marker: producer id, codes
         left = 1  # markers that are being written, and one while there may be more
 

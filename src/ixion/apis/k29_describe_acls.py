@@ -1,21 +1,70 @@
-"""DescribeAcls, 1 to 3: SECURITY_DISABLED, which is Kafka's answer where no authorizer is configured."""
+"""DescribeAcls, 1 to 3: the access rules that a filter matches. Needs DESCRIBE on the cluster.
+
+Version 2 is flexible, 3 brought rules about users. SECURITY_DISABLED where no authorizer is configured, as in Kafka.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
+from ixion.acl.binding import ResourcePattern
+from ixion.apis.acl_filters import filter_of
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k29_describe_acls import DescribeAclsResponse
+from ixion.apis.sliced import sliced
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k29_describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from ixion.timer.turns import Steps
 
 NO_AUTHORIZER: Final = "no authorizer is configured on the broker"
 
 
-def make(_services: Services) -> Handle:
-    def handle(_call: Call) -> DescribeAclsResponse:
+def make(services: Services) -> Handle:
+    acls = services.acls
+
+    def handle(call: Call) -> Steps[DescribeAclsResponse]:
+        if acls is None:
+            return refusal(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
+        try:
+            wanted = filter_of(cast(DescribeAclsRequest, call.body))
+        except KafkaError as error:
+            return refusal(error.code, error.message)
+        found: dict[ResourcePattern, list[AclDescription]] = {}
+        for resource, entries in list(acls.rules.resources.items()):
+            yield
+            if wanted.matches_resource(resource):
+                for entry in entries:
+                    if wanted.matches_entry(entry):
+                        found.setdefault(resource, []).append(
+                            AclDescription(
+                                principal=entry.principal,
+                                host=entry.host,
+                                operation=entry.operation,
+                                permission_type=entry.permission,
+                            )
+                        )
         return DescribeAclsResponse(
-            throttle_time_ms=0, error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=()
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            resources=tuple(
+                DescribeAclsResource(
+                    resource_type=resource.kind,
+                    resource_name=resource.name,
+                    pattern_type=resource.pattern,
+                    acls=tuple(rules),
+                )
+                for resource, rules in found.items()
+            ),
         )
 
-    return handle
+    return sliced(handle)
+
+
+def refusal(code: ErrorCode, message: str | None) -> DescribeAclsResponse:
+    return DescribeAclsResponse(throttle_time_ms=0, error_code=code, error_message=message, resources=())

@@ -1,21 +1,72 @@
-"""CreateAcls, 1 to 3: SECURITY_DISABLED for each rule, as there is no authorizer (see DescribeAcls)."""
+"""CreateAcls, 1 to 3: new access rules, each answered for itself, in the order of the request. Needs ALTER on the
+cluster.
+
+A rule that is there already is no error. SECURITY_DISABLED where no authorizer is configured (see DescribeAcls).
+"""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
+from ixion.acl.binding import Binding
+from ixion.apis.acl_filters import binding_of
 from ixion.apis.call import Call, Handle
 from ixion.apis.k29_describe_acls import NO_AUTHORIZER
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k30_create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k30_create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from ixion.timer.turns import Pauses
+
+MOST_RESOURCES: Final = 1_000  # in one request: each is a change of the metadata
 
 
-def make(_services: Services) -> Handle:
-    refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+def make(services: Services) -> Handle:
+    acls = services.acls
 
-    def handle(call: Call) -> CreateAclsResponse:
+    async def handle(call: Call) -> CreateAclsResponse:
         request = cast(CreateAclsRequest, call.body)
-        return CreateAclsResponse(throttle_time_ms=0, results=(refused,) * len(request.creations))
+        results: list[Binding | KafkaError] = []
+        pauses = Pauses()
+        for creation in request.creations:
+            results.append(checked(creation))
+            await pauses.pause()
+        bindings = [each for each in results if isinstance(each, Binding)]
+        assert acls is not None
+        if len({binding.resource for binding in bindings}) > MOST_RESOURCES:
+            text = f"a request can have rules about {MOST_RESOURCES} resources at most"
+            failed = dict.fromkeys(bindings, KafkaError(ErrorCode.INVALID_REQUEST, text))
+        else:
+            failed = await acls.create(bindings)
+        return CreateAclsResponse(
+            throttle_time_ms=0,
+            results=tuple(
+                result_of(failed.get(each)) if isinstance(each, Binding) else result_of(each) for each in results
+            ),
+        )
 
-    return handle
+    def refuse(call: Call) -> CreateAclsResponse:
+        line = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        return CreateAclsResponse(
+            throttle_time_ms=0, results=(line,) * len(cast(CreateAclsRequest, call.body).creations)
+        )
+
+    return refuse if acls is None else in_own_task(handle)
+
+
+def checked(creation: AclCreation) -> Binding | KafkaError:
+    try:
+        return binding_of(creation)
+    except KafkaError as error:
+        return error
+
+
+def result_of(error: KafkaError | None) -> AclCreationResult:
+    if error is None:
+        return AclCreationResult(error_code=ErrorCode.NONE, error_message=None)
+    return AclCreationResult(error_code=error.code, error_message=error.message)

@@ -1,23 +1,85 @@
-"""DeleteAcls, 1 to 3: SECURITY_DISABLED for each filter, as there is no authorizer (see DescribeAcls)."""
+"""DeleteAcls, 1 to 3: the access rules that filters match go. Needs ALTER on the cluster.
+
+The answer has, for each filter in the order of the request, the rules that it removed; a rule that several filters
+match is in the answer of the first. SECURITY_DISABLED where no authorizer is configured (see DescribeAcls).
+"""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
+from ixion.acl.binding import Binding, Filter
+from ixion.apis.acl_filters import filter_of
 from ixion.apis.call import Call, Handle
 from ixion.apis.k29_describe_acls import NO_AUTHORIZER
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k31_delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k31_delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+
+MOST_FILTERS: Final = 1_000  # in one request: each is compared with every rule
 
 
-def make(_services: Services) -> Handle:
-    refused = DeleteAclsFilterResult(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=()
-    )
+def make(services: Services) -> Handle:
+    acls = services.acls
 
-    def handle(call: Call) -> DeleteAclsResponse:
+    async def handle(call: Call) -> DeleteAclsResponse:
         request = cast(DeleteAclsRequest, call.body)
-        return DeleteAclsResponse(throttle_time_ms=0, filter_results=(refused,) * len(request.filters))
+        assert acls is not None
+        if len(request.filters) > MOST_FILTERS:
+            line = refused(KafkaError(ErrorCode.INVALID_REQUEST, f"a request has {MOST_FILTERS} filters at most"))
+            return DeleteAclsResponse(throttle_time_ms=0, filter_results=(line,) * len(request.filters))
+        wanted = [checked(each) for each in request.filters]
+        removed = iter(await acls.delete([each for each in wanted if isinstance(each, Filter)]))
+        return DeleteAclsResponse(
+            throttle_time_ms=0,
+            filter_results=tuple(
+                result_of(next(removed)) if isinstance(each, Filter) else refused(each) for each in wanted
+            ),
+        )
 
-    return handle
+    def refuse(call: Call) -> DeleteAclsResponse:
+        line = refused(KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
+        return DeleteAclsResponse(
+            throttle_time_ms=0, filter_results=(line,) * len(cast(DeleteAclsRequest, call.body).filters)
+        )
+
+    return refuse if acls is None else in_own_task(handle)
+
+
+def checked(asked: DeleteAclsFilter) -> Filter | KafkaError:
+    try:
+        return filter_of(asked)
+    except KafkaError as error:
+        return error
+
+
+def refused(error: KafkaError) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(error_code=error.code, error_message=error.message, matching_acls=())
+
+
+def result_of(removed: dict[Binding, KafkaError | None]) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        matching_acls=tuple(
+            DeleteAclsMatchingAcl(
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
+                resource_type=resource.kind,
+                resource_name=resource.name,
+                pattern_type=resource.pattern,
+                principal=entry.principal,
+                host=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission,
+            )
+            for (resource, entry), error in removed.items()
+        ),
+    )

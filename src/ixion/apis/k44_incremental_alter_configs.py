@@ -9,15 +9,16 @@ from __future__ import annotations
 from typing import cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.config_edit import ConfigEditor, Edit, Outcome, Resource
+from ixion.apis.config_edit import ConfigEditor, Edit, Outcome
 from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.protocol.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from ixion.timer.turns import Steps, in_turns, map_steps
+from ixion.timer.turns import in_turns, map_steps
 
 
 def make(services: Services) -> Handle:
@@ -25,26 +26,21 @@ def make(services: Services) -> Handle:
 
     async def handle(call: Call) -> IncrementalAlterConfigsResponse:
         request = cast(IncrementalAlterConfigsRequest, call.body)
-        resources = await in_turns(resources_of(request))
-        outcomes = await editor.edit(resources, replace=False, validate_only=request.validate_only)
-        answers = await in_turns(map_steps(result_of, zip(resources, outcomes, strict=True)))
+        outcomes = await editor.edit(request.resources, edit_of, replace=False, validate_only=request.validate_only)
+        answers = await in_turns(map_steps(answer, outcomes))
         return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=tuple(answers))
 
     return in_own_task(handle)
 
 
-def resources_of(request: IncrementalAlterConfigsRequest) -> Steps[list[Resource]]:
-    found: list[Resource] = []
-    for each in request.resources:
-        edits: list[Edit] = []
-        for to in each.configs:
-            edits.append(Edit(name=to.name, value=to.value, operation=to.config_operation))
-            yield
-        found.append((each.resource_type, each.resource_name, edits))
-        yield
-    return found
+def edit_of(config: AlterableConfig) -> Edit:
+    return Edit(name=config.name, value=config.value, operation=config.config_operation)
 
 
-def result_of(edited: tuple[Resource, Outcome]) -> AlterConfigsResourceResponse:
-    (kind, name, _), (code, message) = edited
-    return AlterConfigsResourceResponse(error_code=code, error_message=message, resource_type=kind, resource_name=name)
+def answer(outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.code,
+        error_message=outcome.message,
+        resource_type=outcome.kind,
+        resource_name=outcome.name,
+    )

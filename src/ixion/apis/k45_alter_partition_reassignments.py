@@ -1,8 +1,7 @@
 """AlterPartitionReassignments, 0 to 1: replicas move to other brokers, or a move is called off (KIP-455).
 
-With one broker there is nowhere to move: the replicas that a partition has already are taken and change nothing, others
-are refused as replicas on brokers that are not there. Nothing is ever under way, so nothing can be called off. Version
-1 can forbid a change of the replication factor (KIP-860).
+Answered when the moves are begun; ListPartitionReassignments shows which are under way. Version 1 can forbid a change
+of the replication factor (KIP-860).
 """
 
 from __future__ import annotations
@@ -10,64 +9,71 @@ from __future__ import annotations
 from typing import cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.controller_calls import in_time
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
-from ixion.metadata.image import ClusterImage
+from ixion.controller.reassignments import Target
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from ixion.timer.turns import Steps
+from ixion.timer.turns import Steps, in_turns
 
 
 def make(services: Services) -> Handle:
-    image = services.image
+    controller = services.controller
+    timer = services.timer
 
-    def handle(call: Call) -> Steps[AlterPartitionReassignmentsResponse]:
+    async def handle(call: Call) -> AlterPartitionReassignmentsResponse:
         request = cast(AlterPartitionReassignmentsRequest, call.body)
-        topics = []
-        for topic in request.topics:
-            results = []
-            for wish in topic.partitions:
-                code, message = ErrorCode.NONE, None
-                try:
-                    replicas = None if wish.replicas is None else tuple(wish.replicas)
-                    check(image, topic.name, wish.partition_index, replicas, request.allow_replication_factor_change)
-                except KafkaError as error:
-                    code, message = error.code, error.message
-                results.append(
-                    ReassignablePartitionResponse(
-                        partition_index=wish.partition_index, error_code=code, error_message=message
-                    )
-                )
-                yield
-            topics.append(ReassignableTopicResponse(name=topic.name, partitions=tuple(results)))
+        targets = await in_turns(targets_of(request))
+        code, message = ErrorCode.NONE, None
+        outcomes: dict[TopicPartition, KafkaError | None] = {}
+        try:
+            work = controller.reassignments.alter(targets, request.allow_replication_factor_change)
+            outcomes = await in_time(timer, request.timeout_ms, work)
+        except KafkaError as error:
+            code, message = error.code, error.message
+        topics = await in_turns(results_of(request, outcomes)) if code == ErrorCode.NONE else ()
         return AlterPartitionReassignmentsResponse(
             throttle_time_ms=0,
             allow_replication_factor_change=request.allow_replication_factor_change,
-            error_code=ErrorCode.NONE,
-            error_message=None,
-            responses=tuple(topics),
+            error_code=code,
+            error_message=message,
+            responses=topics,
         )
 
-    return sliced(handle)
+    return in_own_task(handle)
 
 
-def check(image: ClusterImage, topic: str, number: int, replicas: tuple[int, ...] | None, any_factor: bool) -> None:
-    partition = image.partition(topic, number)
-    if partition is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{number}")
-    if replicas is None:
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    if not any_factor and len(replicas) != len(partition.replicas):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the partition has {len(partition.replicas)} replicas, and {len(replicas)} would change that",
-        )
-    unknown = [broker for broker in replicas if broker not in image.brokers]
-    if not replicas or unknown or len(set(replicas)) < len(replicas) or replicas != partition.replicas:
-        why = f"there is no broker {unknown[0]}" if unknown else f"it is {list(partition.replicas)}, and stays there"
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{list(replicas)} cannot be taken: {why}")
+def targets_of(request: AlterPartitionReassignmentsRequest) -> Steps[dict[TopicPartition, Target]]:
+    targets: dict[TopicPartition, Target] = {}
+    for topic in request.topics:
+        for wish in topic.partitions:
+            targets[topic.name, wish.partition_index] = None if wish.replicas is None else tuple(wish.replicas)
+            yield
+    return targets
+
+
+def results_of(
+    request: AlterPartitionReassignmentsRequest, outcomes: dict[TopicPartition, KafkaError | None]
+) -> Steps[tuple[ReassignableTopicResponse, ...]]:
+    topics = []
+    for topic in request.topics:
+        results = []
+        for wish in topic.partitions:
+            error = outcomes[topic.name, wish.partition_index]
+            results.append(
+                ReassignablePartitionResponse(
+                    partition_index=wish.partition_index,
+                    error_code=ErrorCode.NONE if error is None else error.code,
+                    error_message=None if error is None else error.message,
+                )
+            )
+            yield
+        topics.append(ReassignableTopicResponse(name=topic.name, partitions=tuple(results)))
+    return tuple(topics)

@@ -1,5 +1,5 @@
-"""ListPartitionReassignments, 0: the moves of replicas that are under way (KIP-455). With one broker there are none;
-what the tree says of moves that another broker began is told all the same.
+"""ListPartitionReassignments, 0: the moves of replicas that are under way (KIP-455), as the controller has them. With
+one broker there are none but those that the tree has from another broker.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.model.errors import ErrorCode
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -21,7 +21,7 @@ from ixion.timer.turns import Steps
 
 
 def make(services: Services) -> Handle:
-    image = services.image
+    controller = services.controller
 
     def handle(call: Call) -> Steps[ListPartitionReassignmentsResponse]:
         request = cast(ListPartitionReassignmentsRequest, call.body)
@@ -32,23 +32,29 @@ def make(services: Services) -> Handle:
                 wanted.add((topic.name, number))
                 yield
             yield
-        moving = []
-        for described in list(image.topics.values()):
-            yield
-            partitions = tuple(
-                OngoingPartitionReassignment(
-                    partition_index=each.number,
-                    replicas=each.replicas,
-                    adding_replicas=each.adding,
-                    removing_replicas=each.removing,
-                )
-                for each in described.partitions
-                if (each.adding or each.removing) and (wanted is None or (described.name, each.number) in wanted)
+        moving: dict[str, list[OngoingPartitionReassignment]] = {}
+        try:
+            found = yield from controller.reassignments.moving()
+        except KafkaError as error:
+            return ListPartitionReassignmentsResponse(
+                throttle_time_ms=0, error_code=error.code, error_message=error.message, topics=()
             )
-            if partitions:
-                moving.append(OngoingTopicReassignment(name=described.name, partitions=partitions))
+        for (name, number), replicas in found:
+            yield
+            if wanted is None or (name, number) in wanted:
+                moving.setdefault(name, []).append(
+                    OngoingPartitionReassignment(
+                        partition_index=number,
+                        replicas=replicas.all,
+                        adding_replicas=replicas.adding,
+                        removing_replicas=replicas.removing,
+                    )
+                )
+        topics = [
+            OngoingTopicReassignment(name=name, partitions=tuple(partitions)) for name, partitions in moving.items()
+        ]
         return ListPartitionReassignmentsResponse(
-            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(moving)
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(topics)
         )
 
     return sliced(handle)

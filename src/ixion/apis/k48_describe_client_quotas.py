@@ -1,6 +1,7 @@
-"""DescribeClientQuotas, 0 to 1: an empty list, as no quotas are kept (see AlterClientQuotas).
+"""DescribeClientQuotas, 0 to 1: the quotas whose entity the filter matches (KIP-546).
 
-A filter that Kafka refuses is refused: an entity type that is empty, unknown or named twice, a match string where there
+A strict filter matches entities with exactly the types that it names; another one matches those that have more. A
+filter that Kafka refuses is refused: an entity type that is empty, unknown or named twice, a match string where there
 must be none or the other way round, and addresses together with users or client ids.
 """
 
@@ -10,22 +11,33 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
 )
+from ixion.quota.limits import DEFAULT as EVERY
+from ixion.quota.limits import Entity
+from ixion.timer.turns import Steps
 
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-ENTITY_TYPES: Final = ("user", "client-id", IP)
+ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
 EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
 
 
-def make(_services: Services) -> Handle:
-    def handle(call: Call) -> DescribeClientQuotasResponse:
+def make(services: Services) -> Handle:
+    limits = services.quotas.limits
+
+    def handle(call: Call) -> Steps[DescribeClientQuotasResponse]:
         request = cast(DescribeClientQuotasRequest, call.body)
         try:
             check(request.components)
@@ -33,9 +45,44 @@ def make(_services: Services) -> Handle:
             return DescribeClientQuotasResponse(
                 throttle_time_ms=0, error_code=error.code, error_message=error.message, entries=None
             )
-        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", entries=())
+        entries: list[EntryData] = []
+        for entity, quotas in list(limits.entities.items()):
+            if matches(request, entity):
+                entries.append(
+                    EntryData(
+                        entity=tuple(
+                            EntityData(entity_type=kind, entity_name=None if name == EVERY else name)
+                            for kind, name in parts_of(entity).items()
+                        ),
+                        values=tuple(ValueData(key=key, value=value) for key, value in quotas.items()),
+                    )
+                )
+            yield
+        return DescribeClientQuotasResponse(
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", entries=tuple(entries)
+        )
 
-    return handle
+    return sliced(handle)
+
+
+def parts_of(entity: Entity) -> dict[str, str]:
+    named = {USER: entity.user, CLIENT_ID: entity.client_id}
+    return {kind: name for kind, name in named.items() if name is not None}
+
+
+def matches(request: DescribeClientQuotasRequest, entity: Entity) -> bool:
+    parts = parts_of(entity)
+    if request.strict and len(parts) != len(request.components):
+        return False
+    for component in request.components:
+        name = parts.get(component.entity_type)
+        if name is None:
+            return False
+        if component.match_type == EXACT and name != component.match:
+            return False
+        if component.match_type == DEFAULT and name != EVERY:
+            return False
+    return True
 
 
 def check(components: tuple[ComponentData, ...]) -> None:

@@ -1,34 +1,110 @@
-"""AlterClientQuotas, 0 to 1: refused, entry by entry, because the broker throttles no client yet.
+"""AlterClientQuotas, 0 to 1: set and remove the quotas of users, client ids, and users with client ids (KIP-546).
 
-UNSUPPORTED_VERSION is what clients show as "not supported by this broker", with the message.
+Each entry is changed as a whole or not at all. producer_byte_rate and consumer_byte_rate are whole bytes a second,
+request_percentage a percentage of one core. Quotas that are not enforced here, on changes of topics and on connections
+of an address, are refused with UNSUPPORTED_VERSION, which clients show as "not supported by this broker".
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.apis.controller_calls import translated
+from ixion.apis.k48_describe_client_quotas import CLIENT_ID, IP, USER
+from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
-from ixion.model.errors import ErrorCode
+from ixion.metadata import paths
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    EntityData,
     EntryData,
+    OpData,
     ResponseEntryData,
 )
-from ixion.timer.turns import Steps, map_steps
+from ixion.quota.limits import KINDS, REQUEST
 
-NO_QUOTAS: Final = "ixion has no client quotas; nothing was changed"
+MOST_ENTRIES: Final = 1_000  # in one request: each is a change of the metadata
+MOST_OPS: Final = 100  # of one entry; there are fewer quotas
+NOT_ENFORCED: Final = ("controller_mutation_rate", "connection_creation_rate")
 
 
-def make(_services: Services) -> Handle:
-    def refuse(entry: EntryData) -> ResponseEntryData:
-        return ResponseEntryData(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_QUOTAS, entity=entry.entity)
+def make(services: Services) -> Handle:
+    configs = services.controller.configs
 
-    def handle(call: Call) -> Steps[AlterClientQuotasResponse]:
+    async def handle(call: Call) -> AlterClientQuotasResponse:
         request = cast(AlterClientQuotasRequest, call.body)
-        entries = yield from map_steps(refuse, request.entries)
-        return AlterClientQuotasResponse(throttle_time_ms=0, entries=tuple(entries))
+        many = len(request.entries) > MOST_ENTRIES
+        results = []
+        for entry in request.entries:
+            code, message = ErrorCode.NONE, None
+            try:
+                if many:
+                    raise invalid(f"{len(request.entries)} entries in one request, {MOST_ENTRIES} allowed")
+                kind, entity = place_of(entry.entity)
+                check(entry)
+                change = partial(changed, ops=entry.ops)
+                await translated(configs.alter(kind, entity, change, request.validate_only))
+            except KafkaError as error:
+                code, message = error.code, error.message
+            results.append(ResponseEntryData(error_code=code, error_message=message, entity=entry.entity))
+        return AlterClientQuotasResponse(throttle_time_ms=0, entries=tuple(results))
 
-    return sliced(handle)
+    return in_own_task(handle)
+
+
+def place_of(entity: tuple[EntityData, ...]) -> tuple[str, str]:
+    """Kind and path of the entity in the tree. A name of None is the default of its type."""
+    nodes: dict[str, str] = {}
+    for part in entity:
+        if not part.entity_type:
+            raise invalid("an entity type is empty")
+        if part.entity_type in nodes:
+            raise invalid(f"entity type '{part.entity_type}' is named more than once")
+        if part.entity_name == "":
+            raise invalid(f"the name of a {part.entity_type} is empty")
+        nodes[part.entity_type] = (
+            paths.DEFAULT_ENTITY if part.entity_name is None else paths.sanitized(part.entity_name)
+        )
+    if not nodes:
+        raise invalid("an entry needs an entity")
+    if IP in nodes:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "ixion has no quotas for addresses; nothing was changed")
+    others = [kind for kind in nodes if kind not in (USER, CLIENT_ID)]
+    if others:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{others[0]}' is no entity type")
+    if USER not in nodes:
+        return "clients", nodes[CLIENT_ID]
+    return "users", f"{nodes[USER]}/clients/{nodes[CLIENT_ID]}" if CLIENT_ID in nodes else nodes[USER]
+
+
+def check(entry: EntryData) -> None:
+    if len(entry.ops) > MOST_OPS:
+        raise invalid(f"there are no {len(entry.ops)} quotas")
+    for op in entry.ops:
+        if op.key in NOT_ENFORCED:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"ixion does not enforce {op.key}; nothing was changed")
+        if op.key not in KINDS:
+            raise invalid(f"'{op.key}' is no quota: {', '.join(KINDS)}")
+        if not op.remove:
+            if not 0 < op.value < float("inf"):
+                raise invalid(f"{op.key} must be more than 0, not {op.value}")
+            if op.key != REQUEST and op.value != int(op.value):
+                raise invalid(f"{op.key} must be a whole number, not {op.value}")
+
+
+def changed(config: dict[str, str], ops: tuple[OpData, ...]) -> Mapping[str, str]:
+    for op in ops:
+        if op.remove:
+            config.pop(op.key, None)
+        else:
+            config[op.key] = str(op.value) if op.key == REQUEST else str(int(op.value))
+    return config
+
+
+def invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.leaders import addresses
-from ixion.apis.operations import NOT_ASKED, ON_CLUSTER
+from ixion.apis.operations import NOT_ASKED, cluster_operations
 from ixion.apis.services import Services
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k60_describe_cluster import (
@@ -50,7 +50,9 @@ def make(services: Services) -> Handle:
                 DescribeClusterBroker(broker_id=number, host=host, port=port, rack=rack, is_fenced=False)
                 for number, host, port, rack in addresses(image, call.listener, set(image.brokers))
             ),
-            cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+            cluster_authorized_operations=cluster_operations(call.rights)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED,
         )
 
     return handle

@@ -17,11 +17,11 @@ from ixion.wire.answer import LATER, Later
 
 
 def make(services: Services) -> Handle:
-    consumers = services.groups.consumers
+    consumer = services.groups.consumer
 
     def handle(call: Call) -> Later:
-        caller = Caller(version=call.version, client_id=call.client_id, host=f"/{call.address}")
-        consumers.heartbeat(cast(ConsumerGroupHeartbeatRequest, call.body), caller, call.respond)
+        caller = Caller(version=call.version, client_id=call.client_id, host=f"/{call.address}", rights=call.rights)
+        consumer.heartbeat(cast(ConsumerGroupHeartbeatRequest, call.body), caller, call.respond)
         return LATER
 
     return handle

@@ -5,10 +5,10 @@ Version 1 says which members speak the classic protocol (KIP-1099). A classic gr
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ixion.apis.call import Call, Handle
-from ixion.apis.operations import ON_GROUP
+from ixion.apis.operations import group_operations
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.model.errors import ErrorCode
@@ -19,21 +19,24 @@ from ixion.protocol.messages.k69_consumer_group_describe import (
 )
 from ixion.timer.turns import Steps
 
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
+
 
 def make(services: Services) -> Handle:
-    consumers = services.groups.consumers
+    consumer = services.groups.consumer
 
-    def describe(group_id: str, with_operations: bool) -> Steps[DescribedGroup]:
-        found = yield from consumers.describe(group_id)
+    def describe(group_id: str, with_operations: bool, rights: Rights | None) -> Steps[DescribedGroup]:
+        found = yield from consumer.describe(group_id)
         if with_operations and found.error_code == ErrorCode.NONE:
-            return found.replace(authorized_operations=ON_GROUP)
+            return found.replace(authorized_operations=group_operations(rights, group_id))
         return found
 
     def handle(call: Call) -> Steps[ConsumerGroupDescribeResponse]:
         request = cast(ConsumerGroupDescribeRequest, call.body)
         groups: list[DescribedGroup] = []
         for group_id in request.group_ids:
-            groups.append((yield from describe(group_id, request.include_authorized_operations)))
+            groups.append((yield from describe(group_id, request.include_authorized_operations, call.rights)))
             yield
         return ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=tuple(groups))
 

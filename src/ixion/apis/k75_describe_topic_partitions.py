@@ -12,10 +12,11 @@ Eligible leader replicas are not kept: an in-sync replica that is lost is out of
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from ixion.acl.numbers import DESCRIBE, TOPIC
 from ixion.apis.call import Call, Handle
-from ixion.apis.operations import NOT_ASKED, ON_TOPIC
+from ixion.apis.operations import NOT_ASKED, topic_operations
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.config.network_settings import MAX_REQUEST_PARTITION_SIZE_LIMIT
@@ -33,6 +34,9 @@ from ixion.protocol.messages.k75_describe_topic_partitions import (
 )
 from ixion.replica.internal_topic import INTERNAL
 from ixion.timer.turns import Steps, map_steps, sort_steps
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 
 def make(services: Services) -> Handle:
@@ -54,14 +58,19 @@ def make(services: Services) -> Handle:
             return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(refused))
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         following = None
-        for name in (yield from sort_steps([each for each in named or image.topics if each >= first[0]])):
+        rights = call.rights
+        shown = [each for each in named or image.topics if each >= first[0]]
+        hidden: list[str] = []
+        if rights is not None:
+            shown, hidden = yield from visible(rights, shown, bool(named))
+        for name in (yield from sort_steps(shown)):
             yield
             if room == 0:
                 following = Cursor(topic_name=name, partition_index=0)
                 break
             topic = image.topics.get(name)
             if topic is None:
-                topics.append(missing(name))
+                topics.append(missing(name, topic_operations(rights, name)))
                 continue
             begin = first[1] if name == first[0] else 0
             page = topic.partitions[begin : begin + room]
@@ -73,15 +82,29 @@ def make(services: Services) -> Handle:
                     topic_id=topic.topic_id,
                     is_internal=name in INTERNAL,
                     partitions=tuple(describe(image, each, call.listener) for each in page),
-                    topic_authorized_operations=ON_TOPIC,
+                    topic_authorized_operations=topic_operations(rights, name),
                 )
             )
             if begin + len(page) < len(topic.partitions):
                 following = Cursor(topic_name=name, partition_index=begin + len(page))
                 break
+        topics += [failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
         return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=following)
 
     return sliced(handle)
+
+
+def visible(rights: Rights, names: list[str], named: bool) -> Steps[tuple[list[str], list[str]]]:
+    """The topics that the client may describe, and of those that it named the others."""
+    kept: list[str] = []
+    others: list[str] = []
+    for name in names:
+        if rights.may(DESCRIBE, TOPIC, name) if named else rights.sees(DESCRIBE, TOPIC, name):
+            kept.append(name)
+        elif named:
+            others.append(name)
+        yield
+    return kept, others
 
 
 def describe(image: ClusterImage, partition: PartitionImage, listener: str) -> DescribeTopicPartitionsResponsePartition:
@@ -107,9 +130,9 @@ def refuse(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
     return failed(topic.name, ErrorCode.INVALID_REQUEST)
 
 
-def missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def missing(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return failed(name, code, ON_TOPIC)
+    return failed(name, code, operations)
 
 
 def failed(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> DescribeTopicPartitionsResponseTopic:

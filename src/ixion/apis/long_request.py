@@ -57,11 +57,15 @@ class LongRequest:
             if outcome is None or isinstance(outcome, (Later, Struct)):
                 settle(call, outcome)
             else:
-                task = asyncio.get_running_loop().create_task(finish(call, outcome))
-                _finishing.add(task)
-                task.add_done_callback(_finishing.discard)
+                finish_later(call, outcome)
         except Exception as failure:
             request.fail(failure)
+
+
+def finish_later(call: Call, pending: Awaitable[Outcome]) -> None:
+    task = asyncio.get_running_loop().create_task(finish(call, pending))
+    _finishing.add(task)
+    task.add_done_callback(_finishing.discard)
 
 
 async def finish(call: Call, pending: Awaitable[Outcome]) -> None:

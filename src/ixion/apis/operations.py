@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-READ: Final = 3
-WRITE: Final = 4
-CREATE: Final = 5
-DELETE: Final = 6
-ALTER: Final = 7
-DESCRIBE: Final = 8
-CLUSTER_ACTION: Final = 9
-DESCRIBE_CONFIGS: Final = 10
-ALTER_CONFIGS: Final = 11
-IDEMPOTENT_WRITE: Final = 12
+from ixion.acl.names import APPLY_TO, CLUSTER_NAME, ResourceKind
+
+if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
 
 NOT_ASKED: Final = -(2**31)
 
 
-def bits(*operations: int) -> int:
+def bits(kind: ResourceKind) -> int:
     field = 0
-    for operation in operations:
+    for operation in APPLY_TO[kind]:
         field |= 1 << operation
     return field
 
 
 # Everybody may do everything: what applies to each kind of resource.
-ON_TOPIC: Final = bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-ON_GROUP: Final = bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-ON_CLUSTER: Final = bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
+ON_TOPIC: Final = bits(ResourceKind.TOPIC)
+ON_GROUP: Final = bits(ResourceKind.GROUP)
+ON_CLUSTER: Final = bits(ResourceKind.CLUSTER)
+
+
+def topic_operations(rights: Rights | None, name: str) -> int:
+    """What the client may do with a topic; without an authorizer, everything."""
+    return ON_TOPIC if rights is None else allowed(rights, ResourceKind.TOPIC, name)
+
+
+def group_operations(rights: Rights | None, name: str) -> int:
+    return ON_GROUP if rights is None else allowed(rights, ResourceKind.GROUP, name)
+
+
+def cluster_operations(rights: Rights | None) -> int:
+    """A client that may not describe the cluster sees none of its other rights."""
+    if rights is None:
+        return ON_CLUSTER
+    known = allowed(rights, ResourceKind.CLUSTER, CLUSTER_NAME)
+    return known if known & 1 << 8 else 0
+
+
+def allowed(rights: Rights, kind: ResourceKind, name: str) -> int:
+    field = 0
+    for operation in APPLY_TO[kind]:
+        if rights.sees(operation, kind, name):
+            field |= 1 << operation
+    return field

@@ -29,6 +29,8 @@ def as_sent(**inner: Rule) -> Rule:
 
 
 NUMBERS: Final = once()
+REPLICAS: Final = {"isr": NUMBERS, "replicas": NUMBERS, "adding_replicas": NUMBERS, "removing_replicas": NUMBERS}
+KNOWN_REPLICAS: Final = {"isr": NUMBERS, "replicas": NUMBERS, "offline_replicas": NUMBERS}
 RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     # Each entry has records. All of them are appended, where Kafka would keep the last batch of a partition only.
     ApiKey.PRODUCE: {"topic_data": as_sent(partition_data=as_sent())},
@@ -38,6 +40,21 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     },
     ApiKey.LIST_OFFSETS: {"topics": once("name", partitions=twice("partition_index"))},
     ApiKey.METADATA: {"topics": Either(ONCE, ("name", "topic_id"), {})},
+    ApiKey.LEADER_AND_ISR: {
+        "ungrouped_partition_states": once("topic_name", "partition_index", **REPLICAS),
+        "topic_states": once("topic_name", "topic_id", partition_states=once("partition_index", **REPLICAS)),
+        "live_leaders": once("broker_id"),
+    },
+    ApiKey.STOP_REPLICA: {
+        "ungrouped_partitions": once("topic_name", "partition_index"),
+        "topics": once("name", partition_indexes=NUMBERS),
+        "topic_states": once("topic_name", partition_states=once("partition_index")),
+    },
+    ApiKey.UPDATE_METADATA: {
+        "ungrouped_partition_states": once("topic_name", "partition_index", **KNOWN_REPLICAS),
+        "topic_states": once("topic_name", "topic_id", partition_states=once("partition_index", **KNOWN_REPLICAS)),
+        "live_brokers": once("id", endpoints=once("listener")),
+    },
     ApiKey.OFFSET_COMMIT: {"topics": once("name", "topic_id", partitions=once("partition_index"))},
     ApiKey.OFFSET_FETCH: {
         "topics": once("name", partition_indexes=NUMBERS),
@@ -105,6 +122,12 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     ApiKey.DESCRIBE_PRODUCERS: {"topics": once("name", partition_indexes=NUMBERS)},
     ApiKey.DESCRIBE_TRANSACTIONS: {"transactional_ids": once()},
     ApiKey.LIST_TRANSACTIONS: {"state_filters": once(), "producer_id_filters": once()},
+    ApiKey.ALTER_PARTITION: {
+        "topics": once(
+            "topic_id",
+            partitions=once("partition_index", new_isr=NUMBERS, new_isr_with_epochs=once("broker_id")),
+        )
+    },
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {
         "subscribed_topic_names": once(),
         "topic_partitions": once("topic_id", partitions=NUMBERS),

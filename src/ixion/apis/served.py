@@ -11,6 +11,10 @@ SERVED: Final = (
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.METADATA,
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
     ApiKey.FIND_COORDINATOR,
@@ -52,11 +56,13 @@ SERVED: Final = (
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     ApiKey.DESCRIBE_QUORUM,
+    ApiKey.ALTER_PARTITION,
     ApiKey.UPDATE_FEATURES,
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_PRODUCERS,
     ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
@@ -64,5 +70,17 @@ SERVED: Final = (
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
-# Answered, but not in the list of ApiVersions: as in Kafka without a plugin for them, so that clients do not ask.
-UNLISTED: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+# Answered, but not in the list of ApiVersions: telemetry as in Kafka without a plugin for it, so that clients do not
+# ask; and what is sent without asking for versions: the requests of a controller, and ControlledShutdown.
+UNLISTED: Final = frozenset(
+    {
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+    }
+)
+# In the list only where there may be other brokers: on ZooKeeper. Those ask for versions before they send these.
+BETWEEN_BROKERS: Final = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS})

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
+from ixion.controller.planning import NewTopic
+from ixion.controller.topics import TopicOutcome
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.metadata.image import ClusterImage
+from ixion.quota.quotas import Quotas
+from ixion.replica.control import Control
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
 from ixion.security.credentials import ScramCredentials
 from ixion.timer.timer import Timer
 
 if TYPE_CHECKING:
+    from ixion.acl.authorizer import Authorizer
+    from ixion.controller.acls import Acls
+    from ixion.controller.cluster.controller import ClusterController
     from ixion.coordinators.group.coordinator import GroupCoordinator
+
+CreateTopics = Callable[[list[NewTopic]], Awaitable[list[TopicOutcome]]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,12 +36,17 @@ class Services:
     config: DynamicConfig
     image: ClusterImage
     replicas: ReplicaManager
-    controller: Controller
+    control: Control
+    controller: Controller | ClusterController
+    create_topics: CreateTopics  # on whichever broker the controller is
     timer: Timer
     internal_topics: dict[str, InternalTopic]  # by name
     make_groups: Callable[[], GroupCoordinator]
     transactions: TransactionCoordinator
     credentials: ScramCredentials
+    quotas: Quotas
+    authorizer: Authorizer | None  # None: everybody may do everything
+    acls: Acls | None  # with an authorizer: the rules that it goes by
     clock_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop
 

@@ -1,0 +1,77 @@
+"""Access rules and filters of them, as requests carry them: numbers and texts that are checked here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ixion.acl.authorizer import check_principal
+from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
+from ixion.acl.names import CLUSTER_NAME, Operation, PatternKind, Permission, ResourceKind
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k30_create_acls import AclCreation
+
+
+class AskedFilter(Protocol):
+    """What DescribeAcls and DeleteAcls have in common."""
+
+    @property
+    def resource_type_filter(self) -> int: ...
+    @property
+    def resource_name_filter(self) -> str | None: ...
+    @property
+    def pattern_type_filter(self) -> int: ...
+    @property
+    def principal_filter(self) -> str | None: ...
+    @property
+    def host_filter(self) -> str | None: ...
+    @property
+    def operation(self) -> int: ...
+    @property
+    def permission_type(self) -> int: ...
+
+
+def filter_of(asked: AskedFilter) -> Filter:
+    """KafkaError INVALID_REQUEST if a number is unknown."""
+    try:
+        found = Filter(
+            kind=ResourceKind(asked.resource_type_filter),
+            name=asked.resource_name_filter,
+            pattern=PatternKind(asked.pattern_type_filter),
+            principal=asked.principal_filter,
+            host=asked.host_filter,
+            operation=Operation(asked.operation),
+            permission=Permission(asked.permission_type),
+        )
+    except ValueError as error:
+        raise invalid(f"the filter has a number that is unknown: {error}") from error
+    if found.is_unknown:
+        raise invalid("a filter cannot ask for what is UNKNOWN")
+    return found
+
+
+def binding_of(asked: AclCreation) -> Binding:
+    """KafkaError INVALID_REQUEST if no rule can be made of it."""
+    try:
+        kind = ResourceKind(asked.resource_type)
+        pattern = PatternKind(asked.resource_pattern_type)
+        operation = Operation(asked.operation)
+        permission = Permission(asked.permission_type)
+        check_principal(asked.principal)
+    except ValueError as error:
+        raise invalid(str(error)) from error
+    if kind <= ResourceKind.ANY or operation <= Operation.ANY or permission <= Permission.ANY:
+        raise invalid("a rule is about one kind of resource, one operation, and allows or denies")
+    if pattern <= PatternKind.MATCH:
+        raise invalid("the pattern of a rule is LITERAL or PREFIXED")
+    if not asked.resource_name:
+        raise invalid("a rule needs the name of a resource")
+    if kind == ResourceKind.CLUSTER and asked.resource_name != CLUSTER_NAME:
+        raise invalid(f"the only resource of type CLUSTER is {CLUSTER_NAME}")
+    if "/" in asked.resource_name:
+        raise invalid("the name of a resource in a rule cannot have a slash")
+    resource = ResourcePattern(kind, asked.resource_name, pattern)
+    return Binding(resource, Entry(asked.principal, asked.host, operation, permission))
+
+
+def invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

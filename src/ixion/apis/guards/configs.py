@@ -1,0 +1,76 @@
+"""Rules of the APIs about settings: a broker's belong to the cluster, those of topics and groups to these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ixion.acl.names import CLUSTER_NAME
+from ixion.acl.numbers import ALTER_CONFIGS, CLUSTER, DESCRIBE_CONFIGS, GROUP, TOPIC
+from ixion.acl.rights import Rights
+from ixion.apis.call import Call
+from ixion.apis.guards.guard import Guard
+from ixion.apis.guards.shapes import appended, sorted_out
+from ixion.model.errors import ErrorCode
+from ixion.model.resource_type import ResourceType
+from ixion.protocol.messages.k32_describe_configs import DescribeConfigsResult
+from ixion.protocol.messages.k33_alter_configs import AlterConfigsResourceResponse as AlterResult
+from ixion.protocol.messages.k44_incremental_alter_configs import AlterConfigsResourceResponse as IncrementalResult
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps
+
+
+def owner_of(resource: Any) -> tuple[int, str, ErrorCode]:
+    """The kind and name of the resource whose rights decide, and the code of a refusal."""
+    if resource.resource_type == ResourceType.TOPIC:
+        return TOPIC, resource.resource_name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if resource.resource_type == ResourceType.GROUP:
+        return GROUP, resource.resource_name, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def on_resources(
+    operation: int, answered: str, refuse: Callable[[Any, ErrorCode], Struct], unchecked: ResourceType | None = None
+) -> Guard:
+    """`unchecked`: resources that the handler refuses from everybody."""
+
+    def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
+        def keep(resource: Any) -> bool:
+            if resource.resource_type == unchecked:
+                return True
+            kind, name, _ = owner_of(resource)
+            return rights.may(operation, kind, name)
+
+        body: Any = call.body
+        kept, others = yield from sorted_out(body.resources, keep)
+        if others:
+            call.narrow(body.replace(resources=tuple(kept)))
+            distinct = {(each.resource_type, each.resource_name): each for each in others}
+            call.amend = appended(answered, [refuse(each, owner_of(each)[2]) for each in distinct.values()])
+        return None
+
+    return guard
+
+
+def _described(resource: Any, code: ErrorCode) -> Struct:
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=code.explanation,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=(),
+    )
+
+
+def _altered(make: Callable[..., Struct]) -> Callable[[Any, ErrorCode], Struct]:
+    return lambda resource, code: make(
+        error_code=code,
+        error_message=code.explanation,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+describe_configs = on_resources(DESCRIBE_CONFIGS, "results", _described)
+alter_configs = on_resources(ALTER_CONFIGS, "responses", _altered(AlterResult), ResourceType.BROKER_LOGGER)
+incremental_alter_configs = on_resources(ALTER_CONFIGS, "responses", _altered(IncrementalResult))

@@ -1,0 +1,69 @@
+"""Checks the rights of a client before the handler of its request, and trims the answer behind it.
+
+A guard looks at the request and does one of three things:
+
+- it returns an answer: the whole request is refused, and the handler does not see it;
+- it takes out what the client has no right to (`Call.narrow`) and leaves in `Call.amend` what the answer says about it;
+- it lets the request pass, and filters the answer (`Call.amend`): topics and groups that the client may not describe.
+
+Handlers know nothing of it, except the few that decide by the rights themselves (`IN_HANDLER`): Produce and Fetch,
+where every copy counts, and those that would leak a name if what they found were filtered later.
+
+Guards are steps (`ixion.timer.turns`): a request of 100,000 names is checked in turns of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ixion.acl.authorizer import Authorizer
+from ixion.acl.rights import Rights
+from ixion.apis.call import Call, Handle
+from ixion.apis.long_request import finish_later, settle
+from ixion.protocol.notation import Struct
+from ixion.timer.turns import Steps, run_turn
+from ixion.wire.answer import LATER, Later
+
+Guard = Callable[[Call, Rights], Steps[Struct | None]]
+
+
+def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Handle:
+    """`handle` behind its guard. None: the handler looks at `Call.rights` itself, or everybody may call it."""
+
+    def start(call: Call) -> Any:
+        connection = call.request.connection
+        rights = connection.rights
+        if rights is None:
+            rights = connection.rights = authorizer.rights_of(connection.principal, connection.address)
+        call.rights = rights
+        if guard is None:
+            return handle(call)
+        steps = guard(call, rights)
+        result = run_turn(steps)
+        if result is None:
+            job = call.request.lane.run(steps, partial(_checked, call, handle))
+            if job.pending:
+                call.on_gone(job.cancel)
+            return LATER
+        return handle(call) if result[0] is None else result[0]
+
+    return start
+
+
+def _checked(call: Call, handle: Handle, answer: Struct | None, error: Exception | None) -> None:
+    """The end of a check that took several turns."""
+    request = call.request
+    request.on_gone(None)
+    if error is not None:
+        request.fail(error)
+        return
+    try:
+        outcome = handle(call) if answer is None else answer
+        if outcome is None or isinstance(outcome, (Later, Struct)):
+            settle(call, outcome)
+        else:
+            finish_later(call, outcome)
+    except Exception as failure:
+        request.fail(failure)

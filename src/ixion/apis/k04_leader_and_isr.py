@@ -1,0 +1,37 @@
+"""LeaderAndIsr, 0 to 7: the controller says which partitions this broker leads or follows, and whom.
+
+Version 1 brought is_new, 2 topics and the broker epoch (KIP-380), 3 reassignments (KIP-455), 5 topic ids (KIP-516), 6
+the recovery state of a leader, 7 controllers of KRaft, which are ignored. `ixion.replica.control` carries it out.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from ixion.apis.between_brokers import BetweenBrokers
+from ixion.apis.call import Call, Handle
+from ixion.apis.own_task import in_own_task
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode
+from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+
+BY_TOPIC_SINCE: Final = 5
+
+
+def make(services: Services) -> Handle:
+    control = services.control
+    brokers = BetweenBrokers(services)
+
+    async def handle(call: Call) -> LeaderAndIsrResponse:
+        if not brokers.admits(call, "LeaderAndIsr"):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return LeaderAndIsrResponse(error_code=code, partition_errors=(), topics=())
+        answer = await control.leader_and_isr(cast(LeaderAndIsrRequest, call.body))
+        return answer if call.version >= BY_TOPIC_SINCE else by_partition(answer)
+
+    return in_own_task(handle)
+
+
+def by_partition(answer: LeaderAndIsrResponse) -> LeaderAndIsrResponse:
+    errors = tuple(error for topic in answer.topics for error in topic.partition_errors)
+    return LeaderAndIsrResponse(error_code=answer.error_code, partition_errors=errors, topics=())

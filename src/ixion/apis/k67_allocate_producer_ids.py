@@ -1,0 +1,38 @@
+"""AllocateProducerIds, 0: a broker asks the controller for a block of producer ids (KIP-730). Only brokers send it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.between_brokers import BetweenBrokers
+from ixion.apis.call import Call, Handle
+from ixion.apis.controller_calls import translated
+from ixion.apis.own_task import in_own_task
+from ixion.apis.services import Services
+from ixion.controller.cluster.controller import ClusterController
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+
+def make(services: Services) -> Handle:
+    controller = services.controller
+    brokers = BetweenBrokers(services)
+
+    async def handle(call: Call) -> AllocateProducerIdsResponse:
+        request = cast(AllocateProducerIdsRequest, call.body)
+        if not brokers.admits(call, "AllocateProducerIds"):
+            return answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert isinstance(controller, ClusterController)  # there are brokers only where it is one
+        try:
+            block = await translated(controller.producer_ids.allocate(request.broker_id, request.broker_epoch))
+        except KafkaError as error:
+            return answer(error.code)
+        return answer(ErrorCode.NONE, block.first, block.last - block.first + 1)
+
+    return in_own_task(handle)
+
+
+def answer(code: ErrorCode, first: int = 0, count: int = 0) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(
+        throttle_time_ms=0, error_code=code, producer_id_start=first, producer_id_len=count
+    )
