@@ -8,7 +8,7 @@ import time
 
 from ixion.network import LATER, Answer, Request
 from ixion.timer.turns import TURN_NS
-from tests.network.harness import echo, on_loop, request_bytes, running
+from tests.network.harness import Running, echo, on_loop, request_bytes, running
 
 
 @on_loop
@@ -140,6 +140,70 @@ async def test_a_client_that_stops_sending_gets_its_answers_and_then_the_end() -
             request.respond([struct.pack(">ii", 4, request.frame.correlation_id)])
             assert await client.answer() == (number, b"")
         assert await client.closed()
+
+
+@on_loop
+async def test_a_client_that_stops_sending_gets_an_answer_that_waits_for_others() -> None:
+    held: list[Request] = []
+    cancelled: list[int] = []
+
+    def handle(request: Request) -> Answer:
+        held.append(request)
+        request.release()
+        request.on_gone(lambda: cancelled.append(request.frame.correlation_id))
+        return LATER
+
+    async with running(handle, half_closed_ms=5_000) as run:
+        client = await run.connect()
+        client.send(request_bytes(0) + request_bytes(1))
+        client.writer.write_eof()
+        for number in range(2):
+            await run.until(lambda: bool(held))
+            request = held.pop()
+            await pass_ms(run, 4_999)
+            request.respond([struct.pack(">ii", 4, request.frame.correlation_id)])
+            assert await client.answer() == (number, b"")
+        assert await client.closed()
+        assert cancelled == []
+
+
+@on_loop
+async def test_what_waits_for_a_client_that_stopped_sending_is_cancelled_later() -> None:
+    held: list[Request] = []
+    cancelled: list[int] = []
+
+    def handle(request: Request) -> Answer:
+        held.append(request)
+        request.release()
+        if len(held) == 2:
+            request.on_gone(lambda: cancelled.append(request.frame.correlation_id))
+        return LATER
+
+    async with running(handle, half_closed_ms=5_000) as run:
+        client = await run.connect()
+        client.send(request_bytes(0) + request_bytes(1))
+        client.writer.write_eof()
+        await run.until(lambda: bool(held))
+        await pass_ms(run, 60_000)  # the first waits for nobody: it is answered, however long that takes
+        held[0].respond([struct.pack(">ii", 4, 0)])
+        assert await client.answer() == (0, b"")
+        await run.until(lambda: len(held) == 2)
+        await pass_ms(run, 5_000)
+        assert await client.closed()
+        assert cancelled == [1]
+        assert run.closed("peer") == 1
+
+
+async def pass_ms(run: Running, ms: int) -> None:
+    """In steps: a turn of the loop for the end of a client's stream to come, then the time in pieces."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+    for _ in range(10):
+        run.clock.advance(ms // 10)
+        await asyncio.sleep(0)
+    run.clock.advance(ms % 10)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @on_loop

@@ -1,6 +1,6 @@
 """Sockets, acceptors, processors, the request channel and its limits: stages on one event loop.
 
-The way of a request: `acceptor` → `processor` → `connection` (mute) → `request_channel` → the broker's handler →
+The path of a request: `acceptor` → `processor` → `connection` (mute) → `request_channel` → the broker's handler →
 `request.respond` → `processor` → `connection` (unmute). Start with `socket_server`, then `connection`.
 """
 

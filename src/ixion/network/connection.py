@@ -1,6 +1,6 @@
 """One client's connection: the protocol that the event loop calls, around the sans-IO state in `wire.server`.
 
-The way of a request: the loop asks where to put bytes (`get_buffer`), they come (`buffer_updated`) and count in the
+The path of a request: the loop asks where to put bytes (`get_buffer`), they come (`buffer_updated`) and count in the
 memory pool, the request is whole, it goes to the request channel. From then on the connection is muted until the answer
 has left, so that one request is in flight. If there is no memory, the connection stops reading and waits for some.
 
@@ -8,52 +8,38 @@ Muting costs nothing for a client that waits for its answers: reading is paused 
 muted (`network.read_buffer`). These count in the memory pool; the rest stays in the client's socket. While a muted
 connection is read from, we notice that its client has gone, and the operation that waits for it is cancelled.
 
-`network.response_writer` writes the answer, and knows when it has left.
+A client that has closed only its sending half looks the same at first: the stream ends. It may still read, so it gets
+its answer, as from Kafka; but an operation that waits for others is cancelled after `half_closed_ms`.
 
-One timer task per connection stands for all that may be overdue: an idle connection, half a request, a half-read
-answer. Activity only notes the time; the task looks when it fires, and waits for the rest. Loop thread only.
+`network.response_writer` writes the answer, and knows when it has left. `network.overdue` watches the time. Loop thread
+only.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from ixion._native import i64
 from ixion.model.errors import KafkaError
 from ixion.network.busy_poll import SMALL
 from ixion.network.memory_pool import LARGE
+from ixion.network.overdue import NEVER, Overdue
 from ixion.network.read_buffer import AHEAD
 from ixion.network.request import Request
 from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
 from ixion.security.gate import ANONYMOUS, Gate
 from ixion.security.principal import principal_of
-from ixion.timer.clock import NS_PER_MS
-from ixion.timer.task import TimerTask
 from ixion.wire.faults import WireError
 from ixion.wire.server import ServerConnection
 
 if TYPE_CHECKING:
+    from ixion.acl.rights import Rights
     from ixion.network.processor import Processor
 
 log = logging.getLogger("ixion.network")
-
-NEVER: Final = 2**62
-
-
-class OverdueTask(TimerTask):
-    """Wakes its connection to see whether anything is overdue."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(0)
-        self._connection = connection
-
-    def run(self) -> None:
-        self._connection.look_at_the_time()
 
 
 class Connection:
@@ -74,6 +60,7 @@ class Connection:
         self.address = address
         self.gate = gate
         self.principal = ANONYMOUS
+        self.rights: Rights | None = None  # of the principal, once there was a request; only with an authorizer
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
         self._shared = shared
@@ -92,20 +79,24 @@ class Connection:
         self._large = False  # whether they count as those of a large request
         self._begun_ns: i64 = 0  # when half a request was here and we began to read the rest
         self._small = False  # both the last request and its response
+        self._throttled_ms: i64 = 0  # how long to wait after the answer in flight
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
         self._writer = ResponseWriter()
         self._ended = False  # the client has sent its last byte
-        self._last = False  # the connection ends behind the answer in flight
+        self._last = False  # close once the request in flight is answered
         self._reason = "peer"
-        self._overdue = OverdueTask(self)
-        self._stalled_ns: i64 = NEVER  # when a half request, or a half-taken answer, is overdue
-        self._wake_ns: i64 = NEVER  # when the timer task fires
+        self._overdue = Overdue(self)
 
     @property
     def busy(self) -> bool:
         """Whether the broker owes an answer."""
         return self._in_flight is not None
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether the client can do nothing: it waits for an answer, or for memory."""
+        return self._in_flight is not None or self._held
 
     @property
     def id(self) -> str:
@@ -127,7 +118,7 @@ class Connection:
             self.principal = principal_of(certificate)
         # Paused as soon as anything is left over. A TLS transport takes 0 for "always".
         sending.set_write_buffer_limits(0 if sending.get_extra_info("sslcontext") is None else 1, 0)
-        self.arm()
+        self._overdue.arm()
         self.processor.register(self)
 
     def get_buffer(self, _size_hint: int) -> memoryview:
@@ -142,7 +133,7 @@ class Connection:
         self._busy_poll.heard()
         self.last_active_ns = self._clock()
         self._counters.bytes_in += size
-        self._wire.receive(bytes(self._read_buffer.wide[:size]))
+        self._wire.receive_from(self._read_buffer.wide[:size])
         if self._in_flight is None and not self._held:
             self._read_next()
         else:
@@ -152,14 +143,11 @@ class Connection:
         self._stalls.end(begun_ns, self)
 
     def eof_received(self) -> bool:
-        """Answer the request in flight, then close the connection.
-
-        Close it at once if the answer depends on other clients and may take long: a client that ends its half of the
-        connection looks like one that has gone.
-        """
+        """The client sends no more. Answer what it has sent, then close the connection."""
         self._ended = True
-        request = self._in_flight
-        return self._held or (request is not None and not request.waits)
+        if self._in_flight is not None and self._overdue.due_ns == NEVER:
+            self._overdue.expect(self._shared.limits.half_closed_ms)
+        return self.waits_for_us
 
     def pause_writing(self) -> None:
         self._writer.paused = True
@@ -168,13 +156,13 @@ class Connection:
             return
         # The part that has left is kept with the rest, so the whole counts as memory.
         self._shared.slow_readers.add(self, self._writer.written)
-        self._expect(transport.get_write_buffer_size())
+        self._overdue.expect(self._shared.limits.patience_ms(transport.get_write_buffer_size()))
 
     def resume_writing(self) -> None:
         begun_ns = self._stalls.begin()
         self._writer.paused = False
         self._shared.slow_readers.remove(self)
-        self._stalled_ns = NEVER
+        self._overdue.due_ns = NEVER
         request = self._in_flight
         # A TLS transport may pause and resume within one write: then the writer itself sees that it can go on.
         if request is not None and request.answered and not self._writer.writing:
@@ -245,16 +233,21 @@ class Connection:
             self.end_with_answer("shutdown")
 
     def end_with_answer(self, reason: str) -> None:
-        """Close behind the answer to the request in flight."""
+        """Close once the request in flight is answered."""
         self._ended = True
         self._last = True
         self._reason = reason
         self._pause_reading()
 
     def authenticated(self, principal: str) -> None:
-        """The client is known: it may send as much as any."""
+        """The client has authenticated: from now on its requests may have the full size."""
         self.principal = principal
+        self.rights = None
         self._wire.set_limit(self._shared.limits.request_max_bytes)
+
+    def throttle(self, wait_ms: i64) -> None:
+        """Do not read on for so long after the answer to the request in flight."""
+        self._throttled_ms = max(self._throttled_ms, wait_ms)
 
     def refuse(self, reason: str, what: str) -> None:
         """The peer does not speak Kafka's protocol."""
@@ -284,40 +277,24 @@ class Connection:
     def limits_changed(self) -> None:
         if self.gate is None or self.gate.is_open:
             self._wire.set_limit(self._shared.limits.request_max_bytes)
-        self.arm()
+        self._overdue.arm()
 
     def is_slow(self, now_ns: i64) -> bool:
         """Whether to close this connection for its half request, because others wait for memory."""
         due_ns = self._counted * 1_000_000_000 // self._shared.limits.slowest_bytes_per_second
         return now_ns - self.last_active_ns >= GRACE_NS or now_ns - self._begun_ns >= GRACE_NS + due_ns
 
-    def arm(self) -> None:
-        """Start or advance the timer task so that it fires in time, by the present limits."""
-        idle_ms = self._shared.limits.max_idle_ms
-        due_ns: i64 = self._stalled_ns
-        if idle_ms >= 0:
-            due_ns = min(due_ns, self.last_active_ns + idle_ms * NS_PER_MS)
-        if due_ns < self._wake_ns and not self.closing:
-            self._wake_ns = due_ns
-            left_ns = due_ns - self._clock()
-            self._overdue.delay_ms = max(0, (left_ns + NS_PER_MS - 1) // NS_PER_MS)
-            self._shared.timer.add(self._overdue)
-
-    def look_at_the_time(self) -> None:
-        self._wake_ns = NEVER
-        if self.closing:
-            return
-        now_ns: i64 = self._clock()
-        idle_ms = self._shared.limits.max_idle_ms
-        if now_ns >= self._stalled_ns:
-            self.close("slow_reader" if self._writer.paused else "slow_sender")
-            return
-        if self._in_flight is not None or self._held:
-            self.last_active_ns = now_ns  # a client that waits for us is not idle
-        elif idle_ms >= 0 and now_ns - self.last_active_ns >= idle_ms * NS_PER_MS:
-            self.close("idle")
-            return
-        self.arm()
+    def is_overdue(self) -> None:
+        """The client should have gone on by now."""
+        request = self._in_flight
+        if self._writer.paused:
+            self.close("slow_reader")
+        elif request is None:
+            self.close("slow_sender")
+        elif request.waits:
+            self.close("peer")  # its stream ended long ago, so it has probably gone
+        else:
+            self._overdue.expect(self._shared.limits.half_closed_ms)  # we are still working on its answer
 
     # What happens inside
 
@@ -343,11 +320,13 @@ class Connection:
             self._count(size > LARGE)
             self._read_rest(size)
             return
-        if self._stalled_ns != NEVER:
-            self._stalled_ns = NEVER
+        if self._overdue.due_ns != NEVER:
+            self._overdue.due_ns = NEVER
             self._shared.slow_senders.remove(self)
         request = Request(self, frame, self.last_active_ns, self._pool, self._wire.keeps(frame))
         self._in_flight = request
+        if self._ended:
+            self._overdue.expect(self._shared.limits.half_closed_ms)
         self._count(False)
         self._counters.requests += 1
         self._channel.send_request(request)
@@ -359,10 +338,10 @@ class Connection:
         elif not self._pool.may_read(self, self._large) and self._pool.wait(self, self._large):
             self._hold()
             self._shared.slow_senders.press()
-        elif self._stalled_ns == NEVER:
+        elif self._overdue.due_ns == NEVER:
             self._begun_ns = self.last_active_ns
             self._shared.slow_senders.add(self)
-            self._expect(size)
+            self._overdue.expect(self._shared.limits.patience_ms(size))
 
     def _count(self, large: bool) -> None:
         """Count in the pool what has come of the next requests. `large`: whether the first of them is."""
@@ -417,22 +396,27 @@ class Connection:
         if self._small:
             self._small = False
             self._busy_poll.answered()
+        if self._throttled_ms > 0:
+            self._wait_throttled()
+            return
         self._resume_reading()
         self._read_next()
 
+    def _wait_throttled(self) -> None:
+        """Read no further request for as long as the quota says."""
+        self._hold()
+        self._shared.timer.call_later(self._throttled_ms, self.go_on)
+        self._throttled_ms = 0
+
     def _hold(self) -> None:
         self._held = True
-        self._stalled_ns = NEVER  # the client waits for us
+        self._overdue.due_ns = NEVER  # the client waits for us
         self._shared.slow_senders.remove(self)
         self._pause_reading()
 
     def _stop_if_ended(self) -> None:
         if self._ended:
             self.close("peer")
-
-    def _expect(self, size: i64) -> None:
-        self._stalled_ns = self._clock() + self._shared.limits.patience_ms(size) * NS_PER_MS
-        self.arm()
 
     def _pause_reading(self) -> None:
         if not self._reading_paused and not self.closing and self._transport is not None:

@@ -24,15 +24,16 @@ class NetworkLimits:
     queued_max_requests: int = 500  # queued.max.requests
     queued_max_request_bytes: int = 256 * MIB  # queued.max.request.bytes; negative: no pool
     # The rest has no name in Kafka, which lets a stalled peer hold its memory indefinitely; we close it. A request that
-    # has begun to come, and a response that has begun to leave, must be through after `stall_ms` plus the time that its
-    # bytes take at the slowest rate allowed.
+    # has begun to arrive, and a response that has begun to leave, must be complete after `stall_ms` plus the time that
+    # its bytes take at the slowest rate allowed.
     stall_ms: int = 30_000
     slowest_bytes_per_second: int = 64 * 1024
+    half_closed_ms: int = 5_000  # how long an operation waits for others after its client has ended its stream
     unsent_max_bytes: int = 256 * MIB  # of responses, all connections together; over it the slowest readers are closed
     busy_poll_us: int = 100  # how long we poll for the next request after a small answer; 0: not at all
 
     def patience_ms(self, size: int) -> int:
-        """How long `size` bytes may take to come or to leave. 1 MiB at the defaults: 46 s."""
+        """How long `size` bytes may take to arrive or to leave. 1 MiB at the defaults: 46 s."""
         return self.stall_ms + size * 1000 // self.slowest_bytes_per_second
 
     def of_listener(self, name: str) -> int:

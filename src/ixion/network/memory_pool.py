@@ -17,10 +17,10 @@ Why the pool stays bounded: over its size there are at most one read, one frame 
 KiB for every other connection.
 
 Why no connection waits for ever: suppose one waits in a line. Then another connection has the pass of that line, and is
-read from. Its frame gets whole, or it is closed: by its client, by the time limit of every half request, or within a
-second or so if its client sends nothing while others wait (`network.slow_senders`). A whole frame is handled. A handler
-that waits for other clients must release its request first. So the pass comes back, and the line moves. Each wait has
-an end, because lines are first come, first served.
+read from. Its frame becomes complete, or it is closed: by its client, by the time limit of every half request, or
+within a second or so if its client sends nothing while others wait (`network.slow_senders`). A complete frame is
+handled. A handler that waits for other clients must release its request first. So the pass comes back, and the line
+moves. Each wait has an end, because lines are first come, first served.
 
 A pool of 1000 bytes: A has 600 of its 900 bytes here, B 500 of 700. Both stop: 1100 are in use. A has the pass, gets
 its last 300 and is handled. Its 900 come back, 500 are in use, and B reads on.

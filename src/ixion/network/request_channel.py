@@ -2,7 +2,7 @@
 
 A stage on the loop, not a thread: a request that finds the queue empty is handled in the very call that brought it.
 While one is handled, what comes in is queued; that keeps the stack flat and lets every connection have its turn. After
-a slice of requests, or of time, the loop gets to look at its sockets.
+a slice of requests, or of time, the loop looks at its sockets.
 
 A handler that returns has done its work. A handler that returns an awaitable counts as one of num.io.threads until the
 awaitable is done. When all of these are busy, requests queue up, and when `queued.max.requests` of them wait, we stop

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ixion.delay.figures import BOUNDS_MS
 from ixion.protocol.registry import ApiKey
 from ixion.timer.turns import in_turns
 from ixion.web.exposition import Exposition, Labels
 from ixion.web.process import process
 
 if TYPE_CHECKING:
+    from ixion.acl.authorizer import Authorizer
     from ixion.coordinators.loader import Loader
+    from ixion.delay.schedules import Schedules
+    from ixion.delay.state import State
     from ixion.log.log import Log
     from ixion.log.manager import LogManager
     from ixion.metadata.image import ClusterImage
@@ -41,12 +45,16 @@ class Sources:
     timer: Timer
     stalls: StallWatch
     replicas: ReplicaManager
+    schedules: Schedules
+    clock_ms: Callable[[], int]
     logs: LogManager
     image: ClusterImage
     purgatories: tuple[DelayedOperationPurgatory, ...]
     groups: Callable[[], Steps[Mapping[str, int]]]  # how many, by state
     transactions: Callable[[], Steps[Mapping[str, int]]]
     loading: Mapping[str, Loader]  # of each coordinator, by its internal topic
+    throttled: Mapping[str, int]  # how often clients had to wait, by quota
+    authorizer: Authorizer | None = None
 
 
 async def metrics(sources: Sources) -> str:
@@ -56,7 +64,13 @@ async def metrics(sources: Sources) -> str:
     network(page, sources.network())
     waiting(page, sources)
     stalls(page, sources.stalls)
+    page.counter(
+        "ixion_throttled_total", "Answers with a wait for the client, by quota.", of("quota", sources.throttled)
+    )
+    if sources.authorizer is not None:
+        rules(page, sources.authorizer)
     replicas(page, sources.replicas, sources.image)
+    schedules(page, sources.schedules, sources.clock_ms())
     await coordinators(page, sources)
     await logs(page, sources.logs)
     process(page)
@@ -96,6 +110,20 @@ def requests(page: Exposition, sources: Sources) -> None:
         "ixion_requests_failed_total",
         "Requests that were not understood or whose handler failed; their connections were closed.",
         [(labels, times.failed) for labels, times in by_api],
+    )
+
+
+def rules(page: Exposition, authorizer: Authorizer) -> None:
+    from ixion.acl.names import Operation, ResourceKind
+
+    page.gauge("ixion_acls", "Access rules in force.", authorizer.rules.count)
+    page.counter(
+        "ixion_authorization_refused_total",
+        "Refusals by the authorizer.",
+        [
+            ({"operation": Operation(operation).title, "resource": ResourceKind(kind).title}, times)
+            for (operation, kind), times in authorizer.audit.refused.items()
+        ],
     )
 
 
@@ -219,6 +247,42 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
         [({"topic": topic, "partition": number}, count) for (topic, number), count in here.delays.pending().items()],
     )
     page.counter("ixion_clock_jumps_total", "Jumps of the wall clock, by delayed delivery.", here.delays.clock_jumps)
+
+
+def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
+    """Records that asked for a later delivery."""
+    figures = here.figures
+    states = [(each, each.state) for each in here]
+    labels: list[tuple[Labels, State]] = [
+        ({"topic": each.partition.topic, "partition": each.partition.number}, state)
+        for each, state in states
+        if state is not None
+    ]
+    page.gauge("ixion_schedule_pending", "Records that wait.", [(at, state.count) for at, state in labels])
+    page.gauge("ixion_schedule_pending_bytes", "Bytes that wait.", [(at, state.size) for at, state in labels])
+    page.gauge(
+        "ixion_schedule_oldest_overdue_seconds",
+        "How long the first record that waits is overdue.",
+        [(at, state.pending.overdue_ms(now_ms) / 1e3) for at, state in labels],
+    )
+    page.histogram(
+        "ixion_schedule_lateness_seconds",
+        "From due time to delivery.",
+        [bound / 1e3 for bound in BOUNDS_MS],
+        [({}, figures.lateness, figures.lateness_sum_ms / 1e3)],
+    )
+    for name, meaning, count in (
+        ("accepted", "Records accepted for a later delivery.", figures.accepted),
+        ("delivered", "Records delivered when they were due.", figures.delivered),
+        ("cancelled", "Records cancelled before they were due.", figures.cancelled),
+        ("superseded", "Records replaced by one with the same schedule id.", figures.superseded),
+        ("aborted", "Records whose transaction was aborted.", figures.aborted),
+        ("rejected", "Records refused in topics with delivery.delay.mode=record.", figures.rejected),
+        ("dropped", "Records that waited in a topic that was deleted.", figures.dropped),
+        ("failures", "Deliveries that failed and were tried again.", figures.failures),
+        ("clock_jumps", "Jumps of the wall clock while records waited.", figures.clock_jumps),
+    ):
+        page.counter(f"ixion_schedule_{name}_total", meaning, count)
 
 
 async def logs(page: Exposition, manager: LogManager) -> None:

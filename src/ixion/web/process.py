@@ -31,10 +31,10 @@ def process(page: Exposition) -> None:
     )
     page.counter(
         "python_gc_objects_collected_total",
-        "Objects that it freed.",
+        "Objects freed by the cyclic collector.",
         [({"generation": number}, stats["collected"]) for number, stats in generations],
     )
-    page.gauge("python_gc_frozen_objects", "Objects that the garbage collector ignores.", gc.get_freeze_count())
+    page.gauge("python_gc_frozen_objects", "Objects that the cyclic collector ignores.", gc.get_freeze_count())
 
 
 def resident_bytes() -> int | None:

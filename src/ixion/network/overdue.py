@@ -1,0 +1,62 @@
+"""What may be overdue on a connection: the next request, the rest of one, or the client's reading of an answer.
+
+One timer task stands for all of them. Activity only notes the time (`Connection.last_active_ns`); the task looks when
+it fires, and waits for the rest. Loop thread only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion._native import i64
+from ixion.timer.clock import NS_PER_MS
+from ixion.timer.task import TimerTask
+
+if TYPE_CHECKING:
+    from ixion.network.connection import Connection
+
+NEVER: Final = 2**62
+
+
+class Overdue(TimerTask):
+    __slots__ = ("_connection", "_shared", "_wake_ns", "due_ns")
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(0)
+        self.due_ns: i64 = NEVER  # when the client must have done what it has begun
+        self._wake_ns: i64 = NEVER  # when this task fires
+        self._connection = connection
+        self._shared = connection.processor.plane.shared
+
+    def expect(self, ms: i64) -> None:
+        """The client must go on within `ms`."""
+        self.due_ns = self._shared.clock() + ms * NS_PER_MS
+        self.arm()
+
+    def arm(self) -> None:
+        """Start or advance the task so that it fires in time, by the present limits."""
+        idle_ms = self._shared.limits.max_idle_ms
+        due_ns: i64 = self.due_ns
+        if idle_ms >= 0:
+            due_ns = min(due_ns, self._connection.last_active_ns + idle_ms * NS_PER_MS)
+        if due_ns < self._wake_ns and not self._connection.closing:
+            self._wake_ns = due_ns
+            left_ns = due_ns - self._shared.clock()
+            self.delay_ms = max(0, (left_ns + NS_PER_MS - 1) // NS_PER_MS)
+            self._shared.timer.add(self)
+
+    def run(self) -> None:
+        self._wake_ns = NEVER
+        connection = self._connection
+        if connection.closing:
+            return
+        now_ns: i64 = self._shared.clock()
+        idle_ms = self._shared.limits.max_idle_ms
+        if now_ns >= self.due_ns:
+            self.due_ns = NEVER
+            connection.is_overdue()
+        elif connection.waits_for_us:
+            connection.last_active_ns = now_ns  # so it is not idle
+        elif idle_ms >= 0 and now_ns - connection.last_active_ns >= idle_ms * NS_PER_MS:
+            connection.close("idle")
+        self.arm()
