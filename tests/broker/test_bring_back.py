@@ -39,7 +39,7 @@ def test_a_partition_whose_log_could_not_be_made_comes_online_later(tmp_path: Pa
             files.code = code
             await create(broker, "t")
             assert (await produce(broker, "t", b"a")).code == ErrorCode.KAFKA_STORAGE_ERROR
-            await broker.parts.controller.bring_back()
+            await broker.parts.sole_controller.bring_back()
             assert ("t", 0) in broker.parts.replicas.offline
             files.code = 0
             broker.parts.logs.directories[0].state.full = False
@@ -78,7 +78,7 @@ def test_a_topic_that_a_full_store_could_not_forget_is_forgotten_later(
     async def work() -> None:
         broker = broker_with(QuickFiles(), tmp_path / "d")
         await broker.start()
-        controller, session = broker.parts.controller, broker.parts.session
+        controller, session = broker.parts.sole_controller, broker.parts.session
         try:
             await create(broker, "t")
 

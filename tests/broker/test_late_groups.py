@@ -13,6 +13,7 @@ from ixion.testing import Broker
 from tests.broker.served import environment
 
 NOT_AT_START = (
+    "ixion.controller.cluster",
     "ixion.coordinators.group",
     "ixion.log.compaction",
     "ixion.pipelines",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import resource
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -47,6 +49,33 @@ def test_the_c_library_gives_freed_memory_back() -> None:
     trim_heap()
     assert resident_bytes() < full - size * count // 2
     library.free(blocks[-1])
+
+
+FAULTS = """
+import resource, sys
+from ixion.broker.memory import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+parts = [b"x" * 200_000 for _ in range(5)]
+b"".join(parts)
+before = faults()
+for _ in range(50):
+    frames = [b"".join(parts) for _ in range(8)]  # 1 MB each, as requests that come and go
+    del frames
+print(faults() - before)
+"""
+
+
+def test_large_requests_find_the_memory_of_those_before_them() -> None:
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("this C library has no mallopt")
+    kept, fresh = (
+        int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, check=True).stdout)
+        for how in ("keep", "default")
+    )
+    assert kept < 4_000 < 40_000 < fresh  # 2,000 pages once, or again every time
 
 
 def resident_bytes() -> int:

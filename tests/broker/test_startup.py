@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ from ixion.controller.planning import NewTopic
 from ixion.log.files import Files
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
 from ixion.metadata import paths
+from ixion.metadata.errors import SessionExpiredError
+from tests.broker.served import environment
 from tests.broker.support import broker_on, contents, run, running
 
 ORDER = [
@@ -243,7 +247,7 @@ def test_metadata_that_is_no_metadata(used: Path) -> None:
         ),
         ({"listeners": "PLAINTEXT://:0"}, "--allow-remote"),
         ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "a PEM file with key"),
-        ({"authorizer.class.name": "kafka.Authorizer"}, "authorisation is not supported"),
+        ({"authorizer.class.name": "kafka.Authorizer"}, "kafka.security.authorizer.AclAuthorizer"),
     ],
 )
 def test_settings_that_would_leave_the_broker_open_are_refused(
@@ -288,3 +292,28 @@ def test_a_broker_registers_for_as_long_as_it_runs(tmp_path: Path) -> None:
             assert broker.parts.image.brokers[7].endpoints["PLAINTEXT"] == ("127.0.0.1", broker.endpoints[0].port)
 
     run(work)
+
+
+def test_a_broker_alone_imports_no_message_table_and_nothing_for_other_brokers() -> None:
+    code = "import sys, ixion.broker.broker; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    loaded = [name for name in ran.stdout.split() if name.startswith("ixion.")]
+    assert [name for name in loaded if name.startswith("ixion.protocol.messages.k")] == []
+    assert {"ixion.replica.fetcher", "ixion.clients.channel", "ixion.broker.renewing"}.isdisjoint(loaded)
+
+
+def test_a_session_that_expires_during_the_start_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def expires(_parts: Parts) -> None:
+        raise SessionExpiredError("/controller_epoch", "the session is expired")
+
+    steps = [expires if step.__name__ == "controller" else step for step in startup.STEPS]
+    monkeypatch.setattr(startup, "STEPS", tuple(steps))
+
+    async def work() -> None:
+        with pytest.raises(StartupError, match=r"the metadata store failed in step 17 \(expires\): /controller_epoch"):
+            await broker_on(tmp_path / "d").start()
+
+    run(work)
+    assert not (tmp_path / "d").exists()

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from devtools import parts
 from devtools.zookeeper import RealZooKeeper
 from ixion.broker.broker import Broker
 from ixion.broker.errors import StartupError
 from ixion.controller.planning import NewTopic
 from ixion.log.files import Files
+from ixion.log.prepare import Origin
 from ixion.metadata import paths
+from ixion.metadata.config_node import encode_config
+from ixion.metadata.notification_node import encode_config_change
 from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.replica.append_result import AppendResult
 from tests.broker.support import broker_with, run
+from tests.log.support import batch
 from tests.metadata.engines import end_from_outside
 
 NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealZooKeeper]:
-    parts.need("zookeeper-3.9.4")
-    with RealZooKeeper(tmp_path_factory.mktemp("zookeeper")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -37,6 +35,7 @@ def connect(zookeeper: RealZooKeeper) -> str:
 
 def broker_on(connect: str, path: Path, **settings: str) -> Broker:
     given = {"zookeeper_connect": connect, "zookeeper_session_timeout_ms": "2000", "broker_id": "1"}
+    given["controlled_shutdown_retry_backoff_ms"] = "50"
     return broker_with(Files(), path, **{**given, **settings})
 
 
@@ -89,34 +88,144 @@ def test_a_broker_that_was_killed_waits_for_its_own_ghost(connect: str, tmp_path
     run(work)
 
 
-def test_an_expired_session_stops_the_broker(connect: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_whose_session_expired_registers_again_and_leads(connect: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        broker = broker_on(connect, tmp_path / "d")
+        await broker.start()
+        await make_topic(broker, "t")
+        parts = broker.parts
+        for _ in range(2):
+            session, epoch = parts.session, parts.broker_epoch
+            assert isinstance(session, ZooKeeperSession)
+            assert parts.renewal is not None
+            renewed = parts.renewal.renewed
+            end_from_outside(session, connect)
+            await until(lambda: parts.renewal is not None and parts.renewal.renewed > renewed)  # noqa: B023
+            assert parts.session is not session
+            assert parts.broker_epoch > epoch
+            assert (await parts.session.get(paths.broker(1))).stat.owner == parts.session.session_id
+            assert parts.replicas.partitions["t", 0].leads, "partitions keep serving"
+            assert parts.image.controller_id == 1
+        await make_topic(broker, "after")
+        other = await open_session(connect, 6_000)
+        path = paths.config("topics", "t")
+        await other.set(path, encode_config({"retention.ms": "77"}))
+        await other.create(paths.NEW_CONFIG_CHANGE, encode_config_change("topics/t"), sequential=True)
+        await until(lambda: parts.image.topics["t"].config == {"retention.ms": "77"})
+        await other.close()
+        assert not broker.failed.is_set()
+        await broker.stop(drain_ms=100)
+
+    run(work)
+
+
+def test_settings_that_changed_while_the_session_was_gone_are_followed(connect: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        broker = broker_on(connect, tmp_path / "d")
+        await broker.start()
+        await make_topic(broker, "t")
+        parts = broker.parts
+        session = parts.session
+        assert isinstance(session, ZooKeeperSession)
+        end_from_outside(session, connect)  # its loop stands still meanwhile, so it does not know yet
+        other = await open_session(connect, 6_000)
+        await other.set(paths.config("topics", "t"), encode_config({"retention.ms": "78"}))
+        await other.create(paths.NEW_CONFIG_CHANGE, encode_config_change("topics/t"), sequential=True)
+        await other.close()
+        await until(lambda: parts.image.topics["t"].config == {"retention.ms": "78"})
+        await broker.stop(drain_ms=100)
+
+    run(work)
+
+
+def test_a_broker_whose_id_was_taken_meanwhile_stops(
+    connect: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def work() -> None:
         broker = broker_on(connect, tmp_path / "d")
         await broker.start()
         session = broker.parts.session
         assert isinstance(session, ZooKeeperSession)
+        other = await open_session(connect, 6_000)
+        await other.delete(paths.broker(1))
+        await other.create(paths.broker(1), b"{}", ephemeral=True)
         end_from_outside(session, connect)
-        await asyncio.wait_for(broker.failed.wait(), 60)
+        async with asyncio.timeout(60):
+            await broker.failed.wait()
+        await other.close()
         await broker.stop(drain_ms=100)
 
     run(work)
-    assert "the metadata session expired" in caplog.text
+    assert "a broker with id 1 is running already" in caplog.text
 
 
-def test_a_second_broker_is_refused_and_the_first_goes_on(connect: str, tmp_path: Path) -> None:
+def test_a_second_broker_joins_and_takes_over_when_the_first_leaves(connect: str, tmp_path: Path) -> None:
     async def work() -> None:
         first = broker_on(connect, tmp_path / "1")
         await first.start()
         await make_topic(first, "t")
-        with pytest.raises(StartupError, match="broker 1 is the controller of this cluster"):
-            await broker_on(connect, tmp_path / "2", broker_id="2").start()
+        second = broker_on(connect, tmp_path / "2", broker_id="2")
+        await second.start()
         with pytest.raises(StartupError, match="a broker with id 1 is running already"):
             await broker_on(connect, tmp_path / "3").start()
-        assert await first.parts.session.children("/brokers/ids") == ["1"]
-        assert await first.parts.session.children(paths.TOPICS) == ["t"]
+        assert await first.parts.session.children("/brokers/ids") == ["1", "2"]
+        image = second.parts.image
+        await until(lambda: "t" in image.topics)
+        assert (image.controller_id, sorted(image.brokers)) == (1, [1, 2])
+        with pytest.raises(KafkaError) as refused:
+            await make_topic(second, "u")
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        with pytest.raises(KafkaError) as refused:
+            await second.parts.controller.configs.change_features(lambda _: {"group.version": 1})
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
         await first.stop(drain_ms=100)
+        await until(lambda: image.controller_id == 2 and sorted(image.brokers) == [2])
+        await until(lambda: image.topics["t"].partitions[0].leader == -1)
+        (outcome,) = await second.parts.controller.topics.create([NewTopic(name="u", replication=1)])
+        assert outcome.code is ErrorCode.NONE
+        assert image.topics["u"].partitions[0].leader == 2
+        await second.stop(drain_ms=100)
 
     run(work)
+
+
+def test_a_follower_has_what_was_acknowledged_when_its_leader_dies(connect: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        first = broker_on(connect, tmp_path / "1")
+        second = broker_on(connect, tmp_path / "2", broker_id="2")
+        await first.start()
+        await second.start()
+        await until(lambda: len(first.parts.image.brokers) == len(second.parts.image.brokers) == 2)
+        wish = NewTopic(name="t", assignment={0: (1, 2)}, config={"min.insync.replicas": "2"})
+        await first.parts.controller.topics.create([wish])
+        await until(lambda: ("t", 0) in second.parts.replicas.partitions)
+        for number in range(20):
+            over: list[AppendResult] = []
+            entry = ("t", 0, batch(b"%d" % number))
+            first.parts.replicas.append(30_000, -1, Origin.CLIENT, [entry], over.extend)
+            await until(lambda: bool(over))  # noqa: B023
+            assert over[0].code == ErrorCode.NONE
+        session = first.parts.session
+        assert isinstance(session, ZooKeeperSession)
+        session.abandon()  # as kill -9: nobody tells ZooKeeper
+        await first.abandon()
+        partition = second.parts.replicas.partitions["t", 0]
+        await until(lambda: partition.leads)
+        assert partition.log.end_offset == 20
+        await until(lambda: second.parts.image.controller_id == 2)
+        back = broker_on(connect, tmp_path / "1")
+        await back.start()
+        await until(lambda: set(partition.isr) == {1, 2})
+        assert back.parts.replicas.partitions["t", 0].log.end_offset == 20
+        await back.stop(drain_ms=100)
+        await second.stop(drain_ms=100)
+
+    run(work)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ class Life:
             for directory in real.parts.logs.directories:
                 guard.check(directory.state)
             real.parts.logs.mend()
-            await real.parts.controller.bring_back()
+            await real.parts.sole_controller.bring_back()
 
         broker.call(look)
         until(lambda: self.produce("old"))

@@ -33,6 +33,7 @@ from ixion.metadata import paths
 from ixion.metadata.image import TopicImage
 from ixion.metadata.node import Operation
 from ixion.metadata.session import MetadataSession
+from ixion.model.delay_names import is_sibling
 from ixion.model.ids import new_id
 from ixion.model.topic_partition import TopicPartition
 from ixion.replica.internal_topic import INTERNAL
@@ -74,9 +75,11 @@ async def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int)
     ids: dict[str, bytes] = {}
     folders = [(folder.topic, folder.partition) for each in logs.directories for folder in each.unloaded.values()]
     for topic, number in [*logs.logs, *folders]:  # a log that cannot be loaded now must find its place later
+        if is_sibling(topic):
+            continue
         counts[topic] = max(counts.get(topic, 0), number + 1)
     for (topic, _), log in logs.logs.items():
-        if log.topic_id is not None:
+        if log.topic_id is not None and not is_sibling(topic):
             ids.setdefault(topic, log.topic_id)
     operations: list[Operation] = []
     known = await session.children(paths.TOPICS)

@@ -109,11 +109,11 @@ class Broker:
         timeout_ms = config[ZOOKEEPER_SESSION_TIMEOUT_MS]
         patience_ms = config[ZOOKEEPER_CONNECTION_TIMEOUT_MS]
         try:
-            session = await open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
+            parts.session = await open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
         except (InvalidConnectStringError, MetadataError, StoreUnusableError) as error:
             raise StartupError(str(error)) from error
-        parts.session = session
-        parts.undo.append(("ZooKeeper session", session.close))
+        parts.open_session = lambda: open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
+        parts.undo.append(("ZooKeeper session", lambda: parts.session.close()))
 
     def _open_embedded(self) -> None:
         parts = self.parts
@@ -129,6 +129,9 @@ class Broker:
         parts.session = parts.engine.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
 
     def _expired(self) -> None:
+        if self.parts.renewal is not None:
+            self.parts.renewal.expired()
+            return
         logger.critical("the metadata session expired, so this broker is no longer registered; it stops")
         self.failed.set()
 
@@ -140,9 +143,14 @@ class Broker:
             raise StartupError(f"the log directory {path} cannot be made: {error.strerror}") from error
 
     async def stop(self, drain_ms: int = DRAIN_MS) -> None:
-        """Stop cleanly: leaders step down, so that waiting requests get NOT_LEADER_OR_FOLLOWER; then close all."""
+        """Stop cleanly: leaders move to other brokers or step down, so that waiting requests get
+        NOT_LEADER_OR_FOLLOWER; then close all."""
         begun = time.perf_counter()
         parts = self.parts
+        if parts.to_controller is not None:
+            from ixion.broker.leaving import hand_over
+
+            await hand_over(parts)
         for partition in list(parts.replicas.partitions.values()):
             partition.leads = False
             parts.replicas.wake_all(partition.key)
@@ -176,6 +184,9 @@ class Broker:
                 logger.exception("stopping the %s failed; going on", name)
 
     def _leave_no_trace(self) -> None:
+        """Remove what this start made, unless a controller has already had logs made in it."""
+        if getattr(self.parts, "logs", None) is not None and self.parts.logs.logs:
+            return
         for path in self._made:
             if os.path.isfile(path):
                 os.unlink(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ixion.broker.quota_nodes import take_quotas
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
@@ -17,7 +18,7 @@ from ixion.metadata import paths
 from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.notification_node import decode_config_change
-from ixion.metadata.session import Event
+from ixion.metadata.session import Event, MetadataSession
 from ixion.timer.turns import in_turns
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class ConfigChanges:
         if await session.exists(GROUPS) is not None:
             for entity in await session.children(GROUPS):
                 self._take_group(entity, await read_config(session, "groups", entity))
+
+    async def resume(self, session: MetadataSession) -> None:
+        """Go on with another session: what was missed meanwhile is followed."""
+        session.watch(paths.CONFIG_CHANGES, self._follow_soon)
+        await self._follow()
 
     def _follow_soon(self, _event: Event) -> None:
         parts = self._parts
@@ -90,10 +96,9 @@ class ConfigChanges:
         parts = self._parts
         config = await read_config(parts.session, kind, entity)
         if kind == "topics":
-            topic = parts.image.topics.get(entity)
-            if topic is not None and topic.config != config:
-                topic.config = config
-                parts.image.version += 1
+            known = parts.image.topic_config(entity)
+            if known is not None and known != config:
+                parts.image.set_topic_config(entity, config)
                 parts.replicas.reconfigure(entity)
         elif kind == "brokers" and entity in (paths.DEFAULT_ENTITY, str(parts.node_id)):
             level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER
@@ -103,8 +108,10 @@ class ConfigChanges:
                 await in_turns(parts.replicas.reconfigure_all())
         elif kind == "groups":
             self._take_group(entity, config)
-        elif kind == "users" and "/" not in entity:
-            parts.credentials.take(paths.plain(entity), config)
+        elif kind in ("users", "clients"):
+            take_quotas(parts.quotas, kind, entity, config)
+            if kind == "users" and "/" not in entity:
+                parts.credentials.take(paths.plain(entity), config)
 
     def _take_group(self, entity: str, config: dict[str, str]) -> None:
         """Take the settings of a group, without the invalid ones: another program may have written them."""

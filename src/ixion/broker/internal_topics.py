@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ixion.broker.topic_creation import create_topics
 from ixion.config import group_settings as group
 from ixion.config import transaction_settings as txn
 from ixion.controller.planning import NewTopic
@@ -58,7 +59,7 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
             return
         if name == GROUP_OFFSETS:
             await asyncio.to_thread(parts.groups.import_code)
-        (outcome,) = await parts.controller.topics.create([wanted[name]()])
+        (outcome,) = await create_topics(parts, [wanted[name]()])
         if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(outcome.code, outcome.message or "")
 

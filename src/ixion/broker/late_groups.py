@@ -35,6 +35,11 @@ class LateGroups:
         """Import what `get` needs. On a worker thread, because it takes 30 to 100 ms."""
         import_module("ixion.coordinators.group.coordinator")
 
+    def prepare_to_lead(self, topic: str) -> None:
+        """As `import_code`, if this broker is about to lead a partition of `__consumer_offsets`."""
+        if topic == GROUP_OFFSETS:
+            self.import_code()
+
     def get(self) -> GroupCoordinator:
         groups = self._made
         if groups is None:

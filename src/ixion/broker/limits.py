@@ -55,7 +55,7 @@ FIXED: Final = (
 def check_fixed(before: BrokerConfig, after: BrokerConfig) -> None:
     for setting in FIXED:
         if after.text(setting) != before.text(setting):
-            raise InvalidSettingError(setting.name, after.text(setting) or "", "no change while the broker runs")
+            raise InvalidSettingError(setting.name, after.text(setting) or "", "left as it is while the broker runs")
 
 
 def follow_limits(config: DynamicConfig, server: SocketServer) -> None:

@@ -56,14 +56,14 @@ def uses_sasl(endpoint: Endpoint) -> bool:
 
 
 def authenticates(config: BrokerConfig, endpoint: Endpoint) -> bool:
-    """Whether nobody uses the listener without being known."""
+    """Whether every client of the listener must authenticate."""
     return uses_sasl(endpoint) or (
         uses_tls(endpoint) and config.of_listener(endpoint.listener, security.SSL_CLIENT_AUTH) == "required"
     )
 
 
 def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
-    """StartupError if the listener could not serve anybody."""
+    """StartupError if the listener could serve no client."""
     try:
         if uses_tls(endpoint):
             Certificates(config, endpoint.listener)

@@ -68,6 +68,8 @@ def sources(parts: Parts) -> Sources:
         timer=parts.timer,
         stalls=parts.stalls,
         replicas=replicas,
+        schedules=parts.schedules,
+        clock_ms=parts.clock_ms,
         logs=parts.logs,
         image=parts.image,
         purgatories=(
@@ -82,6 +84,8 @@ def sources(parts: Parts) -> Sources:
         groups=lambda: group_states(parts),
         transactions=parts.transactions.count_states,
         loading=loaders(parts),
+        throttled=parts.quotas.throttled,
+        authorizer=parts.authorizer,
     )
 
 

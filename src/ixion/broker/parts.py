@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
+from ixion.delay.schedules import Schedules
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
@@ -23,6 +24,8 @@ from ixion.metadata.image import ClusterImage
 from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.metadata.session import MetadataSession
 from ixion.network import SocketServer
+from ixion.quota.quotas import Quotas
+from ixion.replica.control import Control
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
 from ixion.security.credentials import ScramCredentials
@@ -30,6 +33,13 @@ from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.stall_watch import StallWatch
 
 if TYPE_CHECKING:
+    from ixion.acl.authorizer import Authorizer
+    from ixion.broker.renewing import Renewal
+    from ixion.controller.acls import Acls
+    from ixion.controller.cluster.controller import ClusterController
+    from ixion.replica.broker_channels import BrokerChannels
+    from ixion.replica.controller_channel import ControllerChannel
+    from ixion.replica.fetchers import FetcherPool
     from ixion.web.server import WebServer
 
 
@@ -56,6 +66,8 @@ class Parts:
     clock_ms: Callable[[], int]
     engine: EmbeddedEngine | None = None  # None: the metadata is on ZooKeeper
     session: MetadataSession
+    open_session: Callable[[], Awaitable[MetadataSession]]  # another one, where a session can be replaced
+    renewal: Renewal | None = None
     fresh: bool  # the tree was made by this start
     cluster_id: str
     credentials: ScramCredentials
@@ -66,24 +78,40 @@ class Parts:
     image: ClusterImage
     server: SocketServer
     replicas: ReplicaManager
+    control: Control
+    to_controller: ControllerChannel | None = None  # None: this broker is alone
+    to_brokers: BrokerChannels | None = None
+    fetchers: FetcherPool | None = None
+    schedules: Schedules
     broker_epoch: int
-    controller: Controller
+    controller: Controller | ClusterController
     internal_topics: dict[str, InternalTopic]
     groups: LateGroups
     transactions: TransactionCoordinator
+    quotas: Quotas
+    authorizer: Authorizer | None = None
+    acls: Acls | None = None
     services: Services
     dispatch: Dispatch
     web: WebServer | None
     undo: list[tuple[str, Callable[[], object]]]
 
+    on_new_session: list[Callable[[MetadataSession], Awaitable[None]]]  # called when a session has replaced another
     background: set[asyncio.Task[None]]  # kept, or they could be collected while they run
     on_fatal: Callable[[], None]
 
     def __init__(self) -> None:
         self.undo = []
         self.web = None
+        self.on_new_session = []
         self.background = set()
         self.on_fatal = lambda: None
+
+    @property
+    def sole_controller(self) -> Controller:
+        """The controller of a broker that is alone, on the embedded tree."""
+        assert isinstance(self.controller, Controller)
+        return self.controller
 
     def metadata_file(self) -> str:
         from ixion.metadata.embedded import FILE_NAME

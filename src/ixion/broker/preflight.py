@@ -18,9 +18,12 @@ from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
 from ixion.config.listeners import Endpoint, listeners
 from ixion.config.log_settings import LOG_DIRS
+from ixion.config.security_settings import SUPER_USERS
 from ixion.log.lock import FILE_NAME as LOCK_FILE
 from ixion.log.lock import DirectoryLock, DirectoryLockedError
 
+# Kafka's authorizers, both with the same rules; ours stands in for either.
+AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
 IN_USE = (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL)
 
 
@@ -45,10 +48,17 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
 
 
 def check_authorizer(config: BrokerConfig) -> None:
-    """StartupError if an authorizer is configured: every client may do everything, and the user must know."""
+    """StartupError if the authorizer is not one that we stand in for, or its super users cannot be read."""
     name = config[AUTHORIZER_CLASS_NAME]
+    if name and name not in AUTHORIZERS:
+        raise StartupError(f"authorizer.class.name is {name!r}; there is {' and '.join(AUTHORIZERS)}")
     if name:
-        raise StartupError(f"authorizer.class.name is {name!r}, but authorisation is not supported yet; remove it")
+        from ixion.acl.authorizer import parse_super_users
+
+        try:
+            parse_super_users(config[SUPER_USERS])
+        except ValueError as error:
+            raise StartupError(f"super.users: {error}") from error
 
 
 def log_dirs(config: BrokerConfig) -> list[str]:
@@ -96,7 +106,7 @@ def why_not(error: OSError, port: int) -> str:
         other = port + 1 if port < 65535 else 0
         return f"is in use; stop what uses it, or choose another port, for example with --port {other}"
     if error.errno == errno.EACCES:
-        return "is not for you to open; choose a port from 1024 on, for example with --port 9092"
+        return "may not be opened by this user; choose a port from 1024 on, for example with --port 9092"
     return "is not an address of this machine; name one of its own in listeners"
 
 

@@ -18,7 +18,7 @@ from ixion.broker import steps_storage as storage
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
 from ixion.log.lock import DirectoryLockedError
-from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.errors import MetadataError, StoreUnusableError
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,8 @@ async def run_steps(parts: Parts) -> None:
             await step(parts)
         except DirectoryLockedError as error:
             raise StartupError(f"{error}; stop that one first") from error
+        except MetadataError as error:
+            raise StartupError(f"the metadata store failed in step {number} ({step.__name__}): {error}") from error
         except (StoreUnusableError, OSError) as error:
             raise StartupError(f"the disk failed in step {number} ({step.__name__}): {error}") from error
         took_ms[step.__name__] = (time.perf_counter() - begun) * 1e3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 
 from ixion.broker.errors import (
     InconsistentBrokerIdError,
@@ -11,10 +12,12 @@ from ixion.broker.errors import (
     InconsistentClusterIdError,
 )
 from ixion.broker.parts import Parts
+from ixion.broker.quota_nodes import load_quotas
 from ixion.broker.scheduler import Scheduler
 from ixion.broker.upkeep import keep_session
 from ixion.config import cluster_settings as cluster
 from ixion.config.dynamic import Level
+from ixion.config.quota_settings import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties
@@ -22,8 +25,9 @@ from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_cluster_id, encode_cluster_id
 from ixion.metadata.config_node import read_config
 from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import NoNodeError
+from ixion.metadata.errors import NodeExistsError, NoNodeError
 from ixion.model.ids import id_text, new_id
+from ixion.quota.quotas import Quotas
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +42,21 @@ async def base_nodes(parts: Parts) -> None:
 async def cluster_id(parts: Parts) -> None:
     """2. The id of the cluster, drawn by the first broker that starts."""
     session = parts.session
-    try:
-        parts.cluster_id = decode_cluster_id((await session.get(paths.CLUSTER_ID)).data)
-    except NoNodeError:
+    while True:
+        try:
+            parts.cluster_id = decode_cluster_id((await session.get(paths.CLUSTER_ID)).data)
+            return
+        except NoNodeError:
+            pass
         # A directory that Apache Kafka has written keeps its cluster id: a new tree knows no other.
         known = {found.cluster_id for found in read_all_meta(parts.paths).values() if found is not None}
         parts.cluster_id = next(iter(known - {None}), None) or id_text(new_id())
         await ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
-        await session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
+        try:
+            await session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
+            return
+        except NodeExistsError:
+            continue  # another broker starts at the same time and was first
 
 
 async def load_meta_properties(parts: Parts) -> None:
@@ -106,10 +117,13 @@ async def scheduler(parts: Parts) -> None:
 
 
 async def quotas(parts: Parts) -> None:
-    """8. Quotas of clients and users. They are not enforced yet, so a quota that is set gets a warning."""
-    for kind in ("clients", "users", "ips"):
-        for entity in await parts.session.children(f"{paths.CONFIG}/{kind}"):
-            logger.warning("a quota is set for %s/%s, but quotas are not enforced", kind, entity)
+    """8. Quotas of clients and users, from the tree. Quotas of addresses are not enforced: they get a warning."""
+    config = parts.config.current
+    window_ms = config[QUOTA_WINDOW_SIZE_SECONDS] * 1_000
+    parts.quotas = Quotas(config[QUOTA_WINDOW_NUM], window_ms, lambda: time.monotonic_ns() // 1_000_000)
+    await load_quotas(parts.session, parts.quotas)
+    for entity in await parts.session.children(f"{paths.CONFIG}/ips"):
+        logger.warning("a quota is set for address %s, but quotas of addresses are not enforced", entity)
 
 
 def read_all_meta(directories: list[str]) -> dict[str, MetaProperties | None]:

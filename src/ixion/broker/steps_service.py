@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING
+
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
 from ixion.broker.adopt import adopt_logs
@@ -12,22 +15,56 @@ from ixion.broker.late_groups import LateGroups
 from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
 from ixion.broker.preflight import check_authorizer
+from ixion.broker.topic_creation import create_topics
+from ixion.config import cluster_settings as cluster
+from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
+from ixion.config.listeners import listeners
+from ixion.config.security_settings import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER_USERS
 from ixion.controller.controller import Controller
-from ixion.controller.election import OtherControllerError
 from ixion.controller.local_broker import LocalBroker
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
+from ixion.metadata.content import CorruptNodeError
 from ixion.replica.internal_topic import TRANSACTION_STATE
 from ixion.timer.collector import relax_collector
+
+if TYPE_CHECKING:
+    from ixion.broker.renewing import Renewal
 
 
 async def controller(parts: Parts) -> None:
     """17. The controller is made; topics found on disk under a new tree are adopted. It is elected in step 24."""
-    local = LocalBroker(parts.node_id, parts.replicas, parts.logs, parts.config)
-    parts.controller = Controller(parts.session, parts.image, local, parts.config, parts.clock_ms)
-    parts.undo.append(("controller", parts.controller.stop))
+    if parts.engine is None:
+        make_cluster_controller(parts)
+    else:
+        local = LocalBroker(parts.node_id, parts.replicas, parts.logs, parts.config)
+        parts.controller = Controller(parts.session, parts.image, local, parts.config, parts.clock_ms)
+        parts.undo.append(("controller", parts.controller.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
         refuse_to_adopt_half(parts)
         await adopt_logs(parts.session, parts.logs, parts.node_id)
+
+
+def make_cluster_controller(parts: Parts) -> None:
+    """On ZooKeeper there may be other brokers. The code for them is imported only here."""
+    from ixion.controller.cluster.channels import carriers
+    from ixion.controller.cluster.controller import ClusterController
+
+    config = parts.config.current
+    known = listeners(config)
+    door = known.control_plane or known.inter_broker  # by which the controller reaches a broker
+    made = parts.controller = ClusterController(
+        parts.node_id,
+        parts.session,
+        parts.image,
+        parts.config,
+        parts.clock_ms,
+        carrier_to=carriers(parts.node_id, parts.control, door, config[cluster.CONTROLLER_SOCKET_TIMEOUT_MS]),
+        listener=known.inter_broker,
+    )
+    parts.undo.append(("cluster controller", made.stop))
+    if config[cluster.AUTO_LEADER_REBALANCE_ENABLE]:
+        interval_ms = config[cluster.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1_000
+        parts.scheduler.every_on_loop("leader-balance", interval_ms, made.balance_soon)
 
 
 def refuse_to_adopt_half(parts: Parts) -> None:
@@ -48,7 +85,12 @@ async def group_coordinator(parts: Parts) -> None:
     """19. The group coordinator, for the partitions of __consumer_offsets that this broker leads."""
     groups = parts.groups = LateGroups(parts)
     parts.replicas.on_leadership.append(groups.follow)
-    parts.controller.topics.on_deleted.append(groups.on_topics_deleted)
+    if parts.engine is not None:
+        parts.sole_controller.topics.on_deleted.append(groups.on_topics_deleted)
+        parts.sole_controller.topics.on_deleted.append(parts.schedules.topics_deleted)
+    parts.control.on_deleted.append(groups.on_topics_deleted)
+    parts.control.prepare_to_lead = groups.prepare_to_lead
+    parts.control.on_deleted.append(parts.schedules.topics_deleted)
     parts.undo.append(("group coordinator", groups.stop))
 
 
@@ -57,7 +99,7 @@ async def transaction_coordinator(parts: Parts) -> None:
     parts.transactions = make_transactions(
         node_id=parts.node_id,
         log=parts.internal_topics[TRANSACTION_STATE],
-        session=parts.session,
+        session=lambda: parts.session,
         image=parts.image,
         replicas=parts.replicas,
         offsets_decided=parts.groups.on_transaction_marker,
@@ -65,14 +107,34 @@ async def transaction_coordinator(parts: Parts) -> None:
         timer=parts.timer,
         clock_ms=parts.clock_ms,
         loop=parts.loop,
+        channels=parts.to_brokers,
     )
     parts.undo.append(("transaction coordinator", parts.transactions.stop))
     parts.transactions.start()
 
 
 async def authorizer(parts: Parts) -> None:
-    """21. No authorizer: checked again, now that the dynamic settings are known."""
-    check_authorizer(parts.config.current)
+    """21. The authorizer, with the rules of the tree, if authorizer.class.name is set."""
+    config = parts.config.current
+    if not config[AUTHORIZER_CLASS_NAME]:
+        return
+    check_authorizer(config)
+    import ixion.apis.guards.table  # noqa: F401 (now, and not while the first client waits)
+    from ixion.acl.authorizer import Authorizer, parse_super_users
+    from ixion.controller.acls import Acls
+
+    authorizer = parts.authorizer = Authorizer(
+        parse_super_users(config[SUPER_USERS]),
+        config[ALLOW_EVERYONE_IF_NO_ACL_FOUND],
+        lambda: time.monotonic_ns() // 1_000_000,
+    )
+    parts.acls = Acls(parts.session, authorizer.rules, parts.clock_ms)
+    parts.undo.append(("access rules", parts.acls.stop))
+    try:
+        await parts.acls.start()
+    except CorruptNodeError as error:
+        raise StartupError(f"access rules in the metadata cannot be read: {error}") from error
+    parts.on_new_session.append(parts.acls.resume)
 
 
 async def services(parts: Parts) -> None:
@@ -83,12 +145,17 @@ async def services(parts: Parts) -> None:
         config=parts.config,
         image=parts.image,
         replicas=parts.replicas,
+        control=parts.control,
         controller=parts.controller,
+        create_topics=lambda wanted: create_topics(parts, wanted),
         timer=parts.timer,
         internal_topics=parts.internal_topics,
         make_groups=parts.groups.get,
         transactions=parts.transactions,
         credentials=parts.credentials,
+        quotas=parts.quotas,
+        authorizer=parts.authorizer,
+        acls=parts.acls,
         clock_ms=parts.clock_ms,
         loop=parts.loop,
     )
@@ -97,18 +164,13 @@ async def services(parts: Parts) -> None:
 async def request_handlers(parts: Parts) -> None:
     """23. The dispatch of requests to their handlers, for both planes."""
     parts.dispatch = Dispatch(parts.services)
+    parts.quotas.on_change = parts.dispatch.quotas_changed
 
 
 async def partitions_online(parts: Parts) -> None:
     """24. The controller is elected, and partitions go online. (Kafka: the handler pool; here no threads.)"""
     unclean = any(not directory.was_clean for directory in parts.logs.directories)
-    try:
-        await parts.controller.start(unclean and not parts.fresh)
-    except OtherControllerError as error:
-        raise StartupError(
-            f"broker {error.controller_id} is the controller of this cluster;"
-            " this version of ixion can only be the one broker of its cluster"
-        ) from error
+    await parts.controller.start(unclean and not parts.fresh)
     parts.replicas.moves.resume(parts.replicas.partitions)
 
 
@@ -116,6 +178,7 @@ async def config_manager(parts: Parts) -> None:
     """25. Changes of settings are followed, also those that other brokers make."""
     changes = ConfigChanges(parts)
     parts.controller.configs.on_change = changes.apply
+    parts.on_new_session.append(changes.resume)
     await changes.start()
 
 
@@ -125,9 +188,21 @@ async def processors(parts: Parts) -> None:
 
 
 async def started(parts: Parts) -> None:
-    """27. Metrics are served; the garbage collector no longer looks at what the start has made."""
+    """27. Metrics are served; a session that expires is replaced from now on; the garbage collector no longer looks at
+    what the start has made."""
     if parts.web is not None:
         await show_pages(parts, parts.web)
+    if parts.engine is None:
+        parts.renewal = make_renewal(parts)
+        parts.undo.append(("renewal of the session", parts.renewal.stop))
     if parts.options.owns_process:
         relax_collector()
     parts.stalls.start_over()
+
+
+def make_renewal(parts: Parts) -> Renewal:
+    from ixion.broker.renewing import Renewal
+    from ixion.controller.cluster.controller import ClusterController
+
+    assert isinstance(parts.controller, ClusterController)
+    return Renewal(parts, parts.controller, parts.open_session)

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable
-from typing import Final
 
-from ixion.apis.features import INITIAL, SUPPORTED, UNNAMED
+from ixion.apis.features import INITIAL, UNNAMED
 from ixion.broker.adopt import settings_to_adopt
 from ixion.broker.errors import StartupError
 from ixion.broker.limits import follow_limits, limits_of
 from ixion.broker.listeners import listeners_of
+from ixion.broker.membership import make_control
 from ixion.broker.parts import Parts
+from ixion.broker.registering import register
 from ixion.broker.upkeep import schedule
 from ixion.config import cluster_settings as cluster
 from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
-from ixion.config.listeners import Endpoint, listeners
 from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REPLICA_ALTER_LOG_DIRS_THREADS
 from ixion.config.topic import TopicConfig
+from ixion.delay.schedules import Schedules
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata import paths
-from ixion.metadata.broker_node import Registration, encode_registration
 from ixion.metadata.cluster_node import decode_features, encode_features
 from ixion.metadata.config_node import read_config
-from ixion.metadata.errors import NodeExistsError, NoNodeError
-from ixion.metadata.image import BrokerImage, ClusterImage
-from ixion.metadata.waiting import gone_in_time
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.image import ClusterImage
+from ixion.metadata.notification_node import encode_log_dir_event
+from ixion.model.delay_names import is_sibling, topic_of
 from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
-from ixion.replica.log_settings import log_config
+from ixion.replica.log_settings import log_config, sibling_config
 from ixion.replica.manager import ReplicaManager
 from ixion.security.credentials import ScramCredentials
 
 logger = logging.getLogger(__name__)
-
-EXPIRY_MS: Final = 4_000  # ZooKeeper looks for expired sessions once a tick, which is 2 or 3 s long
 
 
 async def log_manager(parts: Parts) -> None:
@@ -46,17 +46,14 @@ async def log_manager(parts: Parts) -> None:
     image = parts.image = ClusterImage(cluster_id=parts.cluster_id)
     broken: list[str] = []
 
-    in_tree = {
-        name: await read_config(parts.session, "topics", name) for name in await parts.session.children(paths.TOPICS)
-    }
+    for name in await parts.session.children(paths.TOPICS):
+        image.early_configs[name] = await read_config(parts.session, "topics", name)
 
     def config_of(topic: str) -> LogConfig:
-        known = image.topics.get(topic)
-        if known is not None:
-            given = known.config
-        elif topic in in_tree:
-            given = in_tree[topic]
-        else:
+        if is_sibling(topic):
+            return sibling_config(config_of(topic_of(topic)))
+        given = image.topic_config(topic)
+        if given is None:
             given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
         return log_config(parts.config.current, given)
 
@@ -84,7 +81,9 @@ async def log_manager(parts: Parts) -> None:
 def directory_failed(parts: Parts, path: str) -> None:
     """The log-directory failure handler, on the loop."""
     if hasattr(parts, "controller"):
-        keep = parts.loop.create_task(parts.controller.leaders.directory_failed(path))
+        alone = parts.engine is not None
+        work = parts.sole_controller.leaders.directory_failed(path) if alone else tell_failed(parts, path)
+        keep = parts.loop.create_task(work)
         parts.background.add(keep)
         keep.add_done_callback(parts.background.discard)
     if all(directory.state.offline for directory in parts.logs.directories):
@@ -92,16 +91,24 @@ def directory_failed(parts: Parts, path: str) -> None:
         parts.on_fatal()
 
 
+async def tell_failed(parts: Parts, path: str) -> None:
+    """The replicas of the directory go offline here, and the controller learns of it."""
+    await parts.control.directory_failed(path)
+    await parts.session.create(paths.NEW_LOG_DIR_EVENT, encode_log_dir_event(parts.node_id), sequential=True)
+
+
 async def metadata_cache(parts: Parts) -> None:
     """10. The cluster image, from which requests are answered, with the finalized features."""
     image = parts.image
     try:
         node = await parts.session.get(paths.FEATURES)
-        image.features = UNNAMED | decode_features(node.data)
+        image.features = (UNNAMED if parts.engine else {}) | decode_features(node.data)
         image.features_epoch = node.stat.version
     except NoNodeError:
-        image.features = dict(INITIAL)
-        await parts.session.create(paths.FEATURES, encode_features(image.features))
+        # A cluster on ZooKeeper starts without features: Apache Kafka 3.9 could not join it otherwise.
+        if parts.engine is not None:
+            image.features = dict(INITIAL)
+            await parts.session.create(paths.FEATURES, encode_features(image.features))
 
 
 async def credentials(parts: Parts) -> None:
@@ -143,9 +150,7 @@ async def replica_manager(parts: Parts) -> None:
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:
-        known = parts.image.topics.get(topic)
-        given = known.config if known is not None else {}
-        return TopicConfig(parts.config.current, given)[replica.MIN_INSYNC_REPLICAS]
+        return TopicConfig(parts.config.current, parts.image.topic_config(topic) or {})[replica.MIN_INSYNC_REPLICAS]
 
     parts.replicas = ReplicaManager(
         parts.node_id,
@@ -161,51 +166,26 @@ async def replica_manager(parts: Parts) -> None:
         delete_purge=config[network.DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS],
         move_threads=config[NUM_REPLICA_ALTER_LOG_DIRS_THREADS] or len(parts.paths),
     )
+    parts.schedules = Schedules(
+        parts.replicas,
+        parts.logs,
+        timer=parts.timer,
+        loop=parts.loop,
+        workers=parts.scheduler.workers,
+        clock_ms=parts.clock_ms,
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+    )
     parts.undo.append(("replicas", parts.replicas.shutdown))
+    parts.undo.append(("delayed records", parts.schedules.stop))
     parts.undo.append(("moves under way", parts.replicas.moves.wait))
     parts.undo.append(("moves", parts.replicas.moves.cancel_all))
+    parts.control = make_control(parts)
     schedule(parts)
 
 
 async def registration(parts: Parts) -> None:
     """14. This broker is registered, for as long as its session lives."""
-    config = parts.config.current
-    advertised = {endpoint.listener: endpoint for endpoint in listeners(config).advertised}
-    bound = {endpoint.listener: endpoint for endpoint in listeners(config).bound}
-    endpoints = []
-    for endpoint in parts.server.endpoints:
-        wanted = advertised.get(endpoint.name)
-        if wanted is None:
-            continue  # not advertised, such as the listener of the control plane
-        port = wanted.port or endpoint.port
-        host = wanted.host or reachable_name()
-        endpoints.append(Endpoint(endpoint.name, host, port, bound[endpoint.name].protocol))
-    node = Registration(
-        endpoints=tuple(endpoints),
-        timestamp_ms=parts.clock_ms(),
-        rack=config[cluster.BROKER_RACK],
-        features=SUPPORTED,
-    )
-    path = paths.broker(parts.node_id)
-    while True:
-        try:
-            await parts.session.create(path, encode_registration(node), ephemeral=True)
-            break
-        except NodeExistsError:
-            # A broker that was killed stays registered until its session expires.
-            patience_ms = config[cluster.ZOOKEEPER_SESSION_TIMEOUT_MS] + EXPIRY_MS if parts.engine is None else 0
-            if patience_ms:
-                logger.warning("broker %d is registered; waiting for that session to end", parts.node_id)
-            if not await gone_in_time(parts.session, path, patience_ms):
-                raise StartupError(f"a broker with id {parts.node_id} is running already") from None
-    stat = await parts.session.exists(path)
-    parts.broker_epoch = -1 if stat is None else stat.created_zxid
-    parts.image.brokers[parts.node_id] = BrokerImage(
-        broker_id=parts.node_id,
-        epoch=parts.broker_epoch,
-        endpoints={endpoint.listener: (endpoint.host, endpoint.port) for endpoint in endpoints},
-        rack=node.rack,
-    )
+    await register(parts)
 
 
 async def write_meta_properties(parts: Parts) -> None:
@@ -221,10 +201,3 @@ async def delegation_tokens(parts: Parts) -> None:
     """16. Delegation tokens are not supported: warn if the tree holds any. (Kafka: the token manager.)"""
     if await parts.session.exists(paths.DELEGATION_TOKENS) is not None:
         logger.warning("the tree holds delegation tokens; they are not served")
-
-
-def reachable_name() -> str:
-    """The name to advertise for a listener on every interface, if advertised.listeners gives none."""
-    import socket
-
-    return socket.getfqdn()

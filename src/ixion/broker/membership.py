@@ -1,0 +1,67 @@
+"""This broker as a member of a cluster: what the controller asks of it, and what it asks of others.
+
+On an embedded tree a broker is alone: it follows no leader, and the code for that is not even imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ixion.config.listeners import listeners
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import decode_controller_epoch
+from ixion.metadata.config_node import read_config
+from ixion.metadata.errors import NoNodeError
+from ixion.replica.control import Control
+
+if TYPE_CHECKING:
+    from ixion.broker.parts import Parts
+
+
+def make_control(parts: Parts) -> Control:
+    async def last_controller_epoch() -> int:
+        try:
+            return decode_controller_epoch((await parts.session.get(paths.CONTROLLER_EPOCH)).data)
+        except NoNodeError:
+            return 0
+
+    control = Control(
+        parts.image,
+        parts.replicas,
+        parts.logs,
+        broker_epoch=lambda: parts.broker_epoch,
+        last_controller_epoch=last_controller_epoch,
+        read_config=lambda topic: read_config(parts.session, "topics", topic),
+        workers=parts.scheduler.workers,
+    )
+    if parts.engine is None:
+        join_others(parts, control)
+    return control
+
+
+def join_others(parts: Parts, control: Control) -> None:
+    """Follow leaders on other brokers, and let the controller decide about in-sync replicas."""
+    from ixion.replica.broker_channels import BrokerChannels
+    from ixion.replica.controller_channel import ControllerChannel
+    from ixion.replica.fetchers import FetcherPool
+    from ixion.replica.isr_changes import IsrChanges
+
+    image, replicas = parts.image, parts.replicas
+    listener = listeners(parts.config.current).inter_broker
+    parts.to_controller = ControllerChannel(image, listener, parts.node_id)
+    parts.undo.append(("channel to the controller", parts.to_controller.close))
+    parts.to_brokers = BrokerChannels(image, listener, f"broker-{parts.node_id}-transactions")
+    parts.undo.append(("channels to brokers", parts.to_brokers.close))
+    changes = IsrChanges(replicas, parts.to_controller, lambda: parts.broker_epoch)
+    replicas.on_isr_wanted = changes.wanted
+    replicas.is_alive = lambda broker: broker in image.brokers
+    parts.undo.append(("changes of in-sync replicas", changes.close))
+    parts.fetchers = control.fetchers = FetcherPool(
+        replicas,
+        image,
+        listener=listener,
+        broker_epoch=lambda: parts.broker_epoch,
+        config=lambda: parts.config.current,
+        workers=parts.scheduler.workers,
+    )
+    parts.undo.append(("fetchers", parts.fetchers.close))

@@ -1,0 +1,51 @@
+"""Quotas in the tree: `/config/users/alice`, `/config/users/alice/clients/app` and `/config/clients/app`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from ixion.metadata import paths
+from ixion.metadata.config_node import read_config
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.session import MetadataSession
+from ixion.quota.limits import DEFAULT, Entity, quotas_of
+from ixion.quota.quotas import Quotas
+
+logger = logging.getLogger(__name__)
+
+
+async def load_quotas(session: MetadataSession, quotas: Quotas) -> None:
+    for client_id in await session.children(f"{paths.CONFIG}/clients"):
+        take_quotas(quotas, "clients", client_id, await read_config(session, "clients", client_id))
+    for user in await session.children(f"{paths.CONFIG}/users"):
+        take_quotas(quotas, "users", user, await read_config(session, "users", user))
+        for client_id in await children(session, f"{paths.CONFIG}/users/{user}/clients"):
+            entity = f"{user}/clients/{client_id}"
+            take_quotas(quotas, "users", entity, await read_config(session, "users", entity))
+
+
+async def children(session: MetadataSession, path: str) -> list[str]:
+    try:
+        return await session.children(path)
+    except NoNodeError:
+        return []
+
+
+def take_quotas(quotas: Quotas, kind: str, entity: str, config: Mapping[str, str]) -> None:
+    """The settings of an entity have changed. Quotas that cannot be read are logged and left out."""
+    try:
+        quotas.put(entity_of(kind, entity), quotas_of(config))
+    except ValueError as error:
+        logger.error("the quotas of %s/%s in the metadata cannot be read: %s", kind, entity, error)
+
+
+def entity_of(kind: str, entity: str) -> Entity:
+    if kind == "clients":
+        return Entity(None, name_of(entity))
+    user, within, client_id = entity.partition("/clients/")
+    return Entity(name_of(user), name_of(client_id) if within else None)
+
+
+def name_of(node: str) -> str:
+    return node if node == DEFAULT else paths.plain(node)
