@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from devtools.kafka import RealKafka
-from devtools.parts import need
 from ixion.testing import Broker
 from tests.cli.harness import Ixion
+from tests.servers import ApacheKafka
 
 KAFKA = "4.3.0"
 
@@ -23,12 +22,10 @@ def our_own() -> Iterator[str]:
 
 
 @pytest.fixture(scope="package")
-def real_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def real_kafka(apache_kafka: ApacheKafka) -> str:
     if os.environ.get("IXION_EXPECT") == "interpreted":
         pytest.skip("runs with the compiled package, see the module")
-    need(f"kafka-{KAFKA}")
-    with RealKafka(KAFKA, tmp_path_factory.mktemp("kafka")) as kafka:
-        yield kafka.bootstrap
+    return apache_kafka(KAFKA).bootstrap
 
 
 @pytest.fixture(params=["our_own", "real_kafka"], ids=["ixion", "kafka"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from ixion.clients.admin.transactions import OpenTransaction, hanging
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.transactions import OpenTransaction, hanging
 from tests.cli.harness import Ixion
 
 
@@ -65,11 +65,11 @@ def test_records_are_deleted_when_that_is_meant(ixion: Ixion) -> None:
     plan = {"topic": name, "partition": 0, "first": 0, "keep_from": 4, "deleted": 4}
     assert ixion.jsons("topic", "delete-records", name, "@1003500") == [{**plan, "executed": False}]
     assert ixion("topic", "trim", name, "4").split()[-4:] == ["0", "0", "4", "4"]
-    assert ixion.errors == "ixion: nothing was deleted; --execute does it\n"
+    assert ixion.errors == "ixion: nothing was deleted; add --execute to do it\n"
     assert ixion("consume", name, "-e").split()[0] == "0"
     assert ixion.jsons("topic", "delete-records", name, "@1003500", "--execute") == [{**plan, "executed": True}]
     assert ixion("consume", name, "-e").split()[0] == "4"
-    assert "is no place" in ixion.refused("topic", "delete-records", name, "soon", code=2)
+    assert "is not a place" in ixion.refused("topic", "delete-records", name, "soon", code=2)
 
 
 def test_topics_by_pattern(ixion: Ixion) -> None:

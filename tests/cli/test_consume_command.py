@@ -152,7 +152,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(ixion: Ixion) -> None:
 
 def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     name = ixion.topic()
-    assert "possible are earliest" in ixion.refused("consume", name, "--from", "later", code=2)
+    assert "use earliest" in ixion.refused("consume", name, "--from", "later", code=2)
     assert "has no field 'values'; did you mean 'value'? (fields: topic, partition" in ixion.refused(
         "consume", name, "--format", "{values}", code=2
     )

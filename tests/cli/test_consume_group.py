@@ -144,5 +144,5 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     topic = ixion.topic()
     assert "leave out --partition" in ixion.refused("consume", topic, "-g", "g", "-p", "0", code=2)
     assert "leave out --until" in ixion.refused("consume", topic, "-g", "g", "--until", "end", code=2)
-    assert "say which with --group" in ixion.refused("consume", topic, "-o", "stored", code=2)
+    assert "name the group with --group" in ixion.refused("consume", topic, "-o", "stored", code=2)
     assert "there is no topic 'nothing'" in ixion.refused("consume", "nothing", "-g", "g")

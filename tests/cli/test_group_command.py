@@ -80,7 +80,7 @@ def test_a_reset_is_shown_before_it_is_done(ixion: Ixion) -> None:
         ["TOPIC", "PARTITION", "BEFORE", "AFTER"],
         [topic, "0", "-", "4"],
     ]
-    assert ixion.errors == "ixion: nothing was changed; --execute does it\n"
+    assert ixion.errors == "ixion: nothing was changed; add --execute to do it\n"
     assert group not in [row["group"] for row in ixion.jsons("group", "list")]
     for options, expected in (
         (["-t", topic, "--to-offset", "4"], 4),

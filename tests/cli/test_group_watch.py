@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ixion.cli.group_watch import watch_group
-from ixion.clients.cluster import Cluster
+from ixion.clients.admin.runner import AdminRunner
 from tests.cli.harness import Ixion
 
 
@@ -43,8 +43,8 @@ def test_lag_over_time(ixion: Ixion, as_json: bool) -> None:
     ixion("produce", topic, stdin="x\n" * 30)
     ixion("group", "reset", group, "-t", topic, "--to-earliest", "--execute")
     rounds = Rounds(ixion, topic, group)
-    with Cluster(ixion.bootstrap) as cluster:
-        watch_group(cluster, group, 2, as_json, sleep=rounds.sleep, clock=rounds.clock)
+    with AdminRunner(ixion.bootstrap) as admin:
+        watch_group(admin, group, 2, as_json, sleep=rounds.sleep, clock=rounds.clock)
     lines = rounds.printed.splitlines()
     if as_json:
         rows = [json.loads(line) for line in lines]

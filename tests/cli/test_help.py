@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ixion.broker.logs import FORMATS, LEVELS
+from ixion.cli.access import BOOTSTRAP, CLUSTER, NAMES
 from ixion.cli.app import COMMANDS, SECTIONS, execute, find
 from ixion.cli.command import Command, Group
 from ixion.cli.help_topics import TOPICS
@@ -50,6 +51,9 @@ def test_every_command_has_a_page(words: list[str], command: Command, capsys: py
 @pytest.mark.parametrize(("words", "command"), PAGES, ids=[" ".join(words) for words, _ in PAGES])
 def test_a_command_is_called_with_what_its_table_says(words: list[str], command: Command) -> None:
     declared = {option.name for option in command.options} | {argument.name for argument in command.arguments}
+    if BOOTSTRAP in command.options:
+        assert set(CLUSTER) <= set(command.options)
+        declared = declared - NAMES | {"access"}
     parameters = inspect.signature(command.run).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         assert set(parameters) == declared

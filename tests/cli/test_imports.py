@@ -61,5 +61,5 @@ def test_help_and_completion_import_tables_alone(words: list[str]) -> None:
 def test_a_command_imports_its_client_alone(words: list[str]) -> None:
     with Broker() as broker:
         found = imported(*words, bootstrap=broker.bootstrap)
-    assert "ixion.clients.cluster" in found
+    assert "ixion.clients.admin.runner" in found
     assert found & (NEVER | NO_BROKER) == set()

@@ -142,7 +142,7 @@ NO_ROOM = "ixion: the output cannot be written: No space left on device\n"
         ("ixion topic frobnicate >&- 2>&-", (2, "", "")),
         (
             "ixion topic delete-records orders 0 2>&1 | tail -n 1",
-            (0, "ixion: nothing was deleted; --execute does it\n", ""),
+            (0, "ixion: nothing was deleted; add --execute to do it\n", ""),
         ),
         ("ixion help formats | head -n 1", (0, "How records are written and read\n", "")),
         ("seq 200000 | ixion produce pipe --no-create 2>&1 | head -n 1", (0, "ixion: there is no topic 'pipe'\n", "")),

@@ -114,7 +114,7 @@ def test_what_the_broker_refuses_is_said(ixion: Ixion) -> None:
         (["--compression", "rar"], "--compression is none, gzip, snappy, lz4 or zstd, not 'rar'"),
         (["--header", "x"], "--header wants name=value, not 'x'"),
         (["--key-separator", ""], "a separator has at least one character"),
-        (["--json", "-k", ":"], "--json lines say all by themselves"),
+        (["--json", "-k", ":"], "a --json line has its key and headers itself"),
     ],
 )
 def test_options_that_make_no_sense(ixion: Ixion, options: list[str], complaint: str) -> None:

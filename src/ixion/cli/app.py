@@ -1,8 +1,8 @@
-"""The commands, by name, and what becomes of their errors.
+"""The commands, by name, and how their errors are shown.
 
 A command prints its result on standard output and nothing else; what went wrong goes to standard error in one line that
-says what to do. Exit codes: 0 done, 1 failed, 2 wrongly called, 130 interrupted. A reader that closes the pipe has had
-enough: no error.
+says what to do. Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. A reader that closes the pipe is
+no error.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import sys
 from importlib import import_module
 from typing import Any, Final
 
+from ixion.cli.access import BOOTSTRAP, CLUSTER, PROFILE, TIMEOUT, fold
 from ixion.cli.command import Command, Exit, Group, Option, UsageError, nearest
-from ixion.cli.options import BOOTSTRAP, TIMEOUT
 from ixion.cli.parse import HELP, parse, read_options
 from ixion.cli.streams import complain, drop
 from ixion.model.errors import KafkaError
 
 SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work with one."
-COMMON: Final = (BOOTSTRAP, TIMEOUT)  # may stand before the command as well
+COMMON: Final = CLUSTER  # may stand before the command as well
+SHOWN: Final = (BOOTSTRAP, TIMEOUT, PROFILE)  # of those, on pages about many commands
 
 # In the order in which people come to need them. name -> the table, imported when it is called, and its summary
 SECTIONS: Final = (
@@ -32,9 +33,12 @@ SECTIONS: Final = (
             ("consume", "ixion.cli.consume:CONSUME", "Print the records of a topic."),
             ("read", "ixion.cli.read:READ", "Write the records of a topic into a Parquet, Arrow or CSV file."),
             ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
+            ("schedule", "ixion.cli.schedule:SCHEDULE", "List and cancel records that wait for a later delivery."),
             ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
             ("cluster", "ixion.cli.cluster:CLUSTER_GROUP", "Show the brokers, and what their disks hold."),
             ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
+            ("user", "ixion.cli.user:USER", "Add, list and remove users that log in."),
+            ("acl", "ixion.cli.acl:ACL", "Add, list, remove and check access rules."),
         ),
     ),
     (
@@ -151,7 +155,7 @@ def call(command: Command, words: list[str], given: dict[str, Any], path: list[s
 
         print(command_page(" ".join(path), command))
         return
-    command.run(**values)
+    command.run(**(fold(values) if BOOTSTRAP in command.options else values))
 
 
 def find(name: str) -> Command | Group:
@@ -165,11 +169,11 @@ def find(name: str) -> Command | Group:
 
 def common_to(group: Group) -> tuple[Option, ...]:
     """The options that may stand before the group's commands."""
-    return tuple(option for option in COMMON if all(option in command.options for command in group.commands))
+    return tuple(option for option in SHOWN if all(option in command.options for command in group.commands))
 
 
 def print_root() -> None:
     from ixion.cli.help import root_page
 
     pages = [(title, [(name, summary) for name, _, summary in entries]) for title, entries in SECTIONS]
-    print(root_page(SUMMARY, pages, COMMON))
+    print(root_page(SUMMARY, pages, SHOWN))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Command, Group, Option
-from ixion.cli.options import AS_JSON, CLUSTER, connect
+from ixion.cli.options import AS_JSON, administer
 from ixion.cli.output import counted, show_json, show_table
 
 
-def info(as_json: bool, bootstrap: str, timeout: float) -> None:
-    with connect(bootstrap, timeout) as cluster:
-        found = cluster.attempt("describing the cluster", lambda within: cluster.metadata(None, within))
+def info(as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.routes import metadata
+
+    with administer(access) as admin:
+        found = admin.run(metadata, None)
     partitions = [part for topic in found.topics.values() for part in topic.partitions]
     behind = sum(len(part.in_sync) < len(part.replicas) for part in partitions)
     leaderless = sum(part.leader < 0 for part in partitions)
@@ -45,14 +48,14 @@ def info(as_json: bool, bootstrap: str, timeout: float) -> None:
     show_table(columns, rows, right=("broker", "port", "leads", "replicas"))
 
 
-def log_dirs(topic: list[str], as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.log_dirs import describe_log_dirs
+def log_dirs(topic: list[str], as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.replicas import describe_log_dirs
+    from ixion.clients.admin.topics import describe_topics
     from ixion.model.errors import ErrorCode
 
-    with connect(bootstrap, timeout) as cluster:
-        for name in topic:
-            cluster.topic(name)  # an unknown one is reported with the nearest name
-        found = describe_log_dirs(cluster)
+    with administer(access) as admin:
+        admin.run(describe_topics, topic).check()  # an unknown one is reported with the nearest name
+        found = admin.run(describe_log_dirs)
     rows = []
     for each in found:
         replicas = [replica for replica in each.replicas if not topic or replica.partition.topic in topic]

@@ -82,6 +82,7 @@ class Option:
         negative: str = "",
         complete: str = "",
         hidden: str = "",
+        section: str = "Options",
     ) -> None:
         """`flags` and `hidden` (other spellings that help does not show) are divided by spaces; `complete` is the kind
         of words to offer: topic, group, file, or the words themselves with | between them."""
@@ -96,6 +97,7 @@ class Option:
         self.environment: Final = environment
         self.negative: Final = negative
         self.complete: Final = complete
+        self.section: Final = section  # of a help page
 
 
 class Argument:

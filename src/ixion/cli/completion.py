@@ -203,23 +203,30 @@ def values_of(kind: str, word: str, before: list[str]) -> list[tuple[str, str]]:
 
 def names_of(kind: str, before: list[str]) -> list[str]:
     """From the cluster that the command line or the environment names; nothing if it does not answer."""
-    from ixion.cli.options import BOOTSTRAP
+    from ixion.cli.access import CLUSTER, read_access
+    from ixion.cli.options import administer
     from ixion.cli.parse import default_of
-    from ixion.clients.cluster import Cluster
     from ixion.model.errors import KafkaError
 
-    given = [before[at + 1] for at, word in enumerate(before[:-1]) if word in (*BOOTSTRAP.flags, *BOOTSTRAP.hidden)]
+    given = {option.name: value for option in CLUSTER if (value := default_of(option))}
+    by_flag = {flag: option for option in CLUSTER for flag in (*option.flags, *option.hidden)}
+    for at, word in enumerate(before[:-1]):
+        if word in by_flag:
+            given[by_flag[word].name] = before[at + 1] if by_flag[word].metavar else True
     try:
-        with Cluster(given[-1] if given else default_of(BOOTSTRAP), timeout_s=PATIENCE_S) as cluster:
+        given["timeout"] = PATIENCE_S
+        with administer(read_access(given, may_ask=False)) as admin:
             if kind == "group":
-                from ixion.clients.groups import list_groups
+                from ixion.clients.admin.groups import list_groups
 
-                return [group.group for group in list_groups(cluster)]
+                return [group.group for group in admin.run(list_groups)]
             if kind in ("broker", "logger"):
-                found = [str(node.node_id) for node in cluster.nodes(cluster.deadline())]
-                return [*found, "default"] if kind == "broker" else found
-            from ixion.clients.topics import list_topics
+                from ixion.clients.admin.routes import nodes
 
-            return [topic.name for topic in list_topics(cluster) if not topic.internal]
-    except (KafkaError, ValueError):
+                found = [str(node) for node in admin.run(nodes)]
+                return [*found, "default"] if kind == "broker" else found
+            from ixion.clients.admin.topics import list_topics
+
+            return [topic.name for topic in admin.run(list_topics)]
+    except (KafkaError, UsageError, OSError):
         return []

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Group, Option, UsageError, nearest
-from ixion.cli.options import AS_JSON, CLUSTER, connect, parse_pairs
+from ixion.cli.options import AS_JSON, administer, parse_pairs
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.clients.configs import ConfigEntry, Resource
+    from ixion.clients.admin.configs import ConfigEntry, Resource
 
 
-def get(kind: str, name: str, keys: list[str], everything: bool, as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.configs import describe_configs
+def get(kind: str, name: str, keys: list[str], everything: bool, as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.configs import describe_configs
 
     resource = choose_resource(kind, name)
-    with connect(bootstrap, timeout) as cluster:
-        found = describe_configs(cluster, resource)
+    with administer(access) as admin:
+        found = admin.run(describe_configs, [resource])[resource]
     chosen = select(found, keys, everything)
     if as_json:
         show_json({"name": e.name, "value": e.value, "source": e.source, "read_only": e.read_only} for e in chosen)
@@ -27,27 +28,27 @@ def get(kind: str, name: str, keys: list[str], everything: bool, as_json: bool, 
         show_table(("name", "value", "source"), [(e.name, shown(e), e.source) for e in chosen])
 
 
-def set_(kind: str, name: str, pairs: list[str], bootstrap: str, timeout: float) -> None:
-    from ixion.clients.configs import alter_configs
+def set_(kind: str, name: str, pairs: list[str], access: Access) -> None:
+    from ixion.clients.admin.configs import alter_configs
 
     changes: dict[str, str | None] = {**parse_pairs(pairs, "set")}
-    with connect(bootstrap, timeout) as cluster:
-        alter_configs(cluster, choose_resource(kind, name), changes)
+    with administer(access) as admin:
+        admin.run(alter_configs, {choose_resource(kind, name): changes}).check()
     for key, value in changes.items():
         print(f"{key} is {value}")
 
 
-def unset(kind: str, name: str, keys: list[str], bootstrap: str, timeout: float) -> None:
-    from ixion.clients.configs import alter_configs
+def unset(kind: str, name: str, keys: list[str], access: Access) -> None:
+    from ixion.clients.admin.configs import alter_configs
 
-    with connect(bootstrap, timeout) as cluster:
-        alter_configs(cluster, choose_resource(kind, name), dict.fromkeys(keys))
+    with administer(access) as admin:
+        admin.run(alter_configs, {choose_resource(kind, name): dict.fromkeys(keys)}).check()
     for key in keys:
         print(f"{key} is the default again")
 
 
 def choose_resource(kind: str, name: str) -> Resource:
-    from ixion.clients.configs import Resource
+    from ixion.clients.admin.configs import Resource
     from ixion.model.resource_type import ResourceType
 
     kinds = {
@@ -90,7 +91,7 @@ CONFIG: Final = Group(
     "Get, set and unset the settings of topics, brokers, groups and loggers.",
     Command(
         "get",
-        "Show the settings that somebody chose, or the named ones, with where each comes from.",
+        "Show the settings that were set, or the named ones, with the source of each.",
         get,
         arguments=(KIND, NAME, Argument("keys", "KEY...", "Show only these settings.", required=False, many=True)),
         options=(Option("everything", "--all", "Show settings at their defaults, too."), AS_JSON, *CLUSTER),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Option, UsageError, whole
-from ixion.cli.options import CLUSTER, connect
+from ixion.cli.access import CLUSTER, Access
+from ixion.cli.command import Argument, Command, Option, UsageError
+from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, connect
 from ixion.cli.output import note
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def consume(
     as_json: bool,
     null_marker: str,
     read_committed: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
     from ixion.cli.consume_copy import Copy
     from ixion.cli.consume_format import writer
@@ -47,17 +47,17 @@ def consume(
         write = writer("json" if as_json else form, null_marker)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    with connect(bootstrap, timeout) as cluster:
-        copy = Copy(cluster, topic, write, most, read_committed, timeout)
+    with connect(access) as cluster:
+        copy = Copy(cluster, topic, write, most, read_committed, access.timeout_s)
         try:
             if group is not None:
                 if partition:
-                    raise UsageError("--group shares out the partitions by itself; leave out --partition")
+                    raise UsageError("the group assigns the partitions; leave out --partition")
                 if end is not None:
                     raise UsageError("--group reads on from its commits; leave out --until")
-                consume_in_group(cluster, group, copy, begin, exit_at_end)
+                consume_in_group(cluster, access, group, copy, begin, exit_at_end)
             elif begin.stored:
-                raise UsageError("'stored' is where a group has committed; say which with --group")
+                raise UsageError("'stored' is where a group has committed; name the group with --group")
             else:
                 consume_alone(cluster, copy, begin, end, partition, exit_at_end)
         except KeyboardInterrupt:
@@ -96,7 +96,7 @@ def say_if_moved(start: Start, offsets: dict[TopicPartition, int]) -> None:
 
 CONSUME: Final = Command(
     "consume",
-    "Print the records of a topic, and go on with what comes until Ctrl-C.",
+    "Print the records of a topic, then wait for new ones until Ctrl-C.",
     consume,
     arguments=(Argument("topic", "TOPIC", complete="topic"),),
     options=(
@@ -109,27 +109,11 @@ CONSUME: Final = Command(
             complete="earliest|latest|stored",
             hidden="--from",
         ),
-        Option(
-            "until", "--until", "Where to end, in the same words; the record there is not printed.", metavar="WHERE"
-        ),
-        Option(
-            "most",
-            "--max -n",
-            "Stop after N records.",
-            metavar="N",
-            kind=whole(1, LARGEST_OFFSET),
-            hidden="--count --num",
-        ),
+        UNTIL,
+        MOST,
         Option("exit_at_end", "--exit-at-end -e", "Stop at the end, as it is when the command starts."),
         Option("follow", "--follow", "Wait for more at the end; this is the default."),
-        Option(
-            "partition",
-            "--partition -p",
-            "Only this partition; may be repeated.",
-            metavar="N",
-            kind=whole(0),
-            many=True,
-        ),
+        PARTITION,
         Option(
             "group",
             "--group -g",
@@ -147,7 +131,7 @@ CONSUME: Final = Command(
         ),
         Option("as_json", "--json", "Short for --format json: one JSON object a line."),
         Option("null_marker", "--null-marker", "How a null key or value is written.", metavar="TEXT", default="null"),
-        Option("read_committed", "--read-committed", "Leave out records of aborted and open transactions."),
+        READ_COMMITTED,
         *CLUSTER,
     ),
     examples=(

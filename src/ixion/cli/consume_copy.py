@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ixion.cli.consume_format import Write
 from ixion.cli.interrupt import Interrupt, held_interrupt
@@ -17,6 +18,9 @@ from ixion.clients.cluster import Cluster
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
+
+if TYPE_CHECKING:
+    from ixion.clients import Consumer
 
 POLL_S = 0.5
 LOOK_S = 10.0  # how often to look for new partitions
@@ -90,6 +94,34 @@ class Copy:
             for fetched in arrived:
                 self._write_all(fetched, None if ends is None else ends[fetched.partition], interrupt)
             sys.stdout.buffer.flush()
+
+    def take(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None, wait_s: float) -> None:
+        """The same, of what a consumer has for us."""
+        records = consumer.poll(wait_s)
+        with held_interrupt() as interrupt:
+            for record in records:
+                place = TopicPartition(record.topic, record.partition)
+                end = None if ends is None else ends.get(place)
+                if self.left == 0 or interrupt.wanted:
+                    break
+                if end is not None and record.offset >= end:
+                    self.positions[place] = end
+                    continue
+                sys.stdout.buffer.write(self._write(place, record.record))
+                self.positions[place] = record.offset + 1
+                if self.left is not None:
+                    self.left -= 1
+            else:
+                self._pass_gaps(consumer, ends)
+            sys.stdout.buffer.flush()
+
+    def _pass_gaps(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> None:
+        """Behind the last records there may be markers, which nobody prints."""
+        for place in consumer.assignment():
+            if place in self.positions:
+                position = consumer.position(place)
+                end = position if ends is None else ends.get(place, position)
+                self.positions[place] = max(self.positions[place], min(position, end))
 
     def _write_all(self, fetched: Fetched, end: int | None, interrupt: Interrupt) -> None:
         out = sys.stdout.buffer

@@ -9,90 +9,139 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Final
 
-from ixion.cli.consume_copy import Copy, Watch
+from ixion.cli.access import Access
+from ixion.cli.consume_copy import POLL_S, SOON_S, Copy
 from ixion.cli.output import note
 from ixion.cli.places import find_ends
+from ixion.clients import Consumer, RebalanceListener
 from ixion.clients.cluster import Cluster
-from ixion.clients.group_offsets import fetch_offsets
-from ixion.clients.membership import Membership
+from ixion.clients.core.consumer.errors import CommitFailedError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.offsets import EARLIEST
-from ixion.clients.reader import Reader
 from ixion.clients.starts import Start, resolve_start
+from ixion.model.errors import KafkaError
 
 COMMIT_S: Final = 5.0  # Kafka's default
+LOOK_MS: Final = 3_000  # how often to look for new partitions
 
 
-def consume_in_group(cluster: Cluster, group: str, copy: Copy, begin: Start, exit_at_end: bool) -> None:
+def consume_in_group(cluster: Cluster, access: Access, group: str, copy: Copy, begin: Start, exit_at_end: bool) -> None:
     cluster.topic(copy.topic)  # an unknown one is reported with the nearest name
-    member = Membership(cluster, group, [copy.topic])
-    try:
-        while not copy.is_done:
-            places = member.join()
-            if sys.stderr.isatty():
-                numbers = ", ".join(str(place.partition) for place in sorted(places))
-                note(f"generation {member.generation} of {group}: partitions {numbers or 'none'}")
-            if read_assigned(cluster, group, member, copy, places, begin, exit_at_end):
-                return
-    finally:
-        member.leave()
+    consumer = Consumer(
+        access.bootstrap,
+        group=group,
+        client_id=cluster.client_id,
+        enable_auto_commit=False,
+        isolation_level="read_committed" if copy.read_committed else "read_uncommitted",
+        metadata_max_age_ms=LOOK_MS,
+        allow_auto_create_topics=False,
+        **access.security,
+    )
+    with consumer:
+        part = Part(cluster, consumer, copy, begin, exit_at_end)
+        consumer.subscribe([copy.topic], part)
+        try:
+            part.follow()
+        finally:
+            part.commit()
 
 
-def read_assigned(
-    cluster: Cluster,
-    group: str,
-    member: Membership,
-    copy: Copy,
-    places: list[TopicPartition],
-    begin: Start,
-    exit_at_end: bool,
-) -> bool:
-    """Copy until the group is balanced anew (False) or there is no more to do (True)."""
-    offsets = starting_offsets(cluster, group, places, begin, copy.read_committed)
-    ends = find_ends(cluster, places, copy.read_committed) if exit_at_end else None
-    copy.positions = dict(offsets)
-    committed = dict(offsets)
-    reader = Reader(cluster, offsets, read_committed=copy.read_committed) if offsets else None
-    watch = None if reader is None else Watch(reader)
-    next_s = time.monotonic() + COMMIT_S
-    try:
-        while not member.must_rejoin:
-            if copy.is_done or (ends is not None and all(copy.positions[place] >= end for place, end in ends.items())):
-                return True
-            if reader is None or watch is None:
-                time.sleep(0.1)  # more members than partitions: we are a spare
-            else:
-                copy.once(reader, ends)
-                watch.look()
-            member.heartbeat_if_due()
+class Part(RebalanceListener):
+    """What of the group is ours, and how far it is written and committed."""
+
+    def __init__(self, cluster: Cluster, consumer: Consumer, copy: Copy, begin: Start, exit_at_end: bool) -> None:
+        self._cluster = cluster
+        self._consumer = consumer
+        self._copy = copy
+        self._begin = begin
+        self._exit_at_end = exit_at_end
+        self._ends: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._is_in = False  # whether the group has assigned something yet, be it nothing
+
+    def follow(self) -> None:
+        """Copy until there are enough, until the ends if that is wanted, or for ever."""
+        copy = self._copy
+        next_s = time.monotonic() + COMMIT_S
+        trouble = Trouble()
+        while not copy.is_done and not self._is_at_end():
+            copy.take(self._consumer, self._ends if self._exit_at_end else None, POLL_S)
+            trouble.look(self._consumer.trouble)
             if time.monotonic() >= next_s:
-                commit(member, copy, committed)
+                self.commit()
                 next_s = time.monotonic() + COMMIT_S
-        return False
-    finally:
-        if reader is not None:
-            reader.close()
-        commit(member, copy, committed)
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        places = list(partitions)
+        self._cluster.forget()  # the topic may have more partitions by now
+        held = self._consumer.assignment()
+        offsets = self._starting_offsets(places)
+        for place, offset in offsets.items():
+            self._consumer.seek(place, offset)
+        copy = self._copy
+        copy.positions = {place: copy.positions[place] for place in copy.positions if place in held} | offsets
+        self._committed = {place: copy.positions[place] for place in held if place in self._committed} | offsets
+        if self._exit_at_end and places:
+            self._ends.update(find_ends(self._cluster, places, copy.read_committed))
+        self._ends = {place: end for place, end in self._ends.items() if place in held}
+        self._is_in = True
+        if sys.stderr.isatty():
+            numbers = ", ".join(str(place.partition) for place in held)
+            metadata = self._consumer.group_metadata()
+            note(f"generation {metadata.generation_id} of {metadata.group_id}: partitions {numbers or 'none'}")
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.commit()
+        self.on_lost(partitions)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        for place in partitions:
+            self._copy.positions.pop(place, None)
+            self._committed.pop(place, None)
+            self._ends.pop(place, None)
+
+    def commit(self) -> None:
+        """Commit what has moved since the last time."""
+        sys.stdout.buffer.flush()
+        positions = self._copy.positions
+        moved = {place: offset for place, offset in positions.items() if self._committed.get(place) != offset}
+        if moved:
+            try:
+                self._consumer.commit(moved)
+            except CommitFailedError:
+                return  # the group goes on without us; the next poll joins anew
+            self._committed.update(moved)
+
+    def _is_at_end(self) -> bool:
+        positions = self._copy.positions
+        return self._exit_at_end and self._is_in and all(positions[place] >= end for place, end in self._ends.items())
+
+    def _starting_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """What the group has committed; where it has not, the place that --offset names, or the first record."""
+        if not places:
+            return {}
+        stored = self._consumer.committed(places)
+        fresh = [place for place in places if stored[place] is None]
+        start = Start(EARLIEST) if self._begin.stored else self._begin
+        read_committed = self._copy.read_committed
+        found = resolve_start(self._cluster, fresh, start, read_committed=read_committed) if fresh else {}
+        return {**found, **{place: offset for place, offset in stored.items() if offset is not None}}
 
 
-def starting_offsets(
-    cluster: Cluster, group: str, places: list[TopicPartition], begin: Start, read_committed: bool
-) -> dict[TopicPartition, int]:
-    """What the group has committed; where it has not, the place that --offset names, or the first record."""
-    if not places:
-        return {}
-    stored = fetch_offsets(cluster, group)
-    fresh = [place for place in places if place not in stored]
-    start = Start(EARLIEST) if begin.stored else begin
-    found = resolve_start(cluster, fresh, start, read_committed=read_committed) if fresh else {}
-    return {place: stored[place] if place in stored else found[place] for place in places}
+class Trouble:
+    """Says what lasts, once."""
 
+    def __init__(self) -> None:
+        self._since_s = 0.0
+        self._is_said = True
 
-def commit(member: Membership, copy: Copy, committed: dict[TopicPartition, int]) -> None:
-    """Commit what has moved since the last time."""
-    sys.stdout.buffer.flush()
-    moved = {place: offset for place, offset in copy.positions.items() if committed.get(place) != offset}
-    if moved and member.commit(moved):
-        committed.update(moved)
+    def look(self, trouble: KafkaError | None) -> None:
+        if trouble is None:
+            self._since_s = time.monotonic()
+            self._is_said = False
+        elif not self._is_said and time.monotonic() - self._since_s > SOON_S:
+            note(f"{trouble.message} (trying again)")
+            self._is_said = True

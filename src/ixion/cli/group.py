@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
-from ixion.cli.options import AS_JSON, CLUSTER, connect
+from ixion.cli.options import AS_JSON, administer
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.clients.cluster import Cluster
-    from ixion.clients.groups import GroupDescription
+    from ixion.clients.admin.groups import GroupDescription
+    from ixion.clients.admin.runner import AdminRunner
 
 
-def list_(as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.groups import list_groups
+def list_(as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.groups import list_groups
 
-    with connect(bootstrap, timeout) as cluster:
-        found = list_groups(cluster)
+    with administer(access) as admin:
+        found = admin.run(list_groups)
     if as_json:
         show_json({"group": each.group, "state": each.state, "type": each.kind} for each in found)
     elif not found:
@@ -26,20 +27,20 @@ def list_(as_json: bool, bootstrap: str, timeout: float) -> None:
         show_table(("group", "state", "type"), [(each.group, each.state, each.kind) for each in found])
 
 
-def describe(name: str, watch: float | None, as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.groups import describe_group
+def describe(name: str, watch: float | None, as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.groups import describe_groups
 
     if watch is not None:
         from ixion.cli.group_watch import watch_group
 
         if not watch > 0:
             raise UsageError(f"--watch must be more than 0 seconds, not {watch:g}")
-        with connect(bootstrap, timeout) as cluster:
-            watch_group(cluster, name, watch, as_json)
+        with administer(access) as admin:
+            watch_group(admin, name, watch, as_json)
         return
-    with connect(bootstrap, timeout) as cluster:
-        found = describe_group(cluster, name)
-        rows = progress_rows(cluster, found)
+    with administer(access) as admin:
+        found = admin.run(describe_groups, [name])[name]
+        rows = progress_rows(admin, found)
     if as_json:
         members = [
             {"member": each.member_id, "instance": each.instance_id, "client": each.client_id, "host": each.host}
@@ -67,19 +68,17 @@ def reset(
     shift: int | None,
     execute: bool,
     as_json: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
-    from ixion.cli.group_reset import choose_target, plan_reset
-    from ixion.clients.group_offsets import commit_offsets
-    from ixion.clients.groups import check_empty
+    from ixion.cli.group_reset import check_empty, choose_target, plan_reset
+    from ixion.clients.admin.group_offsets import alter_group_offsets
 
     target = choose_target(to_earliest, to_latest, to_offset, to_datetime, shift)
-    with connect(bootstrap, timeout) as cluster:
-        check_empty(cluster, name)
-        plan = plan_reset(cluster, name, topic, target)
+    with administer(access) as admin:
+        check_empty(admin, name)
+        plan = plan_reset(admin, name, topic, target)
         if execute:
-            commit_offsets(cluster, name, {step.place: step.after for step in plan})
+            admin.run(alter_group_offsets, name, {step.place: step.after for step in plan}).check()
     rows = [(step.place.topic, step.place.partition, step.before, step.after) for step in plan]
     if as_json:
         columns = ("topic", "partition", "before", "after")
@@ -87,28 +86,34 @@ def reset(
         return
     show_table(("topic", "partition", "before", "after"), rows, right=("partition", "before", "after"))
     if not execute:
-        note("nothing was changed; --execute does it")
+        note("nothing was changed; add --execute to do it")
 
 
-def delete(names: list[str], bootstrap: str, timeout: float) -> None:
-    from ixion.clients.groups import delete_group
+def delete(names: list[str], access: Access) -> None:
+    from ixion.clients.admin.groups import delete_groups
 
-    with connect(bootstrap, timeout) as cluster:
-        for name in names:
-            delete_group(cluster, name)
-            print(f"deleted {name}")
+    with administer(access) as admin:
+        found = admin.run(delete_groups, names)
+    for name in found.done:
+        print(f"deleted {name}")
+    found.check()
 
 
-def progress_rows(cluster: Cluster, group: GroupDescription) -> list[dict[str, Any]]:
+def progress_rows(admin: AdminRunner, group: GroupDescription) -> list[dict[str, Any]]:
     """A row for every partition that the group has committed for or that a member reads."""
-    from ixion.clients.group_offsets import fetch_offsets
-    from ixion.clients.offsets import LATEST, list_offsets
+    from ixion.clients.admin.group_offsets import list_group_offsets
+    from ixion.clients.admin.offsets import LATEST, list_offsets
+    from ixion.clients.faults import UnknownTopicError
 
-    committed = fetch_offsets(cluster, group.group)
+    stored = admin.run(list_group_offsets, [group.group])[group.group]
+    committed = {place: each.offset for place, each in stored.items()}
     readers = {place: member for member in group.members for place in member.partitions}
     places = sorted({*committed, *readers})
-    known = {place for place in places if exists(cluster, place.topic)}
-    end = list_offsets(cluster, known, LATEST)
+    listed = admin.run(list_offsets, dict.fromkeys(places, LATEST))
+    for place, fault in list(listed.faults.items()):
+        if isinstance(fault, UnknownTopicError):  # offsets outlive their topic
+            del listed.faults[place]
+    end = {place: each.offset for place, each in listed.check().items()}
     rows = []
     for place in places:
         done, last = committed.get(place), end.get(place)
@@ -128,17 +133,6 @@ def progress_rows(cluster: Cluster, group: GroupDescription) -> list[dict[str, A
     return rows
 
 
-def exists(cluster: Cluster, topic: str) -> bool:
-    """Offsets outlive their topic."""
-    from ixion.clients.faults import UnknownTopicError
-
-    try:
-        cluster.topic(topic)
-    except UnknownTopicError:
-        return False
-    return True
-
-
 NAME: Final = Argument("name", "GROUP", complete="group")
 
 GROUP: Final = Group(
@@ -151,7 +145,9 @@ GROUP: Final = Group(
         describe,
         arguments=(NAME,),
         options=(
-            Option("watch", "--watch -w", "Show the lag every so often, until Ctrl-C.", metavar="SECONDS", kind=number),
+            Option(
+                "watch", "--watch -w", "Print the lag at this interval, until Ctrl-C.", metavar="SECONDS", kind=number
+            ),
             AS_JSON,
             *CLUSTER,
         ),
@@ -159,7 +155,7 @@ GROUP: Final = Group(
     ),
     Command(
         "reset",
-        "Set where a group without members reads on. Shows the plan; --execute carries it out.",
+        "Set the offsets at which a group without members continues. Shows the plan; --execute carries it out.",
         reset,
         arguments=(NAME,),
         options=(

@@ -1,4 +1,4 @@
-"""Works out where the partitions of a group would be read on after a reset."""
+"""Works out the offsets at which a group continues after a reset."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ixion.cli.command import UsageError
-from ixion.clients.cluster import Cluster
-from ixion.clients.group_offsets import fetch_offsets
+from ixion.clients.admin.group_offsets import list_group_offsets
+from ixion.clients.admin.groups import describe_groups
+from ixion.clients.admin.runner import AdminRunner
+from ixion.clients.admin.starts import ends, resolve_start
+from ixion.clients.admin.topics import describe_topics
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST
-from ixion.clients.starts import Start, parse_time_ms, resolve_start
+from ixion.clients.starts import EARLIEST, LATEST, Start, parse_time_ms
 from ixion.model.errors import ErrorCode, KafkaError
 
 
@@ -49,26 +51,41 @@ def choose_target(
     return chosen[0]
 
 
-def plan_reset(cluster: Cluster, group: str, topics: Sequence[str], target: Target) -> list[Step]:
+def check_empty(admin: AdminRunner, group: str) -> None:
+    """KafkaError (NON_EMPTY_GROUP) if it has members, who would go on from where they are. It need not exist."""
+    described = admin.run(describe_groups, [group])
+    fault = described.faults.get(group)
+    if fault is not None:
+        if fault.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise fault
+        return
+    found = described[group]
+    if found.members:
+        text = f"group {group!r} is {found.state.lower()} with {len(found.members)} members; stop them first"
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, text)
+
+
+def plan_reset(admin: AdminRunner, group: str, topics: Sequence[str], target: Target) -> list[Step]:
     """Every partition that is to move, and where from and to; offsets that are gone become the nearest there is."""
-    committed = fetch_offsets(cluster, group)
-    places = choose_places(cluster, topics) if topics else sorted(committed)
+    stored = admin.run(list_group_offsets, [group])[group]
+    committed = {place: each.offset for place, each in stored.items()}
+    places = choose_places(admin, topics) if topics else sorted(committed)
     if not places:
         text = f"group {group!r} has committed nothing; say which --topic to reset"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
     if target.start is not None:
-        after = resolve_start(cluster, places, target.start)
+        after = admin.run(resolve_start, places, target.start)
     else:
-        after = shifted(cluster, places, committed, target.shift)
+        after = shifted(admin, places, committed, target.shift)
     return [Step(place, committed.get(place), after[place]) for place in places]
 
 
-def choose_places(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartition]:
+def choose_places(admin: AdminRunner, topics: Iterable[str]) -> list[TopicPartition]:
     """`orders` means all its partitions, `orders:0,2` two of them."""
     places = []
     for text in topics:
         topic, colon, listed = text.partition(":")
-        count = len(cluster.topic(topic).partitions)
+        count = len(admin.run(describe_topics, [topic])[topic].partitions)
         if colon and not all(part.isascii() and part.isdigit() for part in listed.split(",")):
             raise UsageError(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}")
         numbers = [int(part) for part in listed.split(",")] if colon else list(range(count))
@@ -79,10 +96,9 @@ def choose_places(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartitio
 
 
 def shifted(
-    cluster: Cluster, places: list[TopicPartition], committed: dict[TopicPartition, int], by: int
+    admin: AdminRunner, places: list[TopicPartition], committed: dict[TopicPartition, int], by: int
 ) -> dict[TopicPartition, int]:
-    first = resolve_start(cluster, places, Start(EARLIEST))
-    end = resolve_start(cluster, places, Start(LATEST))
+    first, end = admin.run(ends, places)
     for place in places:
         if place not in committed:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"nothing is committed for {place}, so it cannot be shifted")

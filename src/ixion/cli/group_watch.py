@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from ixion.cli.group import progress_rows
 from ixion.cli.output import show_json
-from ixion.clients.cluster import Cluster
-from ixion.clients.groups import describe_group
+from ixion.clients.admin.groups import describe_groups
+from ixion.clients.admin.runner import AdminRunner
 
 WIDTHS: Final = {"time": 8, "topic": 24, "members": 7, "committed": 12, "end": 12, "lag": 10, "lag/s": 9, "read/s": 9}
 
 
 def watch_group(
-    cluster: Cluster,
+    admin: AdminRunner,
     group: str,
     every_s: float,
     as_json: bool,
@@ -37,7 +37,7 @@ def watch_group(
     try:
         while True:
             now_s = clock()
-            rows = {row["topic"]: row for row in by_topic(cluster, group, now_s)}
+            rows = {row["topic"]: row for row in by_topic(admin, group, now_s)}
             for topic, row in rows.items():
                 seconds, old = now_s - at_s, before.get(topic)
                 row["lag/s"] = None if old is None or seconds <= 0 else round((row["lag"] - old["lag"]) / seconds, 1)
@@ -54,9 +54,9 @@ def watch_group(
         pass  # the way to end it
 
 
-def by_topic(cluster: Cluster, group: str, now_s: float) -> list[dict[str, Any]]:
-    found = describe_group(cluster, group)
-    rows = progress_rows(cluster, found)
+def by_topic(admin: AdminRunner, group: str, now_s: float) -> list[dict[str, Any]]:
+    found = admin.run(describe_groups, [group])[group]
+    rows = progress_rows(admin, found)
     topics: dict[str, dict[str, Any]] = {}
     for row in rows:
         clock = time.strftime("%H:%M:%S", time.localtime(now_s))

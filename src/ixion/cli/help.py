@@ -71,7 +71,10 @@ def command_page(path: str, command: Command) -> str:
         ]
     explained = [(argument.metavar, argument.help) for argument in command.arguments if argument.help]
     lines += section("Arguments", rows(explained))
-    lines += section("Options", rows([*map(option_row, command.options), ("-h, --help", "Show this page.")]))
+    titles = dict.fromkeys(["Options", *(option.section for option in command.options)])
+    for title in titles:
+        shown = [option_row(option) for option in command.options if option.section == title]
+        lines += section(title, rows([*shown, ("-h, --help", "Show this page.")] if title == "Options" else shown))
     lines += section("Examples", (f"  {example}" for example in command.examples))
     if command.aliases:
         others = ", ".join(" ".join([*path.split()[:-1], alias]) for alias in command.aliases)
@@ -127,5 +130,5 @@ def root_page(
             ]
         ),
     )
-    topics = "ixion help TOPIC explains: formats, offsets, settings, environment, exit-codes."
+    topics = "ixion help TOPIC explains: formats, offsets, settings, connection, environment, exit-codes."
     return "\n".join([*lines, "", *wrap(topics, width())])

@@ -35,7 +35,7 @@ OFFSETS: Final = """For consume --offset and --until, topic offsets --at, topic 
 perf consume --offset:
 
   earliest, beginning   the first record there is
-  latest, end           behind the last record
+  latest, end           after the last record
   stored                where the group has committed (consume --group only)
   120                   offset 120 of every partition, or the nearest there is
   -10                   ten before the end of every partition
@@ -61,8 +61,37 @@ While it runs, 'ixion config' changes what may be changed:
 
 A misspelt name is reported with the closest valid one."""
 
+CONNECTION: Final = """Every command that asks a cluster takes these, before or after its name:
+  -b HOST:PORT             a broker, or several with commas
+  --timeout SECONDS        how long to try
+  --tls-ca FILE            connect over TLS; the authorities to trust, as PEM
+  --tls                    the same with the authorities of the system
+  --tls-cert FILE          our own certificate with its private key, as PEM
+  --tls-any-host           accept a certificate that names another host
+  --user NAME              log in, by --mechanism (default: SCRAM-SHA-512)
+  --password-file FILE     its first line is the password; asked for without
+
+A password is never on the command line. ~/.config/ixion/profiles.toml keeps
+sets of these options, by name:
+  [default]
+  bootstrap = "127.0.0.1:9092"
+
+  [production]
+  bootstrap = "kafka-1:9094,kafka-2:9094"
+  tls_ca = "~/ca.pem"
+  user = "alice"
+  password_file = "~/.config/ixion/alice.password"
+
+'ixion topic list --profile production' uses one; without --profile it is
+'default'. The command line is stronger than the environment, and that than
+the profile. A profile may hold a password, if only you can read the file
+(chmod 600)."""
+
 ENVIRONMENT: Final = """  IXION_BOOTSTRAP   where the commands find a broker, if --bootstrap does not
                     say (default: 127.0.0.1:9092)
+  IXION_PROFILE     and IXION_TLS_CA, IXION_TLS_CERT, IXION_USER,
+                    IXION_PASSWORD_FILE, IXION_MECHANISM: see
+                    'ixion help connection'
   IXION_…           settings of 'ixion serve': IXION_NUM_PARTITIONS=3 is
                     num.partitions
   COLUMNS           the width of help pages and tables, before the terminal's
@@ -70,7 +99,7 @@ ENVIRONMENT: Final = """  IXION_BOOTSTRAP   where the commands find a broker, if
 
 EXIT_CODES: Final = """  0     done
   1     failed; standard error has one line that says why
-  2     wrongly called; the same
+  2     usage error; the same
   130   interrupted by Ctrl-C
 
 A command whose reader closes the pipe ('ixion consume orders | head') ends
@@ -80,6 +109,7 @@ TOPICS: Final = {
     "formats": Page("How records are written and read", FORMATS),
     "offsets": Page("How to name a place in a topic", OFFSETS),
     "settings": Page("Where settings come from, and how to change them", SETTINGS),
+    "connection": Page("How to reach a cluster over TLS and with a login", CONNECTION),
     "environment": Page("Environment variables", ENVIRONMENT),
     "exit-codes": Page("What a command's exit code says", EXIT_CODES),
 }

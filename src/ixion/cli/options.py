@@ -1,39 +1,65 @@
-"""Options that many commands share, and the cluster that they lead to."""
+"""Options that many commands share; those of the connection are in `access`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from ixion.cli.command import Option, UsageError, number
+from ixion.cli.command import LARGEST_OFFSET, Option, UsageError, whole
 
 if TYPE_CHECKING:
+    from ixion.cli.access import Access
+    from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.cluster import Cluster
+    from ixion.clients.security import SecurityOptions
 
-HERE: Final = "127.0.0.1:9092"
-PATIENCE_S: Final = 30.0
-
-BOOTSTRAP: Final = Option(
-    "bootstrap",
-    "--bootstrap -b",
-    "A broker of the cluster, or several with commas.",
-    metavar="HOST:PORT",
-    default=HERE,
-    environment="IXION_BOOTSTRAP",
-    hidden="--bootstrap-server --brokers",
-)
-TIMEOUT: Final = Option("timeout", "--timeout", "How long to try.", metavar="SECONDS", kind=number, default=PATIENCE_S)
-CLUSTER: Final = (BOOTSTRAP, TIMEOUT)
+CONNECT_S: Final = 10.0  # for one address; the next one may be alive
 AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
 
+# Which records of a topic a command reads.
+PARTITION: Final = Option(
+    "partition", "--partition -p", "Only this partition; may be repeated.", metavar="N", kind=whole(0), many=True
+)
+MOST: Final = Option(
+    "most", "--max -n", "Stop after N records.", metavar="N", kind=whole(1, LARGEST_OFFSET), hidden="--count --num"
+)
+UNTIL: Final = Option(
+    "until",
+    "--until",
+    "Where to end, in the same words. The record there is left out.",
+    metavar="WHERE",
+    complete="latest",
+)
+READ_COMMITTED: Final = Option(
+    "read_committed", "--read-committed", "Leave out records of aborted and open transactions."
+)
 
-def connect(bootstrap: str, timeout_s: float = PATIENCE_S) -> Cluster:
-    from ixion.clients.cluster import Cluster
 
-    if not timeout_s > 0:
-        raise UsageError(f"--timeout must be more than 0 seconds, not {timeout_s:g}")
+def administer(access: Access) -> AdminRunner:
+    """An administrator; it runs plans, so that a command imports those that it needs."""
+    from ixion.clients.admin.runner import AdminRunner
+
     try:
-        return Cluster(bootstrap, client_id="ixion-cli", timeout_s=timeout_s)
+        return AdminRunner(
+            access.bootstrap,
+            client_id="ixion-cli",
+            default_api_timeout_ms=access.timeout_s * 1000,
+            request_timeout_ms=access.timeout_s * 1000,
+            socket_connection_setup_timeout_ms=min(access.timeout_s, CONNECT_S) * 1000,
+            **cast("SecurityOptions", access.security),
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def connect(access: Access) -> Cluster:
+    """The older client, under a Reader or a member of a group."""
+    from ixion.clients.cluster import Cluster
+    from ixion.clients.security import read_security
+
+    try:
+        security = read_security(access.security)
+        return Cluster(access.bootstrap, client_id="ixion-cli", timeout_s=access.timeout_s, security=security)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -42,7 +42,7 @@ def widths_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str]) -> None:
-    """Ourselves if it fits. Folding what is too wide is rich's art, and takes as long to import as all the rest."""
+    """Draw the table here if it fits. Only rich folds wide cells, and it takes as long to import as all the rest."""
     from ixion.cli.help import terminal_columns
 
     widths = widths_of(columns, rows)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
-from ixion.cli.options import AS_JSON, CLUSTER, connect
+from ixion.cli.options import AS_JSON, connect
 from ixion.cli.output import show_json
 from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, producer_settings
 
@@ -20,8 +21,7 @@ def produce(
     batch: int,
     linger: float,
     as_json: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
     from ixion.cli.perf_load import produce_load
     from ixion.clients.producer import Producer
@@ -30,12 +30,12 @@ def produce(
         raise UsageError(f"--linger must be at least 0 ms, not {linger:g}")
     if rate is not None and not rate > 0:
         raise UsageError(f"--rate must be more than 0 records per second, not {rate:g}")
-    settings = producer_settings(acks, compression, timeout)
+    settings = producer_settings(acks, compression, access)
     settings["batch_size"] = batch
     settings["linger_ms"] = linger
-    with connect(bootstrap, timeout) as cluster:
+    with connect(access) as cluster:
         cluster.topic(topic, create=True)
-    with Producer(bootstrap, **settings) as producer:
+    with Producer(access.bootstrap, **settings) as producer:
         load = produce_load(producer, topic, records, size, rate)
     if as_json:
         options = {"topic": topic, "size": size, "acks": acks, "compression": compression, "batch": batch}
@@ -44,17 +44,17 @@ def produce(
         print("\n".join(load.lines()))
 
 
-def consume(topic: str, records: int | None, start: str, as_json: bool, bootstrap: str, timeout: float) -> None:
+def consume(topic: str, records: int | None, start: str, as_json: bool, access: Access) -> None:
     from ixion.cli.perf_load import consume_load
     from ixion.cli.places import choose_partitions, find_ends, place
     from ixion.clients.reader import Reader
     from ixion.clients.starts import resolve_start
 
     begin = place(start)
-    with connect(bootstrap, timeout) as cluster:
+    with connect(access) as cluster:
         offsets = resolve_start(cluster, choose_partitions(cluster, topic, []), begin)
         ends = None if records is not None else find_ends(cluster, offsets, read_committed=False)
-        with Reader(cluster, offsets, request_timeout_s=timeout) as reader:
+        with Reader(cluster, offsets, request_timeout_s=access.timeout_s) as reader:
             load = consume_load(reader, records, ends)
     if as_json:
         show_json([{"topic": topic, **load.as_json()}])

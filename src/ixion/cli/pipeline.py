@@ -80,6 +80,47 @@ def run(
         raise Exit(130)
 
 
+def replay(
+    file: Path,
+    where: str | None,
+    dry: bool,
+    master: str | None,
+    conf: list[str],
+    jars: str,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    from ixion.cli.pipeline_again import replayed_lines
+    from ixion.cli.pipeline_run import Job, guarded
+
+    with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
+        done = job.pipeline.replay(job.spark, where=where, dry=dry)
+        for line in replayed_lines(done, dry=dry, as_json=as_json):
+            print(line)
+
+
+def backfill(
+    file: Path,
+    first: str,
+    end: str,
+    dry: bool,
+    master: str | None,
+    conf: list[str],
+    jars: str,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    from ixion.cli.pipeline_again import backfilled_lines, place_of
+    from ixion.cli.pipeline_run import Job, guarded
+
+    with guarded(verbose):
+        places = place_of(first, "--from"), place_of(end, "--to")
+        with Job(file, master, conf, jars, verbose) as job:
+            done = job.pipeline.backfill(job.spark, *places, dry=dry)
+            for line in backfilled_lines(done, dry=dry, as_json=as_json):
+                print(line)
+
+
 def sample(file: Path, count: int, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline_run import Job, guarded
 
@@ -185,6 +226,43 @@ PIPELINE: Final = Group(
                 metavar="N",
                 kind=whole(0, 65535),
             ),
+            *SPARK,
+        ),
+    ),
+    Command(
+        "replay",
+        "Try the records of the quarantine again: those that pass by now go into the tables and leave it.",
+        replay,
+        arguments=(FILE,),
+        options=(
+            Option("where", "--where", "Only these records, by SQL: \"reason LIKE '%JSON%'\".", metavar="SQL"),
+            Option("dry", "--dry-run", "Show how many would pass, and change nothing."),
+            AS_JSON,
+            *SPARK,
+        ),
+    ),
+    Command(
+        "backfill",
+        "Take in older records that the pipeline has not read, into the same tables, each once.",
+        backfill,
+        arguments=(FILE,),
+        options=(
+            Option(
+                "first",
+                "--from",
+                "The first record: a time such as 2026-01-31T08:00:00Z, or earliest.",
+                metavar="TIME",
+                default="earliest",
+            ),
+            Option(
+                "end",
+                "--to",
+                "Stop before this time (default: where the pipeline has read from).",
+                metavar="TIME",
+                default="latest",
+            ),
+            Option("dry", "--dry-run", "Show what is left to be read, and read nothing."),
+            AS_JSON,
             *SPARK,
         ),
     ),

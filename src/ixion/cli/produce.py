@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Option, UsageError, whole
-from ixion.cli.options import CLUSTER, connect, parse_pairs, unescape
+from ixion.cli.options import connect, parse_pairs, unescape
 from ixion.cli.output import counted, note
 from ixion.model.errors import ErrorCode, KafkaError
 
@@ -33,21 +34,20 @@ def produce(
     acks: str,
     compression: str,
     create: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
     from ixion.cli.produce_lines import LineFormat
     from ixion.cli.record_json import parse_line
     from ixion.clients.producer import Producer
 
     if as_json and (key_separator or headers_separator or null_marker is not None):
-        raise UsageError("--json lines say all by themselves; leave out separators and --null-marker")
+        raise UsageError("a --json line has its key and headers itself; leave out separators and --null-marker")
     parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
     always = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
-    settings = producer_settings(acks, compression, timeout)
-    with connect(bootstrap, timeout) as cluster:
+    settings = producer_settings(acks, compression, access)
+    with connect(access) as cluster:
         find_topic(cluster, topic, create)
-    with Producer(bootstrap, **settings) as producer:
+    with Producer(access.bootstrap, **settings) as producer:
         try:
             count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)
         except KeyboardInterrupt:
@@ -63,25 +63,27 @@ def separator(text: str | None) -> str | None:
     return None if text is None else unescape(text)
 
 
-def producer_settings(acks: str, compression: str, timeout_s: float) -> ProducerOptions:
+def producer_settings(acks: str, compression: str, access: Access) -> ProducerOptions:
     if acks not in ("all", "-1", "1", "0"):
         raise UsageError(f"--acks is all, 1 or 0, not {acks!r}")
     if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
         raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {compression!r}")
+    secured = cast("ProducerOptions", access.security)
     return {
+        **secured,
         "client_id": "ixion-cli",
         "acks": acks,
         "compression": compression,
-        "max_block_ms": timeout_s * 1000,
-        "delivery_timeout_ms": timeout_s * 1000,
-        # Whether a record is too large is the broker's question.
+        "max_block_ms": access.timeout_s * 1000,
+        "delivery_timeout_ms": access.timeout_s * 1000,
+        # The broker decides whether a record is too large.
         "max_request_size": LARGEST_RECORD,
         "buffer_memory": LARGEST_RECORD,
     }
 
 
 def find_topic(cluster: Cluster, topic: str, create: bool) -> None:
-    """Before the first line is read; and a topic that comes to be by mistyping is at least heard of."""
+    """Called before the first line is read. A note names a topic that the broker makes, in case of a typo."""
     from ixion.clients.faults import UnknownTopicError
 
     try:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ixion.cli.command import Argument, Command, Option, UsageError, whole
-from ixion.cli.options import CLUSTER, connect
+from ixion.cli.access import CLUSTER, Access
+from ixion.cli.command import Argument, Command, Option, UsageError
+from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, connect
 from ixion.cli.output import counted, note
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ def read(
     topic: str,
     target: str | None,
     start: str,
-    until: str,
+    until: str | None,
     partition: list[int],
     most: int | None,
     headers: bool,
     read_committed: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
     from ixion.cli.places import place
     from ixion.cli.read_files import open_file
@@ -40,13 +40,13 @@ def read(
     path = Path(target)
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--to is a file that ends in {', '.join(SUFFIXES)}, not {target!r}")
-    begin, end = place(start), place(until)
+    begin, end = place(start), place(until or "latest")
     if begin.stored or end.stored:
-        raise UsageError("'stored' is where a group has committed; 'ixion read' knows no group")
-    with connect(bootstrap, timeout) as cluster:
+        raise UsageError("'stored' is where a group has committed; 'ixion read' has no group")
+    with connect(access) as cluster:
         ranges = find_ranges(cluster, topic, partition, begin, end, read_committed)
         with open_file(path, headers=headers) as file:
-            copy(cluster, ranges, file, most, read_committed, timeout)
+            copy(cluster, ranges, file, most, read_committed, access.timeout_s)
     if sys.stderr.isatty():
         note(f"{counted(file.rows, 'record')} in {target}")
 
@@ -112,28 +112,15 @@ READ: Final = Command(
             complete="earliest|latest",
             hidden="--from",
         ),
-        Option(
-            "until",
-            "--until",
-            "Where to end, in the same words; the record there is not printed.",
-            metavar="WHERE",
-            default="latest",
-            complete="latest",
-        ),
-        Option("most", "--max -n", "Stop after N records.", metavar="N", kind=whole(1), hidden="--count --num"),
-        Option(
-            "partition",
-            "--partition -p",
-            "Only this partition; may be repeated.",
-            metavar="N",
-            kind=whole(0),
-            many=True,
-        ),
+        UNTIL,
+        MOST,
+        PARTITION,
         Option("headers", "--headers", "With a column for headers.", default=True, negative="--no-headers"),
-        Option("read_committed", "--read-committed", "Leave out records of aborted and open transactions."),
+        READ_COMMITTED,
         *CLUSTER,
     ),
-    details='Parquet and Arrow need pyarrow: pip install "ixion[arrow]".',
+    details="Without --until it reads to the end, as it is when the command starts."
+    ' Parquet and Arrow need pyarrow: pip install "ixion[arrow]".',
     examples=(
         "ixion read orders --to orders.parquet",
         "ixion read orders --to monday.csv -o @2026-11-02T00:00 --until @2026-11-03T00:00",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Group, Option, UsageError, whole
-from ixion.cli.options import AS_JSON, CLUSTER, connect, parse_pairs
-from ixion.cli.output import note, show_json, show_table
+from ixion.cli.options import AS_JSON, PARTITION, administer, parse_pairs
+from ixion.cli.output import counted, note, show_json, show_table
 from ixion.cli.topic_offsets import delete_records, description, offsets
 
 if TYPE_CHECKING:
@@ -20,48 +21,36 @@ def create(
     config: list[str],
     if_not_exists: bool,
     as_json: bool,
-    bootstrap: str,
-    timeout: float,
+    access: Access,
 ) -> None:
-    from ixion.clients.topics import BROKER_DECIDES, create_topic
+    from ixion.clients.admin.topics import BROKER_DECIDES, NewTopic, create_topics
     from ixion.model.errors import ErrorCode, KafkaError
 
     configs = parse_pairs(config, "--config")
-    made = []
-    with connect(bootstrap, timeout) as cluster:
-        for name in names:
-            try:
-                found = create_topic(
-                    cluster,
-                    name,
-                    partitions=BROKER_DECIDES if partitions is None else partitions,
-                    replication=BROKER_DECIDES if replication is None else replication,
-                    configs=configs,
-                )
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
-                if not if_not_exists:
-                    raise KafkaError(error.code, f"topic {name!r} exists; --if-not-exists accepts that") from None
-                found = None
-            made.append((name, found))
+    count = BROKER_DECIDES if partitions is None else partitions
+    factor = BROKER_DECIDES if replication is None else replication
+    with administer(access) as admin:
+        found = admin.run(create_topics, [NewTopic(name, count, factor, configs) for name in names])
+    existing = {name for name, fault in found.faults.items() if fault.code is ErrorCode.TOPIC_ALREADY_EXISTS}
+    told = [name for name in dict.fromkeys(names) if name in found.done or (if_not_exists and name in existing)]
     if as_json:
-        show_json([{"topic": name, "created": found is not None} for name, found in made])
-    for name, found in [] if as_json else made:
-        if found is None:
-            print(f"{name} exists")
-        else:
-            count = len(found.partitions)
-            print(f"created {name} with {count} partition{'' if count == 1 else 's'}")
+        show_json([{"topic": name, "created": name in found.done} for name in told])
+    for name in [] if as_json else told:
+        made = found.done.get(name)
+        print(f"{name} exists" if made is None else f"created {name} with {counted(len(made.partitions), 'partition')}")
+    for name, fault in found.faults.items():
+        if name not in existing:
+            raise fault
+        if not if_not_exists:
+            raise KafkaError(fault.code, f"topic {name!r} exists; --if-not-exists accepts that")
 
 
-def list_(pattern: str | None, internal: bool, as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.topics import list_topics
+def list_(pattern: str | None, internal: bool, as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.topics import list_topics
     from ixion.model.ids import id_text
 
-    with connect(bootstrap, timeout) as cluster:
-        known = list_topics(cluster)
-    found = [topic for topic in known if internal or not topic.internal]
+    with administer(access) as admin:
+        found = admin.run(list_topics, internal=internal)
     if pattern is not None:
         from fnmatch import fnmatchcase
 
@@ -87,9 +76,9 @@ def list_(pattern: str | None, internal: bool, as_json: bool, bootstrap: str, ti
         show_table(("topic", "partitions", "replicas"), rows, right=("partitions", "replicas"))
 
 
-def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
-    with connect(bootstrap, timeout) as cluster:
-        shown = description(cluster, name)
+def describe(name: str, as_json: bool, access: Access) -> None:
+    with administer(access) as admin:
+        shown = description(admin, name)
     if as_json:
         show_json([shown])
         return
@@ -103,38 +92,36 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
     show_table(columns, rows, right=("partition", "leader", "first", "end"))
 
 
-def alter(
-    name: str, partitions: int | None, config: list[str], unset: list[str], bootstrap: str, timeout: float
-) -> None:
-    from ixion.clients.configs import Resource, alter_configs
-    from ixion.clients.topics import add_partitions
+def alter(name: str, partitions: int | None, config: list[str], unset: list[str], access: Access) -> None:
+    from ixion.clients.admin.configs import Resource, alter_configs
+    from ixion.clients.admin.topics import create_partitions
     from ixion.model.resource_type import ResourceType
 
     changes: dict[str, str | None] = {**parse_pairs(config, "--config"), **dict.fromkeys(unset)}
     if partitions is None and not changes:
         raise UsageError("nothing to alter: give --partitions, --config or --unset")
-    with connect(bootstrap, timeout) as cluster:
+    with administer(access) as admin:
         if changes:
-            alter_configs(cluster, Resource(ResourceType.TOPIC, name), changes)
+            admin.run(alter_configs, {Resource(ResourceType.TOPIC, name): changes}).check()
         if partitions is not None:
-            add_partitions(cluster, name, partitions)
+            admin.run(create_partitions, {name: partitions}).check()
     print(f"altered {name}")
 
 
-def delete(names: list[str], if_exists: bool, bootstrap: str, timeout: float) -> None:
+def delete(names: list[str], if_exists: bool, access: Access) -> None:
+    from ixion.clients.admin.topics import delete_topics
     from ixion.clients.faults import UnknownTopicError
-    from ixion.clients.topics import delete_topic
 
-    with connect(bootstrap, timeout) as cluster:
-        for name in names:
-            try:
-                delete_topic(cluster, name)
-            except UnknownTopicError:
-                if not if_exists:
-                    raise
-                print(f"{name} does not exist")
-            else:
-                print(f"deleted {name}")
+    with administer(access) as admin:
+        found = admin.run(delete_topics, names)
+    for name in dict.fromkeys(names):
+        fault = found.faults.get(name)
+        if fault is None:
+            print(f"deleted {name}")
+        elif if_exists and isinstance(fault, UnknownTopicError):
+            print(f"{name} does not exist")
+            del found.faults[name]
+    found.check()
 
 
 def replicas(topic: Topic) -> int:
@@ -146,9 +133,6 @@ def ids(nodes: tuple[int, ...]) -> str:
 
 
 NAME: Final = Argument("name", "TOPIC", complete="topic")
-PARTITION: Final = Option(
-    "partition", "--partition -p", "Only this partition; may be repeated.", metavar="N", kind=whole(0), many=True
-)
 CONFIGS: Final = Option(
     "config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True, hidden="--set"
 )

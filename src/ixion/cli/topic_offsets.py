@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ixion.cli.options import connect
+from ixion.cli.access import Access
+from ixion.cli.options import administer
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.admin.runner import AdminRunner
 
 
-def offsets(name: str, at: str | None, partition: list[int], as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.cli.places import choose_partitions, place
-    from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
-    from ixion.clients.starts import resolve_start
+def offsets(name: str, at: str | None, partition: list[int], as_json: bool, access: Access) -> None:
+    from ixion.cli.places import place
+    from ixion.clients.admin.starts import choose_partitions, ends, resolve_start
 
     start = None if at is None else place(at)
-    with connect(bootstrap, timeout) as cluster:
-        places = choose_partitions(cluster, name, partition)
-        first = list_offsets(cluster, places, EARLIEST)
-        end = list_offsets(cluster, places, LATEST)
-        found = None if start is None else resolve_start(cluster, places, start)
+    with administer(access) as admin:
+        places = admin.run(choose_partitions, name, partition)
+        first, end = admin.run(ends, places)
+        found = None if start is None else admin.run(resolve_start, places, start)
     columns = ("partition", "first", "end", "at") if found is not None else ("partition", "first", "end")
     rows = [
         (each.partition, first[each], end[each], *(() if found is None else (found[each],))) for each in sorted(places)
@@ -32,20 +31,18 @@ def offsets(name: str, at: str | None, partition: list[int], as_json: bool, boot
         show_table(columns, rows, right=columns)
 
 
-def delete_records(
-    name: str, where: str, partition: list[int], execute: bool, as_json: bool, bootstrap: str, timeout: float
-) -> None:
-    from ixion.cli.places import choose_partitions, place
-    from ixion.clients import offsets as places_of
-    from ixion.clients.starts import resolve_start
+def delete_records(name: str, where: str, partition: list[int], execute: bool, as_json: bool, access: Access) -> None:
+    from ixion.cli.places import place
+    from ixion.clients.admin import offsets as plans
+    from ixion.clients.admin.starts import choose_partitions, ends, resolve_start
 
     start = place(where)
-    with connect(bootstrap, timeout) as cluster:
-        places = choose_partitions(cluster, name, partition)
-        first = places_of.list_offsets(cluster, places, places_of.EARLIEST)
-        keep = resolve_start(cluster, places, start)
+    with administer(access) as admin:
+        places = admin.run(choose_partitions, name, partition)
+        first, _ = admin.run(ends, places)
+        keep = admin.run(resolve_start, places, start)
         if execute:
-            places_of.delete_records(cluster, keep)
+            admin.run(plans.delete_records, keep).check()
     columns = ("partition", "first", "keep from", "deleted")
     rows = [(each.partition, first[each], keep[each], keep[each] - first[each]) for each in sorted(places)]
     if as_json:
@@ -54,21 +51,22 @@ def delete_records(
         return
     show_table(columns, rows, right=columns)
     if not execute:
-        note("nothing was deleted; --execute does it")
+        note("nothing was deleted; add --execute to do it")
 
 
-def description(cluster: Cluster, name: str) -> dict[str, Any]:
-    from ixion.clients.configs import Resource, describe_configs
+def description(admin: AdminRunner, name: str) -> dict[str, Any]:
+    from ixion.clients.admin.configs import Resource, describe_configs
+    from ixion.clients.admin.starts import ends
+    from ixion.clients.admin.topics import describe_topics
     from ixion.clients.metadata import TopicPartition
-    from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
     from ixion.model.ids import id_text
     from ixion.model.resource_type import ResourceType
 
-    found = cluster.topic(name)
+    found = admin.run(describe_topics, [name])[name]
     led = [TopicPartition(name, each.number) for each in found.partitions if each.leader >= 0]
-    first = list_offsets(cluster, led, EARLIEST)
-    end = list_offsets(cluster, led, LATEST)
-    settings = describe_configs(cluster, Resource(ResourceType.TOPIC, name))
+    first, end = admin.run(ends, led)
+    resource = Resource(ResourceType.TOPIC, name)
+    settings = admin.run(describe_configs, [resource])[resource]
     return {
         "topic": name,
         "id": id_text(found.topic_id),

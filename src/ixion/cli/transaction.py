@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, whole
-from ixion.cli.options import AS_JSON, CLUSTER, connect
+from ixion.cli.options import AS_JSON, administer
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.clients.transactions import OpenTransaction
+    from ixion.clients.admin.transactions import OpenTransaction
 
 
-def list_(state: str | None, as_json: bool, bootstrap: str, timeout: float) -> None:
-    from ixion.clients.transactions import list_transactions
+def list_(state: str | None, as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.transactions import list_transactions
 
-    with connect(bootstrap, timeout) as cluster:
-        found = list_transactions(cluster)
+    with administer(access) as admin:
+        found = admin.run(list_transactions)
     if state is not None:
         found = [each for each in found if each.state.lower() == state.lower()]
     if as_json:
@@ -28,12 +29,12 @@ def list_(state: str | None, as_json: bool, bootstrap: str, timeout: float) -> N
         show_table(columns, found, right=("producer id", "coordinator"))
 
 
-def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
+def describe(name: str, as_json: bool, access: Access) -> None:
     from ixion.cli.consume_format import local_time
-    from ixion.clients.transactions import describe_transaction
+    from ixion.clients.admin.transactions import describe_transactions
 
-    with connect(bootstrap, timeout) as cluster:
-        found = describe_transaction(cluster, name)
+    with administer(access) as admin:
+        found = admin.run(describe_transactions, [name])[name]
     if as_json:
         places = [{"topic": place.topic, "partition": place.partition} for place in found.partitions]
         show_json([{**found._asdict(), "partitions": places}])
@@ -45,15 +46,16 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout: float) -> None:
         show_table(("topic", "partition"), sorted(found.partitions), right=("partition",))
 
 
-def hanging(topic: list[str], as_json: bool, bootstrap: str, timeout: float) -> None:
+def hanging(topic: list[str], as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.topics import describe_topics, list_topics
+    from ixion.clients.admin.transactions import find_hanging
     from ixion.clients.metadata import TopicPartition
-    from ixion.clients.topics import list_topics
-    from ixion.clients.transactions import find_hanging
 
-    with connect(bootstrap, timeout) as cluster:
-        topics = [cluster.topic(name) for name in topic] or list_topics(cluster)
+    with administer(access) as admin:
+        named = admin.run(describe_topics, topic).check()
+        topics = list(named.values()) or admin.run(list_topics, internal=True)
         places = [TopicPartition(t.name, part.number) for t in topics for part in t.partitions if part.leader >= 0]
-        found = find_hanging(cluster, places)
+        found = admin.run(find_hanging, places)
     rows = [row_of(each) for each in found]
     if as_json:
         show_json(rows)
@@ -77,20 +79,20 @@ def row_of(found: OpenTransaction) -> dict[str, Any]:
     }
 
 
-def abort(topic: str, partition: int, start_offset: int, bootstrap: str, timeout: float) -> None:
+def abort(topic: str, partition: int, start_offset: int, access: Access) -> None:
+    from ixion.clients.admin.transactions import abort_transaction, open_transactions
     from ixion.clients.metadata import TopicPartition
-    from ixion.clients.transactions import abort_transaction, open_transactions
     from ixion.model.errors import ErrorCode, KafkaError
 
     place = TopicPartition(topic, partition)
-    with connect(bootstrap, timeout) as cluster:
-        found = open_transactions(cluster, [place])
+    with administer(access) as admin:
+        found = admin.run(open_transactions, [place])
         chosen = [each for each in found if each.start_offset == start_offset]
         if not chosen:
             there = ", ".join(str(each.start_offset) for each in found) or "none"
             text = f"{place} has no transaction that begins at offset {start_offset}; open are: {there}"
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, text)
-        abort_transaction(cluster, chosen[0])
+        admin.run(abort_transaction, chosen[0])
     print(f"aborted the transaction of producer {chosen[0].producer_id} on {place}")
 
 
@@ -117,7 +119,7 @@ TRANSACTION: Final = Group(
     ),
     Command(
         "hanging",
-        "Find open transactions that no coordinator knows, at which readers of committed records wait for ever.",
+        "Find open transactions that no coordinator knows. They block readers of committed records.",
         hanging,
         options=(
             Option(
@@ -134,7 +136,7 @@ TRANSACTION: Final = Group(
     ),
     Command(
         "abort",
-        "Abort a transaction on one partition, past its coordinator. Meant for one that hangs.",
+        "Abort a hanging transaction on one partition, without its coordinator.",
         abort,
         arguments=(
             Argument("topic", "TOPIC", complete="topic"),

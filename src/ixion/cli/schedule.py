@@ -1,0 +1,164 @@
+"""`ixion schedule`: list, cancel, purge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ixion.cli.access import CLUSTER, Access
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, whole
+from ixion.cli.options import AS_JSON, PARTITION, connect
+from ixion.cli.output import note, show_json, show_table
+
+if TYPE_CHECKING:
+    from ixion.clients.cluster import Cluster
+    from ixion.clients.settings import ProducerOptions
+    from ixion.delay.listing import Waiting
+
+CANCEL: Final = "x-schedule-cancel"
+
+
+def list_(topic: str, partition: list[int], most: int | None, count: bool, as_json: bool, access: Access) -> None:
+    with connect(access) as cluster:
+        found = [
+            (number, row) for number in chosen(cluster, topic, partition) for row in rows_of(cluster, topic, number)
+        ]
+    found.sort(key=lambda each: (each[1].due_ms, each[0], each[1].offset))
+    if count:
+        size = sum(row.size for _, row in found)
+        if as_json:
+            show_json([{"topic": topic, "waiting": len(found), "bytes": size}])
+        else:
+            said = "1 record waits" if len(found) == 1 else f"{len(found):,} records wait"
+            print(f"{said} in {topic}, {size:,} bytes")
+        return
+    shown = [as_dict(number, row) for number, row in found[:most]]
+    if as_json:
+        show_json(shown)
+    elif not shown:
+        note(f"nothing waits in {topic}")
+    else:
+        columns = ("due", "partition", "offset", "id", "key", "bytes", "state")
+        show_table(columns, [list(row.values()) for row in shown], right=("partition", "offset", "bytes"))
+
+
+def rows_of(cluster: Cluster, topic: str, number: int) -> list[Waiting]:
+    from ixion.cli.schedule_reading import read_notes
+    from ixion.delay.listing import waiting
+
+    return waiting(read_notes(cluster, topic, number))
+
+
+def chosen(cluster: Cluster, topic: str, partition: list[int]) -> list[int]:
+    there = [part.number for part in cluster.topic(topic).partitions]
+    missing = [number for number in partition if number not in there]
+    if missing:
+        raise UsageError(f"{topic} has no partition {missing[0]}")
+    return partition or there
+
+
+def as_dict(number: int, row: Waiting) -> dict[str, Any]:
+    from ixion.cli.consume_format import local_time
+
+    return {
+        "due": local_time(row.due_ms),
+        "partition": number,
+        "offset": row.offset,
+        "id": row.schedule_id.decode("utf-8", "backslashreplace"),
+        "key": None if row.key is None else row.key.decode("utf-8", "backslashreplace"),
+        "bytes": row.size,
+        "state": "waits" if row.committed else "in transaction",
+    }
+
+
+def cancel(topic: str, offset: list[int], schedule_id: list[str], partition: list[int], access: Access) -> None:
+    wanted = [f"@{each}".encode() for each in offset] + [each.encode() for each in schedule_id]
+    if not wanted:
+        raise UsageError("say what to cancel: --offset N or --id ID")
+    with connect(access) as cluster:
+        numbers = chosen(cluster, topic, partition)
+        if offset and len(numbers) > 1:
+            raise UsageError(f"{topic} has {len(numbers)} partitions: --offset needs --partition")
+        before = {number: rows_of(cluster, topic, number) for number in numbers}
+        found = 0
+        send(access, topic, [(number, each) for number in numbers for each in wanted])
+        for number in numbers:
+            left = {row.offset for row in rows_of(cluster, topic, number)}
+            for row in before[number]:
+                if f"@{row.offset}".encode() in wanted or row.schedule_id in wanted:
+                    found += row.offset not in left
+    print(f"cancelled {found} of {len(wanted)}")
+
+
+def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
+    if not yes:
+        raise UsageError(f"this cancels every record that waits in {topic}; say so with --yes")
+    with connect(access) as cluster:
+        numbers = chosen(cluster, topic, partition)
+        count = sum(len(rows_of(cluster, topic, number)) for number in numbers)
+        send(access, topic, [(number, b"*") for number in numbers])
+        left = sum(len(rows_of(cluster, topic, number)) for number in numbers)
+    print(f"cancelled {count - left} records of {topic}")
+
+
+def send(access: Access, topic: str, wanted: list[tuple[int, bytes]]) -> None:
+    """Cancel by records that only cancel; their answers are awaited."""
+    from ixion.clients.producer import Producer
+
+    settings = cast("ProducerOptions", {**access.security, "client_id": "ixion-cli"})
+    with Producer(access.bootstrap, **settings) as producer:
+        sent = [
+            producer.send(topic, b"", key=b"ixion-schedule", headers=((CANCEL, what),), partition=number)
+            for number, what in wanted
+        ]
+        producer.flush()
+        for each in sent:
+            each.result(access.timeout_s)
+
+
+TOPIC_ARGUMENT: Final = Argument("topic", "TOPIC", complete="topic")
+SCHEDULE: Final = Group(
+    "schedule",
+    "List and cancel records that wait for a later delivery.",
+    Command(
+        "list",
+        "List the records of a topic that wait, by due time.",
+        list_,
+        arguments=(TOPIC_ARGUMENT,),
+        options=(
+            PARTITION,
+            Option("most", "--max -n", "Show the first N only.", metavar="N", kind=whole(1, LARGEST_OFFSET)),
+            Option("count", "--count", "Only how many there are, and their bytes."),
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion schedule list reminders",),
+        aliases=("ls",),
+    ),
+    Command(
+        "cancel",
+        "Cancel records that wait, by offset or by schedule id.",
+        cancel,
+        arguments=(TOPIC_ARGUMENT,),
+        options=(
+            Option(
+                "offset",
+                "--offset -o",
+                "The offset that the producer got; may be repeated.",
+                metavar="N",
+                kind=whole(0, LARGEST_OFFSET),
+                many=True,
+            ),
+            Option("schedule_id", "--id", "The value of x-schedule-id; may be repeated.", metavar="ID", many=True),
+            PARTITION,
+            *CLUSTER,
+        ),
+        examples=("ixion schedule cancel reminders --offset 17",),
+    ),
+    Command(
+        "purge",
+        "Cancel every record of a topic that waits.",
+        purge,
+        arguments=(TOPIC_ARGUMENT,),
+        options=(PARTITION, Option("yes", "--yes -y", "Do it."), *CLUSTER),
+    ),
+)
