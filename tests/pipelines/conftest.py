@@ -56,9 +56,9 @@ def spark_parts() -> None:
 @pytest.fixture(scope="package")
 def spark(spark_parts: None) -> Iterator[SparkSession]:
     from ixion.pipelines import open_session
-    from tests.pipelines.support import SMALL, spark_jars
+    from tests.pipelines.support import SHARED, spark_jars
 
-    session = open_session("tests", formats=("avro", "delta", "iceberg"), conf=SMALL, jars=spark_jars())
+    session = open_session("tests", formats=("avro", "delta", "iceberg"), conf=SHARED, jars=spark_jars())
     yield session
     session.stop()
     with warnings.catch_warnings():

@@ -29,6 +29,14 @@ SMALL = {
     "spark.driver.extraJavaOptions": " ".join(QUICK),
     "spark.python.worker.faulthandler.enabled": "false",
 }
+# For the Spark that all tests share and that is never killed: Spark's other way to write a checkpoint. The usual one
+# starts `readlink` and `chmod` a dozen times for every batch.
+SHARED = {
+    **SMALL,
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+    ),
+}
 OUR_JARS = {
     "kafka": ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2"),
     "avro": ("spark-avro",),

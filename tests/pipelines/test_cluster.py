@@ -1,4 +1,4 @@
-"""A pipeline submitted to a Spark standalone cluster: one master and two workers, each a process of its own."""
+"""A pipeline submitted to a Spark standalone cluster: a master, and a worker with two executors, in processes."""
 
 from __future__ import annotations
 
@@ -72,14 +72,10 @@ def master(spark_parts: None, tmp_path: Path) -> Iterator[str]:
         place = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
         log = tmp_path / "master.log"
         stack.enter_context(spark_process("master.Master", *place, output=log))("New state: ALIVE")
-        workers = []
-        for number in range(2):
-            words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "700m", "--webui-port", "0")
-            work = ("--work-dir", str(tmp_path / f"worker-{number}"), url)
-            log = tmp_path / f"worker-{number}.log"
-            workers.append(stack.enter_context(spark_process("worker.Worker", *words, *work, output=log)))
-        for wait_for in workers:
-            wait_for("Successfully registered")
+        words = ("--host", "127.0.0.1", "--cores", "2", "--memory", "1400m", "--webui-port", "0")
+        work = ("--work-dir", str(tmp_path / "work"), url)
+        worker = spark_process("worker.Worker", *words, *work, output=tmp_path / "worker.log")
+        stack.enter_context(worker)("Successfully registered")
         yield url
 
 
@@ -121,5 +117,5 @@ path = "out"
     assert done.returncode == 0, done.stderr
     rows = parquet_rows(tmp_path / "out")
     assert sorted(row["n"] for row in rows) == list(range(400))
-    workers = {str(row["ran_in"]).removeprefix(f"{tmp_path}/").partition("/")[0] for row in rows}
-    assert workers == {"worker-0", "worker-1"}
+    executors = {str(Path(row["ran_in"]).relative_to(tmp_path / "work")).rpartition("/")[2] for row in rows}
+    assert executors == {"0", "1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def test_prometheus_text() -> None:
     text = prometheus("shop", total([FIRST, SECOND]))
     assert '# TYPE ixion_pipeline_rows_in_total counter\nixion_pipeline_rows_in_total{pipeline="shop"} 15\n' in text
     assert 'ixion_pipeline_lag{pipeline="shop"} 0\n' in text
+    assert 'ixion_pipeline_last_batch_ms{pipeline="shop"} 500\n' in text
+    at = replace(SECOND, ended="2026-01-31T08:00:00.000Z")
+    fresh = prometheus("shop", total([FIRST, at, SECOND]))
+    assert 'ixion_pipeline_last_batch_at{pipeline="shop"} 1769846400.0\n' in fresh
 
 
 def test_figures_of_several_pipelines_name_each_metric_once() -> None:

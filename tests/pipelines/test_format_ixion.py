@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ixion.clients.cluster import Cluster
-from ixion.clients.topics import add_partitions
+from tests.clients.asking import add_partitions
 from tests.pipelines.support import Lab
 
 if TYPE_CHECKING:

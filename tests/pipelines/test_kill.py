@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -138,13 +140,11 @@ def step(frame):
 """
 
 
-def test_ctrl_c_twice_gives_the_batch_up(lab: Lab) -> None:
+def test_ctrl_c_twice_gives_the_batch_up(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    from ixion.cli.pipeline_run import Job, run_job
+
     (lab.folder / "endless.py").write_text(ENDLESS)
-    file = lab.folder / "p.toml"
-    file.write_text(f"""
-[source]
-bootstrap = "{lab.bootstrap}"
-topics = ["{lab.topic}"]
+    text = """
 [format]
 type = "json"
 schema = "n INT"
@@ -153,18 +153,25 @@ python = "endless:step"
 [[sinks]]
 type = "parquet"
 path = "out"
-""")
+"""
     lab.send(*({"n": n} for n in range(5)))
-    words = run_command(file, "--follow", formats=("kafka",))
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+    job = Job(lab.folder / "p.toml", None, None, "", False)
+    job.pipeline, job.spark = lab.pipeline(text), lab.spark
+    shown: list[str] = []
+
+    def press_twice() -> None:
         _until(lambda: any(lab.folder.glob(".out.staging/p/*/*/*")))  # the first batch is being written
-        driver.send_signal(signal.SIGINT)
-        assert driver.stderr is not None
-        assert "finishing the batch" in driver.stderr.readline()
-        driver.send_signal(signal.SIGINT)
-        out, err = driver.communicate(timeout=PATIENCE_S)
-    assert driver.returncode == 130, out + err
-    assert "Traceback" not in out + err
+        for words in ("finishing the batch", ""):
+            os.kill(os.getpid(), signal.SIGINT)
+            while words not in "".join(shown):
+                shown.append(capsys.readouterr().err)
+
+    presses = threading.Thread(target=press_twice)
+    presses.start()
+    stopped = run_job(job, follow=True, every_ms=None, again=False, as_json=False, metrics_port=None)
+    presses.join()
+    assert stopped
+    assert "Traceback" not in "".join(shown) + capsys.readouterr().err
     assert lab.rows() == []
 
 
@@ -177,10 +184,7 @@ def _until(condition: Any, seconds: float = PATIENCE_S) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """init, check, run as a newcomer types them; the file is run as it is but for the port.
-
-    The run has a Spark of its own, the other commands that need one share ours.
-    """
+    """init, check, run as a newcomer types them, in our Spark; the file is run as it is but for the port."""
     from ixion.pipelines import Pipeline
 
     @contextmanager
@@ -200,8 +204,7 @@ def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatc
     file.write_text(file.read_text().replace("localhost:9092", lab.bootstrap))
     assert "no partition yet" in ixion("check")
     assert "sent 300 events to shop" in ixion("sample", "--count", "300")
-    run = run_command(file, formats=("kafka",))
-    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    said = ixion("run")
     found = re.search(r"1 batch · 300 rows in · (\d+) out · (\d+) quarantined", said)
     assert found, said
     rows, bad = lab.rows("lake/shop"), lab.rows("lake/shop_quarantine")

@@ -78,6 +78,17 @@ def test_what_is_not_there_in_full_is_left_to_spark(repository: Repository, carr
     assert jars.find(jars.needed("4.0.0", []), [], carried, repository.root) == jars.Jars(packages=(KAFKA,))
 
 
+def test_a_connector_of_the_same_line_serves_too(repository: Repository, carried: Path) -> None:
+    of_405 = jars.needed("4.0.5", [])
+    for other in ("3.5.9", "4.1.0", "4.0.7-SNAPSHOT"):
+        repository.add(KAFKA.replace("4.0.0", other))
+    assert jars.find(of_405, [], carried, repository.root) == jars.Jars(packages=(KAFKA.replace("4.0.0", "4.0.5"),))
+    first, newer = repository.add(KAFKA), repository.add(KAFKA.replace("4.0.0", "4.0.3"))
+    assert jars.find(of_405, [], carried, repository.root) == jars.Jars(files=(str(newer),))
+    newer.unlink()
+    assert jars.find(of_405, [], carried, repository.root) == jars.Jars(files=(str(first),))
+
+
 def test_named_jars_come_first(repository: Repository, carried: Path, tmp_path: Path) -> None:
     repository.add(KAFKA)
     mine = tmp_path / "spark-sql-kafka-0-10_2.13-4.0.0.jar"
@@ -92,6 +103,7 @@ def test_how_to_get_jars_names_both_ways() -> None:
     hint = jars.how_to_get([KAFKA])
     assert f"mvn dependency:get -Dartifact={KAFKA}" in hint
     assert "--jars" in hint
+    assert 'pip install "pyspark==4.0.0"' in hint
 
 
 def test_no_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

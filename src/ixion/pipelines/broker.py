@@ -15,6 +15,7 @@ from ixion.config.table import meant
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.broker_refusal import refused, refused_settings
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.spec.source import SourceSpec
 
@@ -28,19 +29,18 @@ class Broker:
         """OPTIONS as the connector takes them; those that begin with `kafka.` are the client's. PLACE is where they
         stand in the file."""
         need_reachable(bootstrap, options.get("kafka.security.protocol", "PLAINTEXT"))
-        jvm: Any = spark.sparkContext._jvm
-        settings = jvm.java.util.HashMap()
+        settings = java_class(spark, "java.util.HashMap")()
         for name, value in options.items():
             if name.startswith("kafka."):
                 settings.put(name.removeprefix("kafka."), value)
         settings.put("bootstrap.servers", bootstrap)
         settings.put("default.api.timeout.ms", str(TIMEOUT_MS))
         settings.put("request.timeout.ms", str(TIMEOUT_MS // 2))
-        self._jvm: Final = jvm
+        self._spark: Final = spark
         self._bootstrap: Final = bootstrap
         self._place: Final = place
         try:
-            self._admin: Final[Any] = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+            self._admin: Final[Any] = self._java("org.apache.kafka.clients.admin.Admin").create(settings)
         except Py4JJavaError as error:
             raise refused_settings(_causes(error), place) from error
 
@@ -48,10 +48,12 @@ class Broker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._admin.close(self._jvm.java.time.Duration.ofMillis(500))
+        self._admin.close(self._java("java.time.Duration").ofMillis(500))
 
     def topics(self) -> list[str]:
-        return sorted(self._answer(self._admin.listTopics().names()))
+        names = self._answer(self._admin.listTopics().names())
+        joined = str(self._java("java.lang.String").join("\n", names))  # one answer, not two for each name
+        return sorted(joined.split("\n")) if joined else []
 
     def matching(self, spec: SourceSpec) -> dict[str, int]:
         """The topics of SPEC with their numbers of partitions; a topic that is not there is an error."""
@@ -70,9 +72,9 @@ class Broker:
         return {topic: int(described[topic].partitions().size()) for topic in wanted}
 
     def create(self, topic: str) -> None:
-        empty = self._jvm.java.util.Optional.empty()
-        new = self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, empty, empty)
-        self._answer(self._admin.createTopics(self._jvm.java.util.List.of(new)).all())
+        empty = self._java("java.util.Optional").empty()
+        new = self._java("org.apache.kafka.clients.admin.NewTopic")(topic, empty, empty)
+        self._answer(self._admin.createTopics(self._java("java.util.List").of(new)).all())
 
     def look_at(self, partitions: Mapping[str, int]) -> dict[str, Topic]:
         """Topic -> its id and how far its partitions reach."""
@@ -88,14 +90,19 @@ class Broker:
         described = self._describe(topics)
         return {topic: str(described[topic].topicId().toString()) for topic in topics}
 
-    def ends(self, partitions: Mapping[str, int], *, earliest: bool = False) -> dict[str, dict[str, int]]:
-        """Topic -> partition -> the next offset to be written, or the first that is still there."""
-        specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
-        wanted = self._jvm.java.util.HashMap()
+    def ends(
+        self, partitions: Mapping[str, int], *, earliest: bool = False, time_ms: int | None = None
+    ) -> dict[str, dict[str, int]]:
+        """Topic -> partition -> the next offset to be written, or the first that is still there, or the first that is
+        not older than TIME_MS; -1 if there is none."""
+        specs = self._java("org.apache.kafka.clients.admin.OffsetSpec")
+        new_partition = self._java("org.apache.kafka.common.TopicPartition")
+        wanted = self._java("java.util.HashMap")()
+        place = specs.earliest() if earliest else specs.latest()
+        place = place if time_ms is None else specs.forTimestamp(time_ms)
         for topic, count in partitions.items():
             for number in range(count):
-                partition = self._jvm.org.apache.kafka.common.TopicPartition(topic, number)
-                wanted.put(partition, specs.earliest() if earliest else specs.latest())
+                wanted.put(new_partition(topic, number), place)
         offsets: dict[str, dict[str, int]] = {topic: {} for topic in partitions}
         found = self._answer(self._admin.listOffsets(wanted).all())
         for partition in found:
@@ -103,7 +110,7 @@ class Broker:
         return offsets
 
     def _describe(self, topics: Iterable[str]) -> Any:
-        names = self._jvm.java.util.ArrayList()
+        names = self._java("java.util.ArrayList")()
         for topic in topics:
             names.add(topic)
         return self._answer(self._admin.describeTopics(names).allTopicNames())
@@ -113,9 +120,12 @@ class Broker:
         hint = f"the broker has: {', '.join(shown[:20]) or 'no topics'}; source.create_missing = true makes it"
         return PipelineError(f"there is no topic {topic}{meant(topic, shown, 0.6)}", hint=hint, retry=True)
 
+    def _java(self, name: str) -> Any:
+        return java_class(self._spark, name)
+
     def _answer(self, future: Any) -> Any:
         try:
-            return future.get(TIMEOUT_MS, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+            return future.get(TIMEOUT_MS, self._java("java.util.concurrent.TimeUnit").MILLISECONDS)
         except Py4JJavaError as error:
             raise refused(self._bootstrap, _causes(error), self._place) from error
 

@@ -8,6 +8,8 @@ batches.
 <checkpoint>/ixion/added.json                       fields that came later and were added, with their types
 <checkpoint>/ixion/registry.json                    schemas that were asked of a registry, by their ids
 <checkpoint>/ixion/kept/                            rows of the batch that is being written (see `kept`)
+<checkpoint>/ixion/replay/                          records that are on their way out of the quarantine (see `replay`)
+<checkpoint>/ixion/backfill/                        what was read beside the stream (see `backfill`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
 <checkpoint>/ixion/lock                             held while the pipeline runs
 
@@ -108,8 +110,12 @@ class Checkpoint:
         """
         done = self._newest("commits")
         if done is None:
-            return self._offsets_in("sources/0/0", 1)
+            return self.begun()
         return self._offsets_in(f"offsets/{done}", 2)
+
+    def begun(self) -> Offsets | None:
+        """Where the first run began; partitions that came later are read from their beginning. None: there was none."""
+        return self._offsets_in("sources/0/0", 1)
 
     def offsets(self, batch: int) -> Offsets:
         """Where BATCH ends; Spark notes it before it begins the batch. Nothing for a batch that it does not know."""

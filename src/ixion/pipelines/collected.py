@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.internal import InternalFunction
 
 from ixion.pipelines.columns import REASON, RECORD, RECORD_TYPES
+from ixion.pipelines.java_classes import java_class
 
 COLLECTED: Final = "collected"  # under this name they are among the counts
 MOST: Final = 5000
@@ -33,14 +34,14 @@ def collect(frame: DataFrame) -> dict[str, Column]:
 def collected_rows(seen: Sequence[Mapping[str, Any]], like: DataFrame) -> DataFrame | None:
     """All bad rows of what was SEEN, with the columns of LIKE; None if some were not put aside."""
     spark = like.sparkSession
-    jvm: Any = spark.sparkContext._jvm
-    rows = jvm.java.util.ArrayList()
+    rows = java_class(spark, "java.util.ArrayList")()
+    converters = java_class(spark, "scala.jdk.javaapi.CollectionConverters")
     for counts in seen:
         if not counts["bad"]:
             continue
         found = counts.get(COLLECTED)
         if found is None or found.size() != counts["bad"]:
             return None
-        rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(found))
+        rows.addAll(converters.asJava(found))
     made = spark._jsparkSession.createDataFrame(rows, like._jdf.schema())
     return DataFrame(made, spark).coalesce(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
 NAMED: Final = 100  # new fields that a run names
@@ -59,6 +60,8 @@ class RunFigures:
     new_fields: Mapping[str, str] = field(default_factory=dict)
     lag: int = 0
     busy_ms: int = 0
+    last_batch_ms: int = 0  # how long it took
+    last_batch_at: float = 0.0  # when it began, in seconds since 1970; 0 if that is not known
 
     def plus(self, batch: BatchFigures) -> RunFigures:
         return replace(
@@ -74,6 +77,8 @@ class RunFigures:
             new_fields={**self.new_fields, **batch.new_fields} if len(self.new_fields) < NAMED else self.new_fields,
             lag=batch.lag,
             busy_ms=self.busy_ms + batch.duration_ms,
+            last_batch_ms=batch.duration_ms,
+            last_batch_at=datetime.fromisoformat(batch.ended).timestamp() if batch.ended else self.last_batch_at,
         )
 
     @property
@@ -103,6 +108,11 @@ _HELP: Final = {
     "new_fields": ("gauge", "Fields that the schema did not know, the first hundred."),
     "lag": ("gauge", "Offsets between what was read and the end of the topics."),
     "busy_ms": ("counter", "Time spent in batches."),
+    "last_batch_ms": ("gauge", "Time that the last batch took."),
+    "last_batch_at": (
+        "gauge",
+        "When the last batch began, in seconds since 1970: now less this is how fresh the tables are.",
+    ),
     "rows_per_s": ("gauge", "Records read a second of batch time."),
 }
 

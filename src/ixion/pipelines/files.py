@@ -6,12 +6,15 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from ixion.pipelines.java_classes import java_class
+
 
 class Files:
     """The few operations that a commit needs. A rename either happens whole or raises."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Final[Any] = spark.sparkContext._jvm
+        self._new_path: Final = java_class(spark, "org.apache.hadoop.fs.Path")
+        self._systems: Final[dict[str, Any]] = {}  # by scheme and authority
         self._conf: Final[Any] = spark.sparkContext._jsc.hadoopConfiguration()
 
     def exists(self, path: str) -> bool:
@@ -60,16 +63,25 @@ class Files:
         """Every file below PATH: its name relative to PATH and its size in bytes, sorted."""
         if not self.exists(path):
             return []
-        root = self._system(path).getFileStatus(self._path(path)).getPath().toString().rstrip("/") + "/"
         found = []
-        files = self._system(path).listFiles(self._path(path), True)
-        while files.hasNext():
-            status = files.next()
-            found.append((status.getPath().toString().removeprefix(root), int(status.getLen())))
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            # Folder by folder: Hadoop's own walk starts a process for every file, which asks for its permissions.
+            for status in self._system(path).listStatus(self._path(f"{path}/{folder}" if folder else path)):
+                name = f"{folder}/{status.getPath().getName()}" if folder else str(status.getPath().getName())
+                if status.isDirectory():
+                    folders.append(name)
+                else:
+                    found.append((name, int(status.getLen())))
         return sorted(found)
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return self._new_path(path)
 
     def _system(self, path: str) -> Any:
-        return self._path(path).getFileSystem(self._conf)
+        scheme, found, rest = path.partition("://")
+        place = f"{scheme}://{rest.partition('/')[0]}" if found else ""
+        if place not in self._systems:
+            self._systems[place] = self._path(path).getFileSystem(self._conf)
+        return self._systems[place]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.checkpoint import Checkpoint
@@ -28,13 +28,16 @@ from ixion.pipelines.spec.source import SourceSpec, Start
 MOST: Final = 200  # columns that are added to one pipeline; records whose keys are data would add them for ever
 
 
-def add_new_fields(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint) -> list[str]:
-    """The names of the fields that the unfinished batch brings, which are noted with their types."""
+def add_new_fields(
+    spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint, records: DataFrame | None = None
+) -> list[str]:
+    """The names of the fields that RECORDS bring, noted with their types. None: the records of the unfinished batch."""
     schema = settle_schema(spark, spec, checkpoint, pin=True)
     known = record_schema(replace(spec.format, schema=schema)).names
     text = F.col("value").cast("string")
     new = F.array_except(F.json_object_keys(text), F.array(*(F.lit(name) for name in known)))
-    records = read_source(spark, _of_batch(spec.source, checkpoint), streaming=False, headers=False)
+    if records is None:
+        records = read_source(spark, _of_batch(spec.source, checkpoint), streaming=False, headers=False)
     fitting = (F.size(new) > 0) & (F.size(unfit_names(new, known)) == 0)  # others go to the quarantine
     rows = records.where(fitting).limit(SAMPLE).select(text, new).collect()
     names = sorted({name for row in rows for name in row[1]})

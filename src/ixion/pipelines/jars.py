@@ -4,7 +4,8 @@ Spark itself comes with pyspark; its Kafka connector and the table formats do no
 
 1. `--jars` (or `jars` in the pipeline file): used as they are;
 2. the local Maven repository (~/.m2/repository, or what settings.xml names): the jar and, by its POM, what it depends
-   on, as far as Spark does not bring it along;
+   on, as far as Spark does not bring it along. Without the jar of this Spark it takes one of the same line: the
+   connector of 4.0.0 works with 4.0.5;
 3. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central.
 """
 
@@ -21,6 +22,7 @@ from xml.etree import ElementTree as Xml
 from ixion.pipelines.errors import PipelineError
 
 SCALA: Final = "2.13"
+TESTED: Final = "4.0.0"  # its connector is in every mirror of Maven Central that we met
 _POM: Final = "{http://maven.apache.org/POM/4.0.0}"
 # By Spark's first two numbers. Table formats are published apart from Spark and follow it with a delay.
 _DELTA: Final = {"4.0": "4.0.0"}
@@ -70,7 +72,8 @@ def find(wanted: Iterable[Coordinate], given: Iterable[str], carried: Path, repo
     found: dict[str, Path] = {}
     packages: list[str] = []
     for coordinate in missing:
-        closure = _closure(coordinate, repository or local_repository(), with_spark)
+        known = repository or local_repository()
+        closure = _closure(coordinate, known, with_spark) or _neighbour(coordinate, known, with_spark)
         if closure is None:
             packages.append(str(coordinate))
         else:
@@ -90,7 +93,10 @@ def local_repository() -> Path:
 
 def how_to_get(coordinates: Iterable[str]) -> str:
     commands = "\n".join(f"mvn dependency:get -Dartifact={coordinate}" for coordinate in coordinates)
-    return f"fetch them once with Maven:\n{commands}\nor download the jars and name them: --jars a.jar,b.jar"
+    return (
+        f"fetch them once with Maven:\n{commands}\nor download the jars and name them: --jars a.jar,b.jar\n"
+        f'or, if your mirror lacks them, take the Spark we test with: pip install "pyspark=={TESTED}"'
+    )
 
 
 def _closure(root: Coordinate, repository: Path, with_spark: set[str]) -> dict[str, Path] | None:
@@ -109,6 +115,26 @@ def _closure(root: Coordinate, repository: Path, with_spark: set[str]) -> dict[s
         found[coordinate.artifact] = jar
         waiting.extend(_dependencies(pom))
     return found
+
+
+def _neighbour(wanted: Coordinate, repository: Path, with_spark: set[str]) -> dict[str, Path] | None:
+    """The newest jar of Spark's own, of the same line, that is in REPOSITORY with all it needs."""
+    if wanted.group != "org.apache.spark":
+        return None
+    line = ".".join(wanted.version.split(".")[:2])
+    folder = repository.joinpath(*wanted.group.split("."), wanted.artifact)
+    numbers = [
+        int(place.name.removeprefix(f"{line}.")) for place in folder.glob(f"{line}.*") if _is_release(place.name)
+    ]
+    for number in sorted(numbers, reverse=True):
+        found = _closure(Coordinate(wanted.group, wanted.artifact, f"{line}.{number}"), repository, with_spark)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_release(version: str) -> bool:
+    return re.fullmatch(r"\d+\.\d+\.\d+", version) is not None
 
 
 def _dependencies(pom: Path) -> list[Coordinate]:

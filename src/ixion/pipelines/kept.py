@@ -12,11 +12,12 @@ quarantine have the same rows, whichever attempt wrote them.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ixion.pipelines.files import Files
+from ixion.pipelines.java_classes import java_class
 
 # As Spark names them. Expressions: functions of the user's, the time. Steps of a plan: tables, functions of the user's,
 # and those for which chance decides which of two equal rows is the first.
@@ -34,8 +35,7 @@ def may_change(frame: DataFrame, *, clock: bool) -> bool:
     In the plan of a stream they do not: there the time is that of the batch, also when the batch is repeated.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    jvm: Any = frame.sparkSession.sparkContext._jvm
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern")
     for name in (*_FUNCTIONS, _CLOCK) if clock else _FUNCTIONS:
         if plan.containsPattern(getattr(patterns, name)()):
             return True

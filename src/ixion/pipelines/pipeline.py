@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from ixion.pipelines.backfill import Backfill, Backfilled
 from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import explain
@@ -19,6 +20,7 @@ from ixion.pipelines.files import Files
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.registered import settle_writers
+from ixion.pipelines.replay import Replay, Replayed
 from ixion.pipelines.run import Run
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
@@ -28,6 +30,7 @@ from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.sinks.upsert import stored
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.sinks import TableSink, TopicSink
+from ixion.pipelines.spec.source import Start
 from ixion.pipelines.steps import need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
@@ -124,6 +127,32 @@ class Pipeline:
                 pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
                 return self._run(spark, checkpoint, pause_ms if follow else None, report, started, stage)
 
+    def replay(self, spark: SparkSession, *, where: str | None = None, dry: bool = False) -> Replayed:
+        """Tries the records of the quarantine again; those that pass by now go into the tables and leave it.
+
+        WHERE, a SQL predicate over the columns of the quarantine, chooses some. DRY: nothing is changed.
+        """
+        with _explained():
+            checkpoint = self._used_checkpoint(spark)
+            with checkpoint.locked(jvm_pid(spark)):
+                return self._replay(spark, checkpoint).go(where=where, dry=dry)
+
+    def backfill(
+        self,
+        spark: SparkSession,
+        first: Start,
+        end: Start,
+        *,
+        dry: bool = False,
+        report: Callable[[BatchFigures], None] = lambda _: None,
+    ) -> Backfilled:
+        """Takes in the records between FIRST and END that neither the stream nor an earlier backfill has read."""
+        with _explained():
+            checkpoint = self._used_checkpoint(spark)
+            with checkpoint.locked(jvm_pid(spark)):
+                topics = find_topics(spark, self.spec.source, checkpoint)
+                return self._backfill(spark, checkpoint).go(topics, first, end, dry=dry, report=report)
+
     def send_sample(self, spark: SparkSession, count: int) -> str:
         """Sends COUNT example orders to the first topic, and says which that is."""
         source = self.spec.source
@@ -140,6 +169,19 @@ class Pipeline:
 
     def checkpoint(self, spark: SparkSession | None = None) -> Checkpoint:
         return open_checkpoint(self.spec.checkpoint, Files(spark) if spark else None)
+
+    def _used_checkpoint(self, spark: SparkSession) -> Checkpoint:
+        checkpoint = self.checkpoint(spark)
+        checkpoint.refuse_foreign(self.spec)
+        if not checkpoint.used:
+            raise PipelineError(f"pipeline {self.spec.name} has not run yet", hint="run it first")
+        return checkpoint
+
+    def _replay(self, spark: SparkSession, checkpoint: Checkpoint) -> Replay:
+        return Replay(self.spec, spark, checkpoint, lambda: self._stream(spark, checkpoint, pin=True))
+
+    def _backfill(self, spark: SparkSession, checkpoint: Checkpoint) -> Backfill:
+        return Backfill(self.spec, spark, checkpoint, lambda: self._stream(spark, checkpoint, pin=True))
 
     def _with_table(self, place: str) -> PipelineSpec:
         """What the file says, with its first table elsewhere."""
@@ -214,10 +256,13 @@ class Pipeline:
         topics = find_topics(spark, spec.source, checkpoint, create=True)
         need_sink_brokers(spark, spec.sinks)
         checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
-        for sink in self._tables():
+        for sink in (*self._tables(), spec.quarantine):
             if sink.format == "parquet":
                 finish_compaction(sink, spec.name, spark)
         refuse_registry_records(spark, spec, topics, checkpoint)
+        if checkpoint.used:
+            self._replay(spark, checkpoint).finish()
+            self._backfill(spark, checkpoint).finish(report)
         run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started)
         stage("making the plan")
         run.go(topics, lambda: self._stream(spark, checkpoint, pin=True))

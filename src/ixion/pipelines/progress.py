@@ -78,6 +78,9 @@ class Progress:
         return not self._writer.figures or not self._query.isActive
 
     def _new_batches(self) -> Iterator[BatchFigures]:
+        """Spark is asked only if a batch was written: it gives all its last reports, in hundreds of small answers."""
+        if not self._writer.figures:
+            return
         for report in self._query.recentProgress:
             number = int(report["batchId"])
             if number <= self._last or number not in self._writer.figures:

@@ -13,11 +13,12 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ixion.pipelines import jars as jar_files
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.java import need_java
+from ixion.pipelines.java_classes import java_class, keep_classes
 from ixion.pipelines.master import need_master
 from ixion.pipelines.words import innermost
 
@@ -35,6 +36,9 @@ _ALWAYS: Final = {
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # Spark would note with every column which line of our code asked for it. Nobody is shown it, and it is most of the
+    # time that Python takes to make a plan.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the
     # stream.
     "spark.sql.ansi.enabled": "false",
@@ -87,6 +91,7 @@ def open_session(
         if log:
             atexit.unregister(log.unlink)  # it is named in the error
         raise _did_not_start(error, found.packages, log) from error
+    keep_classes(session)
     session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
     if not verbose:  # it prints the stack of every batch that fails, which is reported in other words
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -105,8 +110,7 @@ def close_session(spark: SparkSession) -> None:
 
 
 def jvm_pid(spark: SparkSession) -> int:
-    jvm: Any = spark.sparkContext._jvm
-    return int(jvm.java.lang.ProcessHandle.current().pid())
+    return int(java_class(spark, "java.lang.ProcessHandle").current().pid())
 
 
 def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mapping[str, str]) -> dict[str, str]:

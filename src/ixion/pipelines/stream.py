@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from ixion.pipelines.columns import REASON, RECORD
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import counts, expect, expect_result, met
+from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.kept import may_change
 from ixion.pipelines.parsing import accepted, parse_records
 from ixion.pipelines.sinks.upsert import refuse_unmergeable
@@ -32,13 +33,15 @@ from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, refuse_twins
 
 METRICS: Final = "ixion"  # under this name Spark reports what was counted in the stream
+_CHECKER: Final = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 _STATEFUL: Final = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Sort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     frame: DataFrame  # what each batch brings
-    judge: Callable[[DataFrame], DataFrame] | None  # from that to rows with `_reason` and `_record`; None: it has them
+    judging: Callable[[DataFrame], DataFrame]  # from records to rows with `_reason` and `_record`
+    judge: Callable[[DataFrame], DataFrame] | None  # the same, to be done in the batch; None: the stream has done it
     result: DataFrame  # what the sinks get, for its schema and its plan
     schema: str | None  # of the records
     stateful: bool
@@ -75,22 +78,23 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     if not has_memory(result):
         in_batch = not may_change(judged, clock=True)
         frame, judging = (raw, judge) if in_batch else (judged, None)
-        return Stream(frame=frame, judge=judging, result=result, schema=schema, stateful=False, **changing)
+        return Stream(
+            frame=frame, judging=judge, judge=judging, result=result, schema=schema, stateful=False, **changing
+        )
     columns = [column.alias(name) for name, column in counts(of_records, judged).items()]
     counted = accepted(judged.observe(METRICS, *columns))
     rows = apply_steps(counted, spec.steps, spec.tables, spec.folder)
     bad = judged.where(F.col(REASON).isNotNull()).select(REASON, RECORD)
     frame = rows.unionByName(bad, allowMissingColumns=True)
     refuse_unending(frame)
-    return Stream(frame=frame, judge=None, result=result, schema=schema, stateful=True, **changing)
+    return Stream(frame=frame, judging=judge, judge=None, result=result, schema=schema, stateful=True, **changing)
 
 
 def refuse_unending(frame: DataFrame) -> None:
     """What cannot be done with a stream, such as an aggregate without a watermark, Spark refuses here, not later."""
-    jvm: Any = frame.sparkSession.sparkContext._jvm
     plan = frame._jdf.queryExecution().analyzed()
-    append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
-    jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, append)
+    append = java_class(frame.sparkSession, "org.apache.spark.sql.streaming.OutputMode").Append()
+    java_class(frame.sparkSession, _CHECKER).checkForStreaming(plan, append)
 
 
 def has_memory(frame: DataFrame) -> bool:

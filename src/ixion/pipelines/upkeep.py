@@ -69,9 +69,9 @@ def _compact_parquet(sink: TableSink, pipeline: str, spark: SparkSession) -> Non
         folder, _, file = name.rpartition("/")
         if size < enough and is_file_of(pipeline, file):
             small.setdefault(folder, []).append((name, size))
-    for folder, found in small.items():
+    for found in small.values():
         for names in groups(found, enough):
-            _join(writer, files, pipeline, folder, names, spark)
+            _join(writer, files, pipeline, names, spark)
 
 
 def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]:
@@ -88,32 +88,35 @@ def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]
         yield names
 
 
-def _join(
-    writer: ParquetWriter, files: Files, pipeline: str, folder: str, names: list[str], spark: SparkSession
-) -> None:
+def _join(writer: ParquetWriter, files: Files, pipeline: str, names: list[str], spark: SparkSession) -> None:
     """The joined file has every column that one of them has. Files that no schema fits are joined with their like."""
     try:
-        rows = _read(writer, names, spark)
+        rows = read_files(writer, names, spark)
     except (PySparkException, Py4JJavaError) as error:  # a column has two types
         if "CANNOT_MERGE" not in str(error):
             raise
         for alike in _alike(writer, names, spark):
             if len(alike) > 1:
-                _join(writer, files, pipeline, folder, alike, spark)
+                _join(writer, files, pipeline, alike, spark)
         return
+    exchange(writer, files, pipeline, names, rows)
+
+
+def exchange(writer: ParquetWriter, files: Files, pipeline: str, names: Sequence[str], rows: DataFrame) -> None:
+    """Files of one folder, NAMES, for one with ROWS."""
     stage, mark = _stage(writer, pipeline), uuid.uuid4().hex[:8]
     files.remove(stage)
     rows.coalesce(1).write.options(**writer.sink.options).parquet(f"{stage}/{mark}")
     (staged,) = [name for name, _ in files.walk(f"{stage}/{mark}") if name.endswith(".parquet")]
-    final = joined_name(pipeline, mark, staged)
-    listing = {"replaces": names, "moves": [(f"{mark}/{staged}", f"{folder}/{final}" if folder else final)]}
+    folder, final = names[0].rpartition("/")[0], joined_name(pipeline, mark, staged)
+    listing = {"replaces": list(names), "moves": [(f"{mark}/{staged}", f"{folder}/{final}" if folder else final)]}
     listed = f"{_lists(writer, pipeline)}/{mark}.json"
     files.write_new(listed, json.dumps(listing, indent=1))
     writer.finish(listed, stage)
     files.remove(listed)
 
 
-def _read(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
+def read_files(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
     """The folder names its partition, so its columns are not in the files; they are read one by one, without it."""
     reader = spark.read.options(recursiveFileLookup="true", mergeSchema="true")
     return reader.parquet(*(f"{writer.table}/{name}" for name in names))
@@ -123,7 +126,7 @@ def _alike(writer: ParquetWriter, names: list[str], spark: SparkSession) -> list
     """NAMES by the columns of the files and their types."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(_read(writer, [name], spark).schema.simpleString(), []).append(name)
+        found.setdefault(read_files(writer, [name], spark).schema.simpleString(), []).append(name)
     return list(found.values())
 
 

@@ -8,13 +8,14 @@ cannot be there, because Spark repeats only the last one of the run before.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ixion.pipelines.files import Files
+from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.sinks.evolve import is_wider
 from ixion.pipelines.spec.sinks import TableSink
@@ -42,8 +43,8 @@ class DeltaWriter:
         """Writer -> number of its last transaction."""
         if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
             return {}
-        jvm: Any = self._spark.sparkContext._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.sink.path)
+        logs = java_class(self._spark, "org.apache.spark.sql.delta.DeltaLog")
+        log = logs.forTable(self._spark._jsparkSession, self.sink.path)
         found = log.unsafeVolatileSnapshot().transactions().iterator()
         batches = {}
         while found.hasNext():

@@ -27,6 +27,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -83,9 +84,8 @@ class IcebergWriter:
         refresh(self.table, self._spark)
 
     def _commit(self, staged: str, batch: Batch) -> None:
-        jvm: Any = self._spark.sparkContext._jvm
         table = self._load()
-        writes = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        writes = java_class(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator").get()
         files = writes.fetchNewFiles(table, staged).iterator()
         transaction = table.newTransaction()
         append = transaction.newAppend().set(WRITER, batch.writer).set(NUMBER, str(batch.number))
@@ -119,8 +119,8 @@ class IcebergWriter:
     def _load(self) -> Any:
         """Iceberg's own object for the table, as it is now."""
         refresh(self.table, self._spark)
-        jvm: Any = self._spark.sparkContext._jvm
-        table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self._spark._jsparkSession, self.table)
+        tools = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util")
+        table = tools.loadIcebergTable(self._spark._jsparkSession, self.table)
         table.refresh()
         return table
 

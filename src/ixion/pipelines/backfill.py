@@ -1,0 +1,170 @@
+"""Records of the past that a pipeline has not read, taken into the same tables: `ixion pipeline backfill`.
+
+A pipeline that began at `latest`, or at a time, has never read what was there before. A backfill reads a range of the
+topics and leaves out of it what has been read: by the stream, from where it began to where it is now, and by earlier
+backfills. So no record comes into a table twice, whatever is asked for and however often; what lies ahead of the stream
+is left to it.
+
+    topic            0 ............ 1000 ........... 1800
+    the stream                      began ......... is here
+    backfill 0 to 1500  reads 0 to 1000; again: reads nothing
+
+What is to be read is decided first and noted in the checkpoint, in batches; each is then written as a batch beside the
+stream (see `extra_batch`), and a mark says that it is done. A backfill that was killed is finished by the next one, or
+by the next run, before anything else. The notes stay: they say what has been read.
+
+    <checkpoint>/ixion/backfill/ID/plan.json        batches: [[topic, partition, first, end], …]
+    <checkpoint>/ixion/backfill/ID/000000007        batch 7 is done
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ixion.pipelines.broker import Broker
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.extra_batch import refuse_memory, write_extra
+from ixion.pipelines.figures import BatchFigures, Offsets, RunFigures
+from ixion.pipelines.files import Files
+from ixion.pipelines.loss import Topic
+from ixion.pipelines.ranges import Portion, Range, in_batches, left_of
+from ixion.pipelines.source import source_options
+from ixion.pipelines.spec import PipelineSpec
+from ixion.pipelines.spec.source import Start
+from ixion.pipelines.stream import Stream
+
+MOST: Final = 1_000_000  # offsets in a batch, unless the file says how many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    portions: tuple[Portion, ...] = ()  # that were left to be read
+    figures: RunFigures = field(default_factory=RunFigures)
+
+
+class Backfill:
+    def __init__(
+        self, spec: PipelineSpec, spark: SparkSession, checkpoint: Checkpoint, build: Callable[[], Stream]
+    ) -> None:
+        """BUILD gives the plan of the pipeline as it is now."""
+        self._spec: Final = spec
+        self._spark: Final = spark
+        self._checkpoint: Final = checkpoint
+        self._build: Final = build
+        self._files: Final = Files(spark)
+        self._folder: Final = f"{checkpoint.path}/ixion/backfill"
+
+    def finish(self, report: Callable[[BatchFigures], None] = lambda _: None) -> RunFigures:
+        """Writes all batches that are noted and not done."""
+        figures = RunFigures()
+        for name in self._files.names(self._folder):
+            done = set(self._files.names(f"{self._folder}/{name}"))
+            for number, portions in enumerate(self._plan(name)):
+                if f"{number:09d}" not in done:
+                    batch = self._write(name, number, portions)
+                    figures = figures.plus(batch)
+                    report(batch)
+        return figures
+
+    def go(
+        self,
+        topics: Mapping[str, Topic],
+        first: Start,
+        end: Start,
+        *,
+        dry: bool = False,
+        report: Callable[[BatchFigures], None] = lambda _: None,
+    ) -> Backfilled:
+        """TOPICS are as they are now; FIRST and END are times, `earliest` or `latest`. DRY: nothing is written."""
+        refuse_memory(self._build(), "backfill")
+        begun, position = self._checkpoint.begun(), self._checkpoint.position()
+        if begun is None or position is None or not self._checkpoint.settled:
+            hint = "run the pipeline first, then backfill"
+            raise PipelineError("this pipeline has not run yet, or its last batch is not finished", hint=hint)
+        if self._spec.source.loss_allowed:
+            hint = "without failOnDataLoss = false, pipelines know what they have read"
+            raise PipelineError("a pipeline that may lose records does not know which it has read", hint=hint)
+        portions = tuple(self._left(topics, first, end, begun, position))
+        if dry or not portions:
+            return Backfilled(portions=portions, figures=RunFigures() if dry else self.finish(report))
+        batches = in_batches(portions, self._spec.source.max_records_per_batch or MOST)
+        plan = [[astuple(portion) for portion in batch] for batch in batches]
+        self._files.write_new(f"{self._folder}/{uuid.uuid4()}/plan.json", json.dumps(plan))
+        return Backfilled(portions=portions, figures=self.finish(report))
+
+    def _left(
+        self, topics: Mapping[str, Topic], first: Start, end: Start, begun: Offsets, position: Offsets
+    ) -> list[Portion]:
+        starts, ends = self._offsets(topics, first), self._offsets(topics, end)
+        noted = [portion for name in self._files.names(self._folder) for one in self._plan(name) for portion in one]
+        left = []
+        for name, topic in sorted(topics.items()):
+            for partition in sorted(position.get(name, {}), key=int):
+                reached = position[name][partition]
+                wanted = max(starts[name][partition], topic.first[partition]), min(ends[name][partition], reached)
+                read: list[Range] = [(begun.get(name, {}).get(partition, 0), reached)]
+                read += [(one.first, one.end) for one in noted if (one.topic, one.partition) == (name, int(partition))]
+                left += [Portion(name, int(partition), *part) for part in left_of(wanted, read)]
+        return left
+
+    def _offsets(self, topics: Mapping[str, Topic], place: Start) -> Offsets:
+        """Where PLACE is in each partition."""
+        if place.kind == "earliest":
+            return {name: topic.first for name, topic in topics.items()}
+        if place.kind == "latest":
+            return {name: topic.end for name, topic in topics.items()}
+        source = self._spec.source
+        with Broker(self._spark, source.bootstrap, source.options) as broker:
+            found = broker.ends({name: len(topic.end) for name, topic in topics.items()}, time_ms=place.time_ms)
+        return {  # -1: there is no record that young
+            name: {
+                number: topic.end[number] if found[name][number] < 0 else found[name][number] for number in topic.end
+            }
+            for name, topic in topics.items()
+        }
+
+    def _plan(self, name: str) -> list[list[Portion]]:
+        batches = json.loads(self._files.read(f"{self._folder}/{name}/plan.json"))
+        return [[Portion(*portion) for portion in batch] for batch in batches]
+
+    def _write(self, name: str, number: int, portions: list[Portion]) -> BatchFigures:
+        place = f"{self._folder}/{name}"
+        work = f"{self._checkpoint.path}/ixion/backfill-{name}"  # not in the folder of the notes
+        figures = write_extra(
+            self._spec,
+            self._spark,
+            self._checkpoint,
+            self._build,
+            self._records(portions),
+            query=name,
+            number=number,
+            work=work,
+        )
+        self._files.write_new(f"{place}/{number:09d}", "")
+        self._files.remove(work)
+        return figures
+
+    def _records(self, portions: list[Portion]) -> DataFrame:
+        partitions: dict[str, list[int]] = {}
+        starts: dict[str, dict[str, int]] = {}
+        ends: dict[str, dict[str, int]] = {}
+        for portion in portions:
+            partitions.setdefault(portion.topic, []).append(portion.partition)
+            starts.setdefault(portion.topic, {})[str(portion.partition)] = portion.first
+            ends.setdefault(portion.topic, {})[str(portion.partition)] = portion.end
+        options = {
+            **source_options(replace(self._spec.source, pattern=None, start=Start()), self._spark),
+            "includeHeaders": "true",
+            "assign": json.dumps(partitions),
+            "startingOffsets": json.dumps(starts),
+            "endingOffsets": json.dumps(ends),
+        }
+        del options["subscribe"]  # just these partitions
+        return self._spark.read.format("kafka").options(**options).load()
