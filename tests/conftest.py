@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ixion.cli.main import build_kind
+from tests.servers import apache_kafka, zookeeper
 from tests.shares import (
     pytest_collection_modifyitems,
     pytest_runtest_makereport,
@@ -17,10 +18,12 @@ from tests.shares import (
 )
 
 __all__ = [
+    "apache_kafka",
     "pytest_collection_modifyitems",
     "pytest_runtest_makereport",
     "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
+    "zookeeper",
 ]
 
 # How long an example takes says more about what else the machine has to do than about the code.

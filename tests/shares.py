@@ -4,6 +4,9 @@
 with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one.
 `make quick` (IXION_QUICK) skips all three; every run ends with the time that each took.
 
+`make test` runs the tests compiled and interpreted. The interpreted pass (IXION_AGAIN) leaves out those that are named
+in `ONCE` and those that need a JVM: once is enough.
+
 With CI=true a test may be skipped for the reasons in `ALLOWED` only: nothing is left untested unseen.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -20,6 +23,7 @@ from xdist.scheduler import LoadFileScheduling
 from devtools import parts
 
 QUICK = bool(os.environ.get("IXION_QUICK"))
+AGAIN = bool(os.environ.get("IXION_AGAIN"))
 KINDS = ("spark", "jvm", "slow")
 
 # Folders, files, and tests of a file. What a change breaks is nearly always found without them.
@@ -27,6 +31,8 @@ SLOW = (
     "apis/test_long_request.py",
     "apis/test_transactions_survive.py",
     "benchmarks",
+    "cluster",
+    "controller/cluster/test_machine.py",
     "coordinators/group/test_bad_input.py::test_ten_thousand_members_join_one_group",
     "coordinators/group/test_bounded_memory.py",
     "coordinators/group/test_classic_machine.py",
@@ -34,6 +40,8 @@ SLOW = (
     "coordinators/group/test_consumer_machine.py",
     "coordinators/txn/test_machine.py",
     "crowd",
+    "delay/test_crash.py",
+    "delay/test_kill.py",
     "devtools/test_soak.py",
     "hostile",
     "kill",
@@ -58,9 +66,46 @@ SLOW = (
 )
 TESTS = Path(__file__).parent
 
-# Of two processes that share the tests, one runs such a folder as a whole: it has one Spark, Kafka or JVM for all its
-# files. The first takes longest and begins first. All other tests are shared by file.
-TOGETHER = ("pipelines", "cli", "real_clients")
+# What no compiled module decides (commands, settings, documents, tools), and what strangers' clients, crowds and
+# attackers do to a broker as a whole: the compiled pass has these, and `make quick` most of them, interpreted.
+ONCE = (
+    "apis/test_transactions_of_clients.py",
+    "apis/test_transactions_survive.py",
+    "benchmarks",
+    "cli",
+    "config",
+    "controller",
+    "coordinators/group/test_bounded_memory.py",
+    "coordinators/group/test_clients.py",
+    "coordinators/group/test_members.py",
+    "crowd",
+    "devtools/test_dist.py",
+    "hostile",
+    "kill",
+    "metadata",
+    "model",
+    "real_clients",
+    "records/test_bombs.py",
+    "sasl",
+    "security",
+    "test_documents.py",
+    "test_examples.py",
+    "test_first_hour.py",
+    "test_glossary.py",
+    "test_install.py",
+    "testing",
+    "web",
+)
+
+# Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
+# The rows that take longest begin first. All other tests are shared by file, slow ones first.
+TOGETHER = (
+    ("pipelines",),
+    ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py", "clients/consumer/test_other_members.py"),
+    ("real_clients",),
+    ("metadata", "broker/test_zookeeper.py"),
+    ("cluster", "controller/cluster/test_apache_kafka.py"),
+)
 
 # The other of the two runs, compiled and interpreted, has these tests.
 ALLOWED = frozenset(
@@ -78,7 +123,7 @@ ALLOWED = frozenset(
 
 
 class LoadFolders(LoadFileScheduling):  # type: ignore[misc]
-    """Gives a process a file or one of the folders in TOGETHER at a time."""
+    """Gives a process a file or one of the rows in TOGETHER at a time."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
@@ -90,26 +135,46 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFolde
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: group_of(item.nodeid) != TOGETHER[0])
+    slow_files = {named.partition("::")[0] for named in SLOW}
+
+    def rank(item: pytest.Item) -> int:
+        """Long ones first, so that no process is left alone with one at the end."""
+        place = place_of(item)
+        row = row_of(place)
+        return len(TOGETHER) + (not is_named(place, "", slow_files)) if row is None else row
+
+    items.sort(key=rank)
     for item in items:
+        if AGAIN and is_named(place_of(item), item.name, ONCE):
+            item.add_marker(pytest.mark.skip(reason="the same in both runs; done in the compiled one"))
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        if is_slow(item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else "", item.name):
+        if is_named(place_of(item), item.name, SLOW):
             item.add_marker("slow")
         for kind in KINDS:
             if QUICK and item.get_closest_marker(kind):
                 item.add_marker(pytest.mark.skip(reason=parts.left_out(kind)))
 
 
+def place_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
+
+
+def row_of(path: str) -> int | None:
+    """The row of TOGETHER in which a file is."""
+    return next((number for number, row in enumerate(TOGETHER) if is_named(path, "", row)), None)
+
+
 def group_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
-    folder = file.removeprefix("tests/").partition("/")[0]
-    return folder if folder in TOGETHER else file
+    row = row_of(file.removeprefix("tests/"))
+    return file if row is None else TOGETHER[row][0]
 
 
-def is_slow(path: str, name: str) -> bool:
+def is_named(path: str, name: str, named: Collection[str]) -> bool:
+    """Whether a list like SLOW has the test: by itself, by its file or by a folder above."""
     places = {path, f"{path}::{name.partition('[')[0]}", *(str(folder) for folder in PurePosixPath(path).parents)}
-    return not places.isdisjoint(SLOW)
+    return not places.isdisjoint(named)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""The list of slow tests names tests that there are."""
+"""The lists of tests name tests that exist, and the tests are shared as they say."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.shares import ALLOWED, SLOW, TESTS, TOGETHER, group_of, is_slow, may_skip
+from tests.shares import ALLOWED, ONCE, SLOW, TESTS, TOGETHER, group_of, is_named, may_skip
 
 
-@pytest.mark.parametrize("named", SLOW)
-def test_what_is_named_slow_exists(named: str) -> None:
+@pytest.mark.parametrize("named", [*SLOW, *ONCE, *(each for row in TOGETHER for each in row)])
+def test_what_is_named_exists(named: str) -> None:
     place, _, test = named.partition("::")
     assert (TESTS / place).exists()
     assert not test or f"def {test}(" in (TESTS / place).read_text()
 
 
 def test_a_folder_a_file_or_one_test_is_slow() -> None:
-    assert is_slow("kill/test_kill.py", "test_any")
-    assert is_slow("log/test_machine.py", "runTest")
-    assert is_slow("log/test_mover.py", "test_killed_at_any_step_of_a_move[1-2]")
-    assert not is_slow("log/test_mover.py", "test_another")
-    assert not is_slow("log/test_append.py", "test_any")
+    assert is_named("kill/test_kill.py", "test_any", SLOW)
+    assert is_named("log/test_machine.py", "runTest", SLOW)
+    assert is_named("log/test_mover.py", "test_killed_at_any_step_of_a_move[1-2]", SLOW)
+    assert not is_named("log/test_mover.py", "test_another", SLOW)
+    assert not is_named("log/test_append.py", "test_any", SLOW)
 
 
-def test_a_folder_with_a_jvm_of_its_own_stays_together() -> None:
+def test_files_that_share_a_jvm_stay_together() -> None:
     assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_kill.py::test_two[3]")
+    assert group_of("tests/metadata/test_image.py::test_one") == group_of("tests/broker/test_zookeeper.py::test_two")
     assert group_of("tests/timer/test_wheel.py::test_one") == "tests/timer/test_wheel.py"
-    assert all((TESTS / folder).is_dir() for folder in TOGETHER)
 
 
 def test_with_ci_a_test_is_skipped_only_if_the_other_run_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_settings(tools: Tools) -> None:
     assert synonyms in tools(CONFIG, "--describe", "--broker", "5")
     assert synonyms in tools(CONFIG, "--describe", "--entity-type", "brokers")
     assert "log.retention.ms=6000" in tools(CONFIG, "--describe", "--broker-defaults")
-    assert "no change while the broker runs" in tools(
+    assert "left as it is while the broker runs" in tools(
         CONFIG, "--alter", "--broker", "5", "--add-config", "broker.id=7", code=1
     )
     everything = tools(CONFIG, "--describe", "--broker", "5", "--all")
