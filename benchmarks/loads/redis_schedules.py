@@ -1,0 +1,121 @@
+"""Delayed messages as teams build them by hand: a sorted set of Redis by due time, and a poller that moves what is due.
+
+The poller looks every `POLL_S` and moves up to a thousand due members to a list, by a script, so that none is lost
+between the two; a worker waits for the list (BLPOP). The appendonly file is synced each second, as Redis recommends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.loads.broker_servers import Server
+from devtools.kafka import free_port
+from devtools.programs import tool
+
+POLL_S = 0.01
+MOVE = b"""
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, 1000)
+for _, each in ipairs(due) do redis.call('RPUSH', KEYS[2], each) end
+if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
+return #due
+"""
+
+
+class Redis:
+    """As much of the protocol as is needed."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *commands: tuple[bytes, ...]) -> None:
+        made = []
+        for command in commands:
+            made.append(b"*%d\r\n" % len(command))
+            made += [b"$%d\r\n%b\r\n" % (len(word), word) for word in command]
+        self._socket.sendall(b"".join(made))
+
+    def receive(self) -> Any:
+        line = self._file.readline().rstrip()
+        kind, rest = line[:1], line[1:]
+        if kind == b"-":
+            raise RuntimeError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else self._file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.receive() for _ in range(int(rest))]
+        return rest
+
+    def call(self, *words: bytes) -> Any:
+        self.send(words)
+        return self.receive()
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+class Poller:
+    """Moves what is due, until it is stopped."""
+
+    def __init__(self, port: int) -> None:
+        self._redis = Redis(port)
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            now_ms = time.time_ns() // 1_000_000
+            if self._redis.call(b"EVAL", MOVE, b"2", b"later", b"ready", b"%d" % now_ms) < 1000:
+                time.sleep(POLL_S)
+
+    def stop(self) -> None:
+        self._ends.set()
+        self._thread.join()
+        self._redis.close()
+
+
+@contextmanager
+def redis_on(data: str, port: int) -> Iterator[Server]:
+    started = time.time()
+    options = ["--port", str(port), "--dir", data, "--appendonly", "yes", "--save", "", "--bind", "127.0.0.1"]
+    process = subprocess.Popen([tool("redis-server"), *options], stdout=subprocess.DEVNULL)
+    try:
+        yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_ready(port: int) -> None:
+    """Until it has loaded its file."""
+    while True:
+        try:
+            redis = Redis(port)
+        except OSError:
+            time.sleep(0.01)
+            continue
+        try:
+            if redis.call(b"PING") == b"PONG":
+                return
+        except RuntimeError:
+            time.sleep(0.01)
+        finally:
+            redis.close()
+
+
+@contextmanager
+def redis_folder() -> Iterator[tuple[str, int]]:
+    with tempfile.TemporaryDirectory(prefix=f"redis-{os.getpid()}-") as data:
+        yield data, free_port()
