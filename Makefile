@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
-# Two processes share the tests, a file or a folder at a time (tests/shares.py): many wait for a JVM or another process.
-# pytest alone runs them one by one.
-WORKERS ?= 2
+# Three processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
+# process or a timeout, so three keep two cores busy. pytest alone runs them one by one.
+WORKERS ?= 3
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-faults apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -20,13 +20,16 @@ run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
 	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
-test: test-compiled test-interpreted ## run the tests, compiled and then interpreted
+# The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
+test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
+	$(MAKE) --no-print-directory --jobs 2 test-interpreted .venv/.built
+	$(MAKE) --no-print-directory test-compiled
 
 test-compiled: .venv/.built
 	IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
-test-interpreted: .venv/.built
-	IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+test-interpreted: .venv/.ready
+	IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
@@ -36,7 +39,7 @@ fuzz: .venv/.built ## mutate what strangers may send, and live many lives of log
 	  IXION_LIVES=$${IXION_LIVES:-2000} \
 	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py \
 	  tests/coordinators/group/test_classic_machine.py tests/coordinators/group/test_consumer_machine.py \
-	  tests/coordinators/txn/test_machine.py tests/timer/test_model.py $(ARGS)
+	  tests/coordinators/txn/test_machine.py tests/delay/test_machine.py tests/timer/test_model.py $(ARGS)
 
 soak: .venv/.built ## minutes of transactions while broker and clients are killed; every promise is checked
 	$(BIN)/python -m devtools.soak $(ARGS)
@@ -49,6 +52,10 @@ soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand
 
 soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed, at every call in turn; nothing acknowledged may be lost
 	IXION_EXPECT=compiled IXION_FAULTS=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/faults $(ARGS)
+
+soak-delay: .venv/.built ## a million records that wait, hundreds of lives of a schedule, the disk failing at every call
+	IXION_EXPECT=compiled IXION_DELAY_RECORDS=$${IXION_DELAY_RECORDS:-1000000} IXION_LIVES=$${IXION_LIVES:-500} IXION_FAULTS=all \
+	  IXION_DELAY_KILLS=$${IXION_DELAY_KILLS:-100} $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/delay $(ARGS)
 
 soak-amplify: .venv/.built ## searches for the requests that cost most; writes docs/amplification.md   ARGS="--seconds 60"
 	$(BIN)/python -m tests.hostile.amplify $(ARGS)

@@ -22,7 +22,7 @@ HOT = (
     # Of the network, what every request goes through.
     *("wire", "network/connection.py", "network/counters.py", "network/memory_pool.py", "network/plane.py"),
     *("network/processor.py", "network/request.py", "network/request_channel.py", "network/request_times.py"),
-    *(f"network/{name}.py" for name in ("read_buffer", "response_writer", "slow_readers", "slow_senders")),
+    *(f"network/{name}.py" for name in ("overdue", "read_buffer", "response_writer", "slow_readers", "slow_senders")),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
     *(f"log/{name}.py" for name in ("append", "breather", "closing", "compaction", "config")),
     *(f"log/{name}.py" for name in ("directory_state", "epochs", "files", "flushing", "handle", "index_file")),
@@ -34,17 +34,19 @@ HOT = (
     *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py"),
     *("replica/follower.py", "replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/distinct.py", "apis/fetch_answer.py", "apis/fetch_session.py"),
-    *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py"),
+    *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py", "acl/rights.py"),
     # Of the clients, all that decides, and what every record of a producer goes through.
-    *("clients/core", "clients/line.py", "clients/lines.py", "clients/producer.py"),
+    *("clients/core", "clients/line.py", "clients/lines.py", "clients/tls_line.py", "clients/producer.py"),
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
-    *(f"coordinators/group/{name}.py" for name in ("commits", "journal", "members", "offsets", "records")),
+    *(f"coordinators/group/{name}.py" for name in ("classic_protocol", "commits", "journal", "offsets", "records")),
     *("coordinators/group/shard.py", "coordinators/group/shards.py", "coordinators/group/replay.py"),
     "coordinators/loader.py",
     *(f"coordinators/group/classic/{name}.py" for name in ("answers", "group", "heartbeats", "join", "member")),
     *(f"coordinators/group/classic/{name}.py" for name in ("rebalance", "rules", "subscriptions", "sync")),
     "coordinators/group/classic/delayed_*.py",
+    # Of delayed delivery, what every waiting record goes through.
+    *(f"delay/{name}.py" for name in ("bucket", "ids", "note", "pending", "state")),
     # Of our own consumer, what every record goes through.
     "clients/consumer/record.py",
 )
@@ -67,7 +69,7 @@ def hot_modules() -> list[str]:
         for name in names
         for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
     ]
-    return sorted(str(path) for path in files if path.name != "__init__.py")
+    return sorted({str(path) for path in files if path.name != "__init__.py"})
 
 
 def give_up(error: BaseException) -> None:

@@ -6,7 +6,7 @@
     need_package_index()                # PyPI or what stands in for it, for a test that runs pip
 
 At home a test whose part cannot be had is skipped and says why; with CI=true it fails, so that nothing is left
-untested unseen. `make quick` skips every test that asks for a JVM.
+untested unseen. `make quick` and the interpreted pass of `make test` skip every test that asks for a JVM.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def need(part: str) -> str:
     if part in jars.SETS or part in JAVA:
         if os.environ.get("IXION_QUICK"):
             pytest.skip(left_out("jvm"))
+        if os.environ.get("IXION_AGAIN"):
+            pytest.skip("a JVM takes seconds: once is enough, compiled")
         jvm_asked.append(part)
     try:
         return _bring(part)

@@ -13,6 +13,7 @@ PACKAGES = {
     "javac": "openjdk-17-jdk-headless",
     "mvn": "maven",
     "openssl": "openssl",
+    "redis-server": "redis-server",
     "kcat": "kcat",
     "zsh": "zsh",
     "fish": "fish",
