@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +75,7 @@ def held(path: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[], None]
     file.unlink()
     os.mkfifo(file)
     process = subprocess.Popen(
-        [sys.executable, "-m", "ixion", "serve", "--port", "0", "--data", str(path), *NO_PAGES],
+        [sys.executable, "-m", "ixion", "serve", "--port", "0", "--data", str(path), "--log-level", "info", *NO_PAGES],
         cwd=path.parent,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -98,25 +97,15 @@ def held(path: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[], None]
         file.write_bytes(content)
 
 
-def threads_of(process: subprocess.Popen[str]) -> int:
-    return len(os.listdir(f"/proc/{process.pid}/task"))
-
-
-def settled_threads(process: subprocess.Popen[str]) -> int:
-    """The number of threads once all that load are there: the pools make theirs one by one."""
-    looks = [threads_of(process)]
-    while len(looks) < 40 or len(set(looks[-40:])) > 1:
-        time.sleep(0.005)
-        looks.append(threads_of(process))
-    return looks[-1]
-
-
-def until_stopping(process: subprocess.Popen[str], threads: int) -> None:
-    """The signal has reached the broker: it waits for the loader on a thread of its own."""
-    deadline = time.monotonic() + SECONDS
-    while process.poll() is None and threads_of(process) <= threads:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def until_stopping(process: subprocess.Popen[str]) -> str:
+    """What the broker has logged up to the line which says that the loader was stopped."""
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if "no further log is opened" in line:
+            return said
+    raise AssertionError(f"the broker ended without stopping the loader: {said}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -124,11 +113,11 @@ def test_a_signal_while_logs_are_loaded(tmp_path: Path, number: signal.Signals) 
     fill(tmp_path / "d")
     before = offsets(tmp_path / "d")
     with held(tmp_path / "d") as (process, feed):
-        threads = settled_threads(process)
         process.send_signal(number)
-        until_stopping(process, threads)
+        said = until_stopping(process)
         feed()
-        out, err = process.communicate(timeout=SECONDS)
+        out, rest = process.communicate(timeout=SECONDS)
+        err = said + rest
         assert (process.returncode, out) == (0, ""), err
         assert "were not loaded" in err
     assert not (tmp_path / "d" / MARKER).exists()
@@ -140,9 +129,8 @@ def test_two_signals_while_logs_are_loaded(tmp_path: Path) -> None:
     fill(tmp_path / "d")
     before = offsets(tmp_path / "d")
     with held(tmp_path / "d") as (process, _):
-        threads = settled_threads(process)
         process.send_signal(signal.SIGINT)
-        until_stopping(process, threads)
+        until_stopping(process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=SECONDS)
         assert process.returncode == 128 + signal.SIGINT

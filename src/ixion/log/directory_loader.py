@@ -82,6 +82,8 @@ class DirectoryLoader:
     def stop(self) -> None:
         """Returns when no log is being opened any more, and none will be."""
         self._stopped.set()
+        if self._running.locked():
+            logger.info("the broker stops: no further log is opened")
         with self._running:
             pass
 
