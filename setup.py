@@ -20,8 +20,9 @@ from setuptools.command.build_ext import build_ext
 HOT = (
     *("timer", "purgatory", "records", "protocol/codec", "protocol/envelope.py"),
     # Of the network, what every request goes through.
-    *("wire", "network/connection.py", "network/counters.py", "network/memory_pool.py", "network/plane.py"),
-    *("network/processor.py", "network/request.py", "network/request_channel.py", "network/request_times.py"),
+    *("wire", "network/busy_poll.py", "network/connection.py", "network/counters.py", "network/memory_pool.py"),
+    *("network/plane.py", "network/processor.py", "network/request.py", "network/request_channel.py"),
+    "network/request_times.py",
     *(f"network/{name}.py" for name in ("overdue", "read_buffer", "response_writer", "slow_readers", "slow_senders")),
     # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
     *(f"log/{name}.py" for name in ("append", "breather", "closing", "compaction", "config")),

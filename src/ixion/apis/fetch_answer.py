@@ -22,8 +22,9 @@ from ixion.replica.fetch_result import FetchResult
 
 LEADER_SINCE: Final = 16
 _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_NO_DIVERGENCE: Final = EpochEndOffset()
-_NO_LEADER: Final = LeaderIdAndEpoch()
+# The defaults of the table themselves: the codec leaves them out without comparing field by field.
+_NO_DIVERGENCE: Final[EpochEndOffset] = PartitionData.blank().diverging_epoch
+_NO_LEADER: Final[LeaderIdAndEpoch] = PartitionData.blank().current_leader
 
 
 class FetchAnswer:

@@ -21,7 +21,7 @@ from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.batch import BatchView
-from ixion.records.layout import ATTRIBUTES, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer
+from ixion.records.layout import is_transactional
 from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
@@ -30,10 +30,6 @@ from ixion.timer.turns import Steps, Turn
 logger = logging.getLogger(__name__)
 
 STEP: Final = 128  # entries that are verified together, some 300 µs
-
-
-def is_transactional(records: Buffer) -> bool:
-    return len(records) >= HEADER_SIZE and records[ATTRIBUTES + 1] & TRANSACTIONAL_BIT != 0
 
 
 class TransactionalAppend:

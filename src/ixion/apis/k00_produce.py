@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion.acl.numbers import TOPIC, TRANSACTIONAL_ID, WRITE
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.first_write import TransactionalAppend, is_transactional
+from ixion.apis.first_write import TransactionalAppend
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
 from ixion.apis.topic_ids import PRODUCE_BY_ID_SINCE
@@ -34,7 +34,7 @@ from ixion.protocol.messages.k00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ixion.records.layout import ATTRIBUTES, Buffer
+from ixion.records.layout import ATTRIBUTES, Buffer, is_transactional
 from ixion.replica.append import Entry, GiveUp
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL

@@ -27,7 +27,6 @@ from ixion.apis.fetch_session import (
 )
 from ixion.apis.services import Services
 from ixion.apis.topic_ids import FETCH_BY_ID_SINCE
-from ixion.config.dynamic import DynamicConfig
 from ixion.config.network_settings import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from ixion.log.reader import Isolation
 from ixion.metadata.image import ClusterImage
@@ -65,7 +64,7 @@ class Fetch:
     def __init__(self, services: Services) -> None:
         self.image: Final[ClusterImage] = services.image
         self.replicas: Final[ReplicaManager] = services.replicas
-        self._config: Final[DynamicConfig] = services.config
+        self._max_bytes: Final[int] = services.config.current[FETCH_MAX_BYTES]
         self.clock_ms: Final[Callable[[], int]] = services.clock_ms
         self.sessions: Final = FetchSessions(services.config.current[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS])
 
@@ -101,7 +100,7 @@ class Fetch:
             isolation = Isolation.LOG_END
         else:
             isolation = Isolation.COMMITTED if request.isolation_level == 1 else Isolation.HIGH_WATERMARK
-        max_bytes = min(request.max_bytes, self._config.current[FETCH_MAX_BYTES])
+        max_bytes = min(request.max_bytes, self._max_bytes)
         return FetchTerms(
             replica_id=replica,
             max_wait_ms=min(request.max_wait_ms, LONGEST_WAIT_MS),

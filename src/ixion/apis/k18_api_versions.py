@@ -38,20 +38,27 @@ def make(services: Services) -> Handle:
         if key not in hidden
     )
 
+    # The answer by whether features may start at level 0, and the features that it names.
+    made: dict[bool, tuple[dict[str, int], int, ApiVersionsResponse]] = {}
+
     def handle(call: Call) -> ApiVersionsResponse:
         request = cast(ApiVersionsRequest, call.body)
         if call.version >= 3 and not (
             _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-        return ApiVersionsResponse(
+        # Before version 4 a level 0 at the low end makes clients fail; Kafka leaves such features out there.
+        from_zero = call.version >= 4
+        known = made.get(from_zero)
+        if known is not None and known[0] == image.features and known[1] == image.features_epoch:
+            return known[2]
+        answer = ApiVersionsResponse(
             error_code=ErrorCode.NONE,
             api_keys=keys,
             supported_features=tuple(
-                # Before version 4 a level 0 at the low end makes clients fail; Kafka leaves such features out there.
                 SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, (low, high) in SUPPORTED.items()
-                if low > 0 or call.version >= 4
+                if low > 0 or from_zero
             ),
             finalized_features_epoch=image.features_epoch,
             finalized_features=tuple(
@@ -60,6 +67,8 @@ def make(services: Services) -> Handle:
                 if level > 0
             ),
         )
+        made[from_zero] = (dict(image.features), image.features_epoch, answer)
+        return answer
 
     return handle
 

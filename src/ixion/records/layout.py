@@ -76,3 +76,8 @@ MIN_RECORD_SIZE: Final = 7
 def add_to_sequence(sequence: int, increment: int) -> int:
     """The sequence number `increment` records later; it wraps from 2**31 - 1 to 0, as Kafka's producers count."""
     return (sequence + increment) & MAX_I32
+
+
+def is_transactional(records: Buffer) -> bool:
+    """Whether the first batch of `records` belongs to a transaction."""
+    return len(records) >= HEADER_SIZE and records[ATTRIBUTES + 1] & TRANSACTIONAL_BIT != 0

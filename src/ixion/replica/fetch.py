@@ -62,13 +62,69 @@ def fetch(
 
     `waits` is called if the fetch has to wait for more, with the way to stop waiting.
     """
+    ReadOrWait(replicas, terms, wishes, done, waits).start()
 
-    def first(results: list[FetchResult]) -> None:
-        if terms.max_wait_ms <= 0 or not wishes or enough(results, terms.min_bytes):
-            done(results)
+
+@mypyc_attr(allow_interpreted_subclasses=False)
+class ReadOrWait:
+    """One fetch: it reads, and if that is too little it waits and reads again.
+
+    Methods, not inner functions: those would be a reference cycle for each fetch, and collecting the cycles took 8 % of
+    the time of a small fetch.
+    """
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        terms: FetchTerms,
+        wishes: list[FetchWish],
+        done: Callable[[list[FetchResult]], None],
+        waits: Callable[[Callable[[], None]], None] | None,
+    ) -> None:
+        self._replicas = replicas
+        self._terms = terms
+        self._wishes = wishes
+        self._done = done
+        self._waits = waits
+
+    def start(self) -> None:
+        self._read(self._terms.replica_id, first=True)
+
+    def _read(self, follower: int, first: bool) -> None:
+        terms = self._terms
+        reader = Reader(
+            self._replicas, terms.max_bytes, terms.isolation, terms.leader_only, follower, terms.replica_epoch
+        )
+        finish = self._first_read if first else self._last_read
+        if len(self._wishes) > AT_ONCE:
+            self._replicas.fetch_lane.run(reader.steps(self._wishes), finish)
             return
+        results: list[FetchResult] | None = None
+        fault: Exception | None = None
+        try:
+            results = reader.read_all(self._wishes)
+        except Exception as error:  # after a wait there is nobody else to catch it, and the client must have an answer
+            fault = error
+        finish(results, fault)
+
+    def _results(self, results: list[FetchResult] | None, error: Exception | None) -> list[FetchResult]:
+        if results is None:
+            logger.error("a fetch of %d partitions failed", len(self._wishes), exc_info=error)
+            return [failed(wish) for wish in self._wishes]
+        return results
+
+    def _first_read(self, read: list[FetchResult] | None, error: Exception | None) -> None:
+        results = self._results(read, error)
+        terms = self._terms
+        if terms.max_wait_ms <= 0 or not self._wishes or enough(results, terms.min_bytes):
+            self._done(results)
+        else:
+            self._wait(results)
+
+    def _wait(self, results: list[FetchResult]) -> None:
+        terms, replicas, waits = self._terms, self._replicas, self._waits
         operation = DelayedFetch(
-            replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, terms.leader_only, results, again
+            replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, terms.leader_only, results, self._again
         )
         for result in results:
             result.records = b""  # it is read again when the wait is over
@@ -80,42 +136,17 @@ def fetch(
         elif not replicas.fetch_purgatory.try_complete_else_watch(operation, keys) and waits is not None:
             waits(operation.give_up)
 
-    def begun(operation: DelayedFetch, _: bool | None, error: Exception | None) -> None:
-        if error is not None:
-            logger.error("a fetch of %d partitions cannot wait", len(wishes), exc_info=error)
-            operation.force_complete()
+    def _again(self) -> None:
+        self._read(NOBODY, first=False)
 
-    def again() -> None:
-        read(replicas, terms, wishes, NOBODY, done)
-
-    read(replicas, terms, wishes, terms.replica_id, first)
+    def _last_read(self, read: list[FetchResult] | None, error: Exception | None) -> None:
+        self._done(self._results(read, error))
 
 
-def read(
-    replicas: ReplicaManager,
-    terms: FetchTerms,
-    wishes: list[FetchWish],
-    follower: int,
-    done: Callable[[list[FetchResult]], None],
-) -> None:
-    reader = Reader(replicas, terms.max_bytes, terms.isolation, terms.leader_only, follower, terms.replica_epoch)
-
-    def finish(results: list[FetchResult] | None, error: Exception | None) -> None:
-        if results is None:
-            logger.error("a fetch of %d partitions failed", len(wishes), exc_info=error)
-            results = [failed(wish) for wish in wishes]
-        done(results)
-
-    if len(wishes) > AT_ONCE:
-        replicas.fetch_lane.run(reader.steps(wishes), finish)
-        return
-    results: list[FetchResult] | None = None
-    fault: Exception | None = None
-    try:
-        results = reader.read_all(wishes)
-    except Exception as error:  # after a wait there is nobody else to catch it, and the client must have an answer
-        fault = error
-    finish(results, fault)
+def begun(operation: DelayedFetch, _: bool | None, error: Exception | None) -> None:
+    if error is not None:
+        logger.error("a fetch of %d partitions cannot wait", len(operation.keys), exc_info=error)
+        operation.force_complete()
 
 
 def failed(wish: FetchWish) -> FetchResult:
