@@ -30,7 +30,7 @@ def test_what_was_before_the_first_run_is_read_once(lab: Lab, monkeypatch: pytes
     said = [f"{lab.topic}-0: offsets 0 to 4 left to be read"]
     assert list(backfilled_lines(dry, dry=True, as_json=False)) == said
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "write_new", crash_before(Files, "write_new", 2))  # the plan, the list of the first batch
+        patch.setattr(Files, "write_new", crash_before(Files, "write_new", 3))  # plan, rules and list of batch 0
         with pytest.raises(PipelineError):
             pipeline.backfill(lab.spark, EARLIEST, LATEST)
     assert column(lab.rows(), "n") == [0, 1, 2, 5, 6]

@@ -36,6 +36,7 @@ def run(
     follow: bool,
     every: str | None,
     again: bool,
+    new_rules: bool,
     retries: int,
     at_a_time: int,
     master: str | None,
@@ -73,6 +74,7 @@ def run(
                 follow=follow or every is not None,
                 every_ms=every_ms,
                 again=again,
+                new_rules=new_rules,
                 as_json=as_json,
                 metrics_port=metrics_port,
             )
@@ -202,6 +204,7 @@ PIPELINE: Final = Group(
             Option("follow", "--follow", "Keep going instead of stopping at the end."),
             Option("every", "--every", 'Keep going, with this time between two batches: "30s".', metavar="TIME"),
             Option("again", "--again", "Add to tables that already have rows of another checkpoint."),
+            Option("new_rules", "--new-rules", "Finish a batch that some table has by the file as it is now."),
             Option(
                 "retries",
                 "--retries",

@@ -111,7 +111,14 @@ def pause_ms(every: str | None) -> int | None:
 
 
 def run_job(
-    job: Job, *, follow: bool, every_ms: int | None, again: bool, as_json: bool, metrics_port: int | None
+    job: Job,
+    *,
+    follow: bool,
+    every_ms: int | None,
+    again: bool,
+    new_rules: bool = False,
+    as_json: bool,
+    metrics_port: int | None,
 ) -> bool:
     """Whether it was stopped at once, by a second Ctrl-C."""
     figures = RunFigures()
@@ -141,6 +148,7 @@ def run_job(
             follow=follow,
             every_ms=every_ms,
             again=again,
+            new_rules=new_rules,
             report=report,
             started=started,
             stage=lines.redraw,

@@ -51,9 +51,9 @@ class Backfilled:
 
 class Backfill:
     def __init__(
-        self, spec: PipelineSpec, spark: SparkSession, checkpoint: Checkpoint, build: Callable[[], Stream]
+        self, spec: PipelineSpec, spark: SparkSession, checkpoint: Checkpoint, build: Callable[[PipelineSpec], Stream]
     ) -> None:
-        """BUILD gives the plan of the pipeline as it is now."""
+        """BUILD gives the plan of a pipeline."""
         self._spec: Final = spec
         self._spark: Final = spark
         self._checkpoint: Final = checkpoint
@@ -83,7 +83,7 @@ class Backfill:
         report: Callable[[BatchFigures], None] = lambda _: None,
     ) -> Backfilled:
         """TOPICS are as they are now; FIRST and END are times, `earliest` or `latest`. DRY: nothing is written."""
-        refuse_memory(self._build(), "backfill")
+        refuse_memory(self._build(self._spec), "backfill")
         begun, position = self._checkpoint.begun(), self._checkpoint.position()
         if begun is None or position is None or not self._checkpoint.settled:
             hint = "run the pipeline first, then backfill"

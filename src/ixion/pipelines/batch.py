@@ -55,11 +55,12 @@ class BatchWriter:
         stream: Stream,
         kept: KeptRows,
         guard: Callable[[int], None] = lambda _: None,
+        last: int | None = None,
     ) -> None:
         """STEPS, if there are any, are applied here unless the STREAM has memory: then Spark has applied them in it.
 
         GUARD is called with the number of a batch before it is written and after; it raises if the records are not
-        those of the topics that were there before.
+        those of the topics that were there before. No batch after LAST is begun.
         """
         self._pipeline: Final = pipeline
         self._query: Final = query
@@ -71,6 +72,7 @@ class BatchWriter:
         self._stream: Final = stream
         self._kept: Final = kept
         self._guard: Final = guard
+        self._last: Final = last
         # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
         passes = len(writers) + (not any(writer.is_table for writer in writers)) + bool(self._of_results)
         self._keeps_results: Final = stream.results_may_change and passes > 1
@@ -84,7 +86,7 @@ class BatchWriter:
         other, whatever the moment, and no batch is begun unseen."""
         self.busy.set()
         try:
-            if self.stopping.is_set():
+            if self.stopping.is_set() or (self._last is not None and number > self._last):
                 raise StopRequested
             batch = Batch(pipeline=self._pipeline, query=self._query(), number=number)
             self._guard(number)

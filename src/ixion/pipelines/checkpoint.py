@@ -7,6 +7,7 @@ batches.
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
 <checkpoint>/ixion/added.json                       fields that came later and were added, with their types
 <checkpoint>/ixion/registry.json                    schemas that were asked of a registry, by their ids
+<checkpoint>/ixion/rules.json                       the rules that the last batch was judged by (see `rules`)
 <checkpoint>/ixion/kept/                            rows of the batch that is being written (see `kept`)
 <checkpoint>/ixion/replay/                          records that are on their way out of the quarantine (see `replay`)
 <checkpoint>/ixion/backfill/                        what was read beside the stream (see `backfill`)
@@ -135,7 +136,7 @@ class Checkpoint:
     @property
     def settled(self) -> bool:
         """Whether every batch that was begun is noted as done; the next run takes up the one that is not."""
-        return self._newest("offsets") == self._newest("commits")
+        return self.unfinished is None
 
     def _newest(self, log: str) -> int | None:
         """The number of the last batch in one of Spark's two logs."""
@@ -183,6 +184,22 @@ class Checkpoint:
         if None in known.values():
             found = {number: schema for number, schema in known.items() if schema is not None}
             self._store.write(f"{self._own}/registry.json", json.dumps(found))
+
+    def rules(self) -> dict[str, Any] | None:
+        """Those of the last run; None if there was none, or one of a version that did not keep them."""
+        path = f"{self._own}/rules.json"
+        rules: dict[str, Any] | None = json.loads(self._store.read(path)) if self._store.exists(path) else None
+        return rules
+
+    def remember_rules(self, rules: Mapping[str, Any]) -> None:
+        if rules != self.rules():
+            self._store.write(f"{self._own}/rules.json", json.dumps(rules))
+
+    @property
+    def unfinished(self) -> int | None:
+        """The number of a batch that was begun and is not noted as done."""
+        newest = self._newest("offsets")
+        return None if newest == self._newest("commits") else newest
 
     def remember(self, figures: BatchFigures) -> None:
         path = self._history(figures.batch)

@@ -22,6 +22,8 @@ from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.growth import add_new_fields
 from ixion.pipelines.kept import KeptRows
 from ixion.pipelines.registered import learn
+from ixion.pipelines.rules import settle_rules
+from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.steps import apply_steps
@@ -38,7 +40,7 @@ def write_extra(
     spec: PipelineSpec,
     spark: SparkSession,
     checkpoint: Checkpoint,
-    build: Callable[[], Stream],
+    build: Callable[[PipelineSpec], Stream],
     records: DataFrame,
     *,
     query: str,
@@ -47,8 +49,9 @@ def write_extra(
 ) -> BatchFigures:
     """Writes RECORDS, which have the columns of a topic, as batch NUMBER of QUERY; WORK is a folder for rows on the
     way. BUILD is asked again if the schema has grown, or another schema id was met."""
+    spec = settle_rules(spec, work, Batch(pipeline=spec.name, query=query, number=number), spark)
     while True:
-        writer = _writer(spec, spark, build(), query, work)
+        writer = _writer(spec, spark, build(spec), query, work)
         try:
             writer(records, number)
         except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +17,16 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import explain
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.files import Files
+from ixion.pipelines.loss import Topic
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.registered import settle_writers
 from ixion.pipelines.replay import Replay, Replayed
+from ixion.pipelines.rules import begun_with, finishing
 from ixion.pipelines.run import Run
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
+from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.evolve import Change, apply_changes, plan_changes
 from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_unfit
 from ixion.pipelines.sinks.make import make_writer
@@ -108,6 +111,7 @@ class Pipeline:
         follow: bool = False,
         every_ms: int | None = None,
         again: bool = False,
+        new_rules: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
         started: Callable[[Progress], None] = lambda _: None,
         stage: Callable[[str], None] = lambda _: None,
@@ -116,7 +120,8 @@ class Pipeline:
 
         STAGE is called with what is being done until the first batch.
 
-        A new checkpoint does not know what tables have already; that it is meant to add to them is said by AGAIN.
+        A new checkpoint does not know what tables have already; AGAIN says that adding to them is meant.
+        A batch that some table has is finished by the rules that it was begun with (see `rules`), unless NEW_RULES.
         """
         with _explained():
             stage("looking at tables and checkpoint")
@@ -125,6 +130,8 @@ class Pipeline:
                 self._refuse_filled_tables(spark)
             with checkpoint.locked(jvm_pid(spark)):
                 pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
+                if new_rules:
+                    checkpoint.remember_rules(self.spec.rules)
                 return self._run(spark, checkpoint, pause_ms if follow else None, report, started, stage)
 
     def replay(self, spark: SparkSession, *, where: str | None = None, dry: bool = False) -> Replayed:
@@ -178,10 +185,10 @@ class Pipeline:
         return checkpoint
 
     def _replay(self, spark: SparkSession, checkpoint: Checkpoint) -> Replay:
-        return Replay(self.spec, spark, checkpoint, lambda: self._stream(spark, checkpoint, pin=True))
+        return Replay(self.spec, spark, checkpoint, lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True))
 
     def _backfill(self, spark: SparkSession, checkpoint: Checkpoint) -> Backfill:
-        return Backfill(self.spec, spark, checkpoint, lambda: self._stream(spark, checkpoint, pin=True))
+        return Backfill(self.spec, spark, checkpoint, lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True))
 
     def _with_table(self, place: str) -> PipelineSpec:
         """What the file says, with its first table elsewhere."""
@@ -263,7 +270,11 @@ class Pipeline:
         if checkpoint.used:
             self._replay(spark, checkpoint).finish()
             self._backfill(spark, checkpoint).finish(report)
-        run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started)
+        done = self._finish_begun(spark, checkpoint, topics, report, started)
+        if done.stopped:
+            return done.figures
+        checkpoint.remember_rules(spec.rules)
+        run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started, figures=done.figures)
         stage("making the plan")
         run.go(topics, lambda: self._stream(spark, checkpoint, pin=True))
         if not run.given_up:
@@ -271,6 +282,26 @@ class Pipeline:
             for sink in self._tables():
                 look_after(sink, spec.name, spark)
         return run.figures
+
+    def _finish_begun(
+        self,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        topics: Mapping[str, Topic],
+        report: Callable[[BatchFigures], None],
+        started: Callable[[Progress], None],
+    ) -> Run:
+        """Finishes a batch that some table has and that was begun with other rules than the file has now."""
+        number, kept = checkpoint.unfinished, checkpoint.rules()
+        begun = self.spec
+        if number is not None:
+            batch = Batch(pipeline=begun.name, query=checkpoint.query, number=number)
+            begun = begun_with(begun, kept, batch, spark)
+        run = Run(begun, spark, checkpoint, every_ms=None, report=report, started=started, last=number)
+        if number is not None and begun is not self.spec:
+            with finishing(number):
+                run.go(topics, lambda: Pipeline(begun)._stream(spark, checkpoint, pin=True))
+        return run
 
     def _tables(self) -> list[TableSink]:
         return [sink for sink in self.spec.sinks if isinstance(sink, TableSink)]

@@ -49,6 +49,11 @@ class Progress:
         """Whether a batch may have been left half done."""
         return self._at_once.is_set()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the caller has asked for an end."""
+        return self._writer.stopping.is_set()
+
     def stop(self) -> None:
         """What has begun is finished; nothing more is begun."""
         self._writer.stopping.set()

@@ -54,9 +54,9 @@ class Replayed:
 
 class Replay:
     def __init__(
-        self, spec: PipelineSpec, spark: SparkSession, checkpoint: Checkpoint, build: Callable[[], Stream]
+        self, spec: PipelineSpec, spark: SparkSession, checkpoint: Checkpoint, build: Callable[[PipelineSpec], Stream]
     ) -> None:
-        """BUILD gives the plan of the pipeline as it is now."""
+        """BUILD gives the plan of a pipeline."""
         self._spec: Final = spec
         self._spark: Final = spark
         self._checkpoint: Final = checkpoint
@@ -74,7 +74,7 @@ class Replay:
 
     def go(self, *, where: str | None = None, dry: bool = False) -> Replayed:
         """WHERE is a SQL predicate over the columns of the quarantine. DRY: only what would happen is found out."""
-        stream = self._build()
+        stream = self._build(self._spec)
         refuse_memory(stream, "replay")
         if not self._checkpoint.settled:
             hint = "run the pipeline first, then replay"
@@ -108,7 +108,7 @@ class Replay:
                     raise PipelineError("the records have new fields, which a replay makes columns") from error
                 if not add_new_fields(self._spark, self._spec, self._checkpoint, tried):
                     raise
-                stream = self._build()
+                stream = self._build(self._spec)
                 continue
             counts = {str(row["reason"]): int(row["count"]) for row in found}
             return bad, dict(sorted(counts.items(), key=lambda each: -each[1]))

@@ -36,18 +36,23 @@ class Run:
         every_ms: int | None,
         report: Callable[[BatchFigures], None],
         started: Callable[[Progress], None],
+        last: int | None = None,
+        figures: RunFigures | None = None,
     ) -> None:
-        """EVERY_MS is the time between two batches when following; None drains the topics and ends."""
+        """EVERY_MS is the time between two batches when following; None drains the topics and ends. The run ends
+        after batch LAST, if that is given. FIGURES are those of batches before."""
         self._spec: Final = spec
         self._spark: Final = spark
         self._checkpoint: Final = checkpoint
         self._every_ms: Final = every_ms
         self._report: Final = report
         self._started: Final = started
+        self._last: Final = last
         self._kept: Final = KeptRows(spec.checkpoint, spark)
         self._added: list[str] = []  # columns that the next batch is the first to have
-        self.figures = RunFigures()
+        self.figures = figures or RunFigures()
         self.given_up = False  # a batch may have been left half done
+        self.stopped = False  # by the caller
 
     def go(self, topics: Mapping[str, Topic], build: Callable[[], Stream]) -> None:
         """BUILD gives the stream; it is asked again when the schema has grown, or another schema id was met."""
@@ -61,7 +66,7 @@ class Run:
         """Whether the run is over; otherwise the unfinished batch is to be taken up again, with another schema."""
         writer = self._writer(stream, watch)
         starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", self._spec.checkpoint)
-        if self._every_ms is not None:
+        if self._every_ms is not None and self._last is None:
             starter = starter.trigger(processingTime=spark_interval(self._every_ms))
         else:
             starter = starter.trigger(availableNow=True)
@@ -83,7 +88,7 @@ class Run:
             if is_loss(error):  # Spark does not say of what
                 find_topics(self._spark, self._spec.source, self._checkpoint)
             raise
-        self.given_up = progress.given_up
+        self.given_up, self.stopped = progress.given_up, progress.stopped
         return True
 
     def _take(self, batch: BatchFigures) -> None:
@@ -113,6 +118,7 @@ class Run:
             stream=stream,
             kept=self._kept,
             guard=watch.look,
+            last=self._last,
         )
 
 

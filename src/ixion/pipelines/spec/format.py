@@ -63,10 +63,11 @@ class FormatSpec:
         return self.schema is None and self.type in _INFERRED
 
 
-def read_format(section: Section, folder: Path) -> FormatSpec:
+def read_format(section: Section, folder: Path, *, registered: bool = False) -> FormatSpec:
+    """REGISTERED: there is a registry, though SECTION does not name it."""
     section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry")
     kind = section.choice("type", FORMATS)
-    schema = _schema(section, folder)
+    schema = given_schema(section, folder)
     if kind == DEBEZIUM:
         return _debezium(section, schema)
     if "wrapped" in section:
@@ -74,7 +75,7 @@ def read_format(section: Section, folder: Path) -> FormatSpec:
     registry = read_registry(section, lambda path: str((folder / path).absolute()))
     if registry is not None and kind != "avro":
         section.fail("format.registry is for format avro alone", "registry")
-    if kind == "avro" and schema is None and registry is None:
+    if kind == "avro" and schema is None and registry is None and not registered:
         hint = "schema = '''{…}''', schema_file = \"order.avsc\" or [format.registry]"
         section.fail(f"format avro needs its schema: {hint}")
     if kind == "avro" and schema is not None and not _is_record(schema):
@@ -111,7 +112,8 @@ def _debezium(section: Section, row: str | None) -> FormatSpec:
     )
 
 
-def _schema(section: Section, folder: Path) -> str | None:
+def given_schema(section: Section, folder: Path) -> str | None:
+    """As the file has it, or the file that it names."""
     file = section.optional_text("schema_file")
     if file is None:
         return section.optional_text("schema")

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ixion.pipelines.errors import SpecError
-from ixion.pipelines.spec.format import read_format
+from ixion.pipelines.spec.format import given_schema, read_format
 from ixion.pipelines.spec.lines import key_lines
 from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
+from ixion.pipelines.spec.rules import rules_of
 from ixion.pipelines.spec.section import Section
 from ixion.pipelines.spec.sinks import TABLE_FORMATS, Sink, TableSink, TopicSink, read_sink, read_table
 from ixion.pipelines.spec.source import SourceSpec, expanded, read_source
@@ -40,7 +41,8 @@ def read_spec(
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _bad_toml(file, text, str(error)) from None
-    root = Section(file, key_lines(text), (), _merged(shared or {}, values))
+    values = _merged(shared or {}, values)
+    root = Section(file, key_lines(text), (), values)
     root.only(
         *("name", "source", "format", "steps", "tables", "expectations", "sinks", "quarantine"),
         *("checkpoint", "every", "spark"),
@@ -60,7 +62,7 @@ def read_spec(
     quarantine = _quarantine(root, sinks, name, resolve)
     _refuse_twins(root, sinks, quarantine)
     _refuse_circles(root, source, sinks)
-    expectations = [_expectation(section) for section in root.sections("expectations")]
+    expectations = (*(_expectation(section) for section in root.sections("expectations")), *_of_upserts(sinks))
     format_ = read_format(root.needed_section("format", 'the least is:\n[format]\ntype = "json"'), folder)
     unwrap: tuple[Step, ...] = (UnwrapStep(),) if format_.unwrap else ()
     return PipelineSpec(
@@ -69,13 +71,14 @@ def read_spec(
         format=format_,
         steps=(*unwrap, *(read_step(section, tables) for section in root.sections("steps"))),
         tables=tables,
-        expectations=(*expectations, *_of_upserts(sinks)),
+        expectations=expectations,
         sinks=sinks,
         quarantine=quarantine,
         checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
         every_ms=root.duration_ms("every"),
         spark=_spark(root.section("spark"), resolve),
         folder=folder,
+        rules=rules_of(values, given_schema(root.needed_section("format", ""), folder), source.include, expectations),
     )
 
 

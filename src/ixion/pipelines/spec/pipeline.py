@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.sinks import Sink, TableSink
@@ -41,6 +42,7 @@ class PipelineSpec:
     every_ms: int | None = None  # between two batches, when following
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
+    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what decides about a record (see `rules`)
 
     def formats(self) -> set[str]:
         """Of all tables that are read or written; it decides which jars are needed."""
