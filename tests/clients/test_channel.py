@@ -88,3 +88,25 @@ def test_closing_ends_a_request_under_way() -> None:
             1, ApiKey.METADATA, lambda _: MetadataResponse(throttle_time_ms=0, brokers=(), topics=()), Fault.SILENCE
         )
         asyncio.run(work(to(fakes)))
+
+
+def test_a_task_that_is_cancelled_while_its_channel_closes_ends() -> None:
+    """A task that repeats after any KafkaError must not take its own cancellation for one."""
+
+    async def repeat(channel: Channel) -> None:
+        while True:
+            try:
+                await channel.ask(ApiKey.METADATA, VERSION, ALL)
+            except DisconnectedError:
+                await asyncio.sleep(0)
+
+    async def work(channel: Channel) -> None:
+        task = asyncio.create_task(repeat(channel))
+        await asyncio.sleep(0)  # it waits for the connection
+        task.cancel()
+        channel.close()
+        await asyncio.wait([task], timeout=60)
+        assert task.cancelled()
+
+    with FakeCluster(nodes=1) as fakes:
+        asyncio.run(work(to(fakes)))

@@ -14,7 +14,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ixion.broker import preflight
@@ -33,6 +33,7 @@ from ixion.config.sources import Loaded
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
 from ixion.metadata.errors import MetadataError, StoreUnusableError
 from ixion.metadata.on_loop import EmbeddedEngine
+from ixion.metadata.session import MetadataSession
 from ixion.network import BoundListener
 from ixion.timer.loop_timer import LoopTimer
 
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 # Parts that wait for disks and threads when they stop; timers and purgatories belong to the loop.
 BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "controller", "metadata"})
+SHARED_SESSION: Final = "session of the shared tree"
 DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
 
 
@@ -94,7 +96,9 @@ class Broker:
         parts.timer = LoopTimer("broker", loop=parts.loop, stalls=parts.stalls)
         parts.undo.append(("timer", parts.timer.shutdown))
         connect = self._loaded.config[ZOOKEEPER_CONNECT]
-        if connect:
+        if parts.options.open_session is not None:
+            await self._open_shared(parts.options.open_session)
+        elif connect:
             await self._open_zookeeper(connect)
         else:
             self._open_embedded()
@@ -114,6 +118,13 @@ class Broker:
             raise StartupError(str(error)) from error
         parts.open_session = lambda: open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
         parts.undo.append(("ZooKeeper session", lambda: parts.session.close()))
+
+    async def _open_shared(self, open_session: Callable[[int], Awaitable[MetadataSession]]) -> None:
+        parts = self.parts
+        timeout_ms = self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS]
+        parts.session = await open_session(timeout_ms)
+        parts.open_session = lambda: open_session(timeout_ms)
+        parts.undo.append((SHARED_SESSION, lambda: parts.session.close()))
 
     def _open_embedded(self) -> None:
         parts = self.parts
@@ -161,7 +172,8 @@ class Broker:
     async def abandon(self) -> None:
         """End as a killed process does: nothing more is answered or written. For tests of the next start."""
         parts = self.parts
-        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon}
+        # A session of a shared tree stays open, and expires some time later.
+        instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, SHARED_SESSION: lambda: None}
         if parts.engine is not None:
             instead["metadata"] = parts.engine.abandon
         parts.undo[:] = [(name, instead.get(name, action)) for name, action in parts.undo]

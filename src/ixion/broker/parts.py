@@ -52,6 +52,8 @@ class Options:
     owns_process: bool = False  # the broker may tune settings of the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
     files: Files = field(default_factory=Files)  # access to the disk; tests give one that fails
+    # Opens a session, with this timeout in ms, on a tree that brokers of this process share. It keeps itself alive.
+    open_session: Callable[[int], Awaitable[MetadataSession]] | None = None
 
 
 class Parts:
@@ -64,7 +66,7 @@ class Parts:
     timer: LoopTimer
     stalls: StallWatch
     clock_ms: Callable[[], int]
-    engine: EmbeddedEngine | None = None  # None: the metadata is on ZooKeeper
+    engine: EmbeddedEngine | None = None  # None: the tree is on ZooKeeper, or shared with other brokers
     session: MetadataSession
     open_session: Callable[[], Awaitable[MetadataSession]]  # another one, where a session can be replaced
     renewal: Renewal | None = None

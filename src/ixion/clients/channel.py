@@ -79,9 +79,10 @@ class Channel:
         try:
             return await asyncio.shield(self._connecting)
         except asyncio.CancelledError:
-            if self._closed:
-                raise DisconnectedError(f"the channel to {self.address} was closed") from None
-            raise
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the caller itself: one that goes on after any KafkaError would never end
+            raise DisconnectedError(f"the channel to {self.address} was closed") from None
 
     def _connected(self, done: asyncio.Task[_Link]) -> None:
         self._connecting = None

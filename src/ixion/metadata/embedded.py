@@ -89,9 +89,13 @@ class EmbeddedStore:
             now = self._clock_ms()
             for session in list(self._sessions.values()):
                 if now - session.heard_ms > session.timeout_ms:
-                    self._end(session)
-                    for callback in session.expiry_callbacks:
-                        self._watches.call(callback)
+                    self._expire(session)
+
+    def expire(self, session: EmbeddedSession) -> None:
+        """End a session as if its timeout had passed; one that has ended already is left alone."""
+        with self._locked():
+            if session.session_id in self._sessions:
+                self._expire(session)
 
     def close(self) -> None:
         """Closes all sessions, then the file. Doing it twice is harmless."""
@@ -196,6 +200,11 @@ class EmbeddedStore:
         if session.session_id not in self._sessions:
             raise SessionExpiredError(ROOT, f"session {session.session_id:#x} is over")
         session.heard_ms = self._clock_ms()
+
+    def _expire(self, session: EmbeddedSession) -> None:
+        self._end(session)
+        for callback in session.expiry_callbacks:
+            self._watches.call(callback)
 
     def _end(self, session: EmbeddedSession) -> None:
         owned = [path for owner, path in self._tree.ephemerals() if owner == session.session_id]

@@ -143,6 +143,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name=name)
         self._complaint = ""  # the last fault that was logged
+        self._closed = False
 
     # For the owner.
 
@@ -163,6 +164,7 @@ class Fetcher:
 
     async def close(self) -> None:
         await self.remove(list(self._followed))
+        self._closed = True
         self._task.cancel()
         if self._peer is not None:
             self._peer.close()
@@ -171,7 +173,7 @@ class Fetcher:
     # The task.
 
     async def _run(self) -> None:
-        while True:
+        while not self._closed:  # before Python 3.12 `wait_for` loses a cancellation that comes with what it waits for
             try:
                 ready = self._ready()
                 if ready:

@@ -123,8 +123,11 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> None:
         """Settings by their names with underscores for dots: `create_topic("t", 3, cleanup_policy="compact")`."""
+        self._create_topic(name, partitions, 1, config)
+
+    def _create_topic(self, name: str, partitions: int, replication: int, config: Mapping[str, Any]) -> None:
         given = {key.replace("_", "."): _text(value) for key, value in config.items()}
-        wish = NewTopic(name=name, partitions=partitions, replication=1, config=given)
+        wish = NewTopic(name=name, partitions=partitions, replication=replication, config=given)
         (outcome,) = self.call(lambda broker: broker.parts.controller.topics.create([wish]))
         if outcome.code != ErrorCode.NONE:
             raise KafkaError(outcome.code, outcome.message or "")
@@ -199,9 +202,19 @@ class Broker:
 
     # On the broker's thread.
 
+    def _loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop]:
+        return loop_factory()
+
+    def _options(self) -> Options:
+        return Options(
+            allow_remote=True,
+            metadata_in_memory=self._data is None,
+            pages=PagesAt(port=0, required=True) if self._metrics else None,
+        )
+
     def _live(self, loaded: Loaded, ready: Future[None]) -> None:
         try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=self._loop_factory()) as runner:
                 runner.run(self._serve(loaded, ready))
         except BaseException as error:
             if ready.done():
@@ -209,12 +222,7 @@ class Broker:
             ready.set_exception(error)
 
     async def _serve(self, loaded: Loaded, ready: Future[None]) -> None:
-        options = Options(
-            allow_remote=True,
-            metadata_in_memory=self._data is None,
-            pages=PagesAt(port=0, required=True) if self._metrics else None,
-        )
-        broker = RealBroker(loaded, options)
+        broker = RealBroker(loaded, self._options())
         await broker.start()
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.create_future()

@@ -9,6 +9,9 @@
     @pytest.mark.ixion(num_partitions=3, memory=True)     # settings of a fresh one, by Kafka's names
     def test_settings(ixion_broker): ...
 
+    def test_fail_over(ixion_cluster): ...                # three brokers that are one cluster, for this test
+    @pytest.mark.ixion(brokers=5)                         # or more of them, and settings as above
+
 Settings for all of them: define a fixture `ixion_settings` in your conftest.py, with session scope, that returns them.
 Every run of pytest loads this module, also where Kafka is not used: it imports nothing of the broker before a fixture
 is used.
@@ -23,6 +26,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ixion.testing.broker import Broker
+    from ixion.testing.cluster import Cluster
 
 OPTIONS: Final = ("memory", "metrics")  # of Broker itself; no setting has such a name
 MARKER: Final = "ixion(**settings): settings of the ixion_broker of this test, num_partitions=3 for num.partitions"
@@ -41,13 +45,20 @@ def ixion_settings() -> Mapping[str, Any]:
 @pytest.fixture
 def ixion_broker(request: pytest.FixtureRequest, ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
     """A broker of this test's own, ready when the test begins and gone with all its data when it ends."""
-    given = dict(ixion_settings)
-    for marker in reversed(list(request.node.iter_markers("ixion"))):  # that of the class, then that of the function
-        if marker.args:
-            raise pytest.UsageError("@pytest.mark.ixion takes settings by name: ixion(num_partitions=3)")
-        given |= marker.kwargs
-    with make(given) as broker:
+    with make(settings_of(request, ixion_settings)) as broker:
         yield broker
+
+
+@pytest.fixture
+def ixion_cluster(request: pytest.FixtureRequest, ixion_settings: Mapping[str, Any]) -> Iterator[Cluster]:
+    """Three brokers of this test's own, or as many as its marker says; all know each other when the test begins."""
+    from ixion.testing.cluster import Cluster
+
+    given = settings_of(request, ixion_settings)
+    brokers = given.pop("brokers", 3)
+    settings, options = split(given)
+    with Cluster(brokers, settings, **options) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -57,9 +68,23 @@ def ixion_broker_session(ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
         yield broker
 
 
+def settings_of(request: pytest.FixtureRequest, usual: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(usual)
+    for marker in reversed(list(request.node.iter_markers("ixion"))):  # that of the class, then that of the function
+        if marker.args:
+            raise pytest.UsageError("@pytest.mark.ixion takes settings by name: ixion(num_partitions=3)")
+        given |= marker.kwargs
+    return given
+
+
+def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings by Kafka's names, and options."""
+    options = {name: value for name, value in given.items() if name in OPTIONS}
+    return {name.replace("_", "."): value for name, value in given.items() if name not in OPTIONS}, options
+
+
 def make(given: Mapping[str, Any]) -> Broker:
     from ixion.testing.broker import Broker
 
-    options = {name: value for name, value in given.items() if name in OPTIONS}
-    settings = {name.replace("_", "."): value for name, value in given.items() if name not in OPTIONS}
+    settings, options = split(given)
     return Broker(settings, **options)

@@ -1,0 +1,205 @@
+"""`ixion.testing.Cluster`: three brokers of one process, and what can be done to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ixion.config.cluster_settings import NUM_PARTITIONS
+from ixion.testing import Cluster
+from ixion.testing import broker as module
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as made:
+        made.create_topic("t")
+        yield made
+
+
+LAGS_SOON: Final = {"replica.lag.time.max.ms": 500, "replica.fetch.wait.max.ms": 100, "replica.fetch.backoff.ms": 20}
+PATIENCE: Final = {"socket.timeout.ms": 1_000, "request.timeout.ms": 1_000}  # with a broker that is paused
+
+
+class Writer:
+    """Sends records one by one; each must be acknowledged by acks=all."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.sent: list[bytes] = []
+        settings = {"acks": "all", "linger.ms": 0, "enable.idempotence": True, "retry.backoff.ms": 20}
+        addresses = {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": 500}
+        self._producer = Producer({**settings, **addresses, "reconnect.backoff.max.ms": 200, **PATIENCE})
+
+    def write(self, count: int = 5) -> None:
+        failed: list[object] = []
+        for _ in range(count):
+            value = b"%d" % len(self.sent)
+            self.sent.append(value)
+            self._producer.produce(
+                "t", value, partition=0, on_delivery=lambda error, _: failed.append(error) if error else None
+            )
+        assert self._producer.flush(60) == 0
+        assert failed == []
+
+
+def read(cluster: Cluster, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(60)
+        assert message is not None, f"only {len(found)} of {count} came"
+        if message.error() is None:
+            found.append(bytes(message.value() or b""))
+    consumer.close()
+    return found
+
+
+def test_records_are_on_all_brokers(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    assert read(cluster, 5) == writer.sent
+    cluster.wait_healthy()
+    assert set(cluster.isr("t")) == {1, 2, 3}
+    assert cluster.bootstrap.count(",") == 2
+    assert cluster.controller in {1, 2, 3}
+
+
+def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    dead = cluster.leader("t")
+    cluster.kill(dead)
+    assert cluster.leader("t") != dead
+    writer.write()
+    assert cluster.bootstrap.count(",") == 1
+    cluster.restart(dead)
+    cluster.wait_healthy()
+    assert dead in cluster.isr("t")
+    assert read(cluster, 10) == writer.sent
+
+
+def test_all_killed_at_once_have_what_was_acknowledged(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    addresses = cluster.bootstrap
+    for broker in (1, 2, 3):
+        cluster.kill(broker)
+    assert cluster.bootstrap == ""
+    cluster.restart()
+    assert sorted(cluster.bootstrap.split(",")) == sorted(addresses.split(","))
+    writer.write()
+    assert read(cluster, 10) == writer.sent
+
+
+def test_a_clean_stop_moves_leaders_first(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    before = cluster.leader("t")
+    cluster.shut_down(before)
+    assert cluster.leader("t") != before
+    assert (Path(cluster.brokers[before]._data or "") / ".kafka_cleanshutdown").exists()
+    writer.write()
+    cluster.restart()
+    cluster.wait_healthy()
+    assert read(cluster, 10) == writer.sent
+
+
+def test_a_paused_leader_returns_as_a_follower(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    paused = cluster.leader("t")
+    cluster.pause(paused, expire=True)
+    with pytest.raises(RuntimeError, match=f"broker {paused} is paused"):
+        cluster.brokers[paused].create_topic("x")
+    assert cluster.leader("t") != paused
+    writer.write()
+    cluster.resume(paused)
+    cluster.wait_healthy()
+    assert cluster.leader("t") != paused
+    assert read(cluster, 10) == writer.sent
+
+
+def test_a_pause_longer_than_the_session_expires_it() -> None:
+    with Cluster(2, {"zookeeper.session.timeout.ms": 300}) as cluster:
+        cluster.create_topic("t")
+        paused = cluster.leader("t")
+        cluster.pause(paused)
+        cluster.wait(lambda: cluster.leader("t") != paused, "the other broker leads")
+        cluster.resume()
+        cluster.wait_healthy()
+
+
+def test_a_cut_takes_a_follower_out_of_sync() -> None:
+    with Cluster(3, LAGS_SOON) as cluster:
+        cluster.create_topic("t")
+        writer = Writer(cluster)
+        writer.write()
+        leader = cluster.leader("t")
+        # Not the controller: a leader that cannot reach it cannot change the ISR either.
+        other = next(broker for broker in (1, 2, 3) if broker not in (leader, cluster.controller))
+        cluster.cut(leader, other)
+        writer.write()
+        cluster.wait(lambda: other not in cluster.isr("t"), "the follower that was cut off leaves the ISR")
+        cluster.heal()
+        cluster.wait_healthy()
+        assert read(cluster, 10) == writer.sent
+
+
+def test_an_expired_session_is_replaced(cluster: Cluster) -> None:
+    writer = Writer(cluster)
+    writer.write()
+    cluster.expire(cluster.controller)
+    writer.write()
+    cluster.wait_healthy()
+    assert read(cluster, 10) == writer.sent
+
+
+def test_without_expiry_a_killed_broker_stays_registered(cluster: Cluster) -> None:
+    dead = next(broker for broker in (1, 2, 3) if broker not in (cluster.leader("t"), cluster.controller))
+    cluster.kill(dead, expire=False)
+    real = dict(cluster._reals())[cluster.controller]
+    assert dead in real.parts.image.brokers  # its session has 6 s left, and the next line ends it
+    cluster.expire(dead)
+    cluster.wait(lambda: dead not in real.parts.image.brokers, "the controller learns that the broker is gone")
+
+
+def test_what_is_wrong_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ValueError, match="at least one broker"):
+        Cluster(0)
+    with pytest.raises(ValueError, match=r"num\.partitoins is no setting"):
+        Cluster(2, {"num.partitoins": 1}).start()
+    assert list(tmp_path.iterdir()) == []
+    cluster = Cluster(1)
+    with pytest.raises(ValueError, match="not running"):
+        cluster.kill(1)
+    with cluster:
+        with pytest.raises(ValueError, match="no broker 2; it has 1"):
+            cluster.kill(2)
+        with pytest.raises(RuntimeError, match="running already"):
+            cluster.start()
+        with pytest.raises(LookupError, match="no partition 0"):
+            cluster.isr("t")
+        with pytest.raises(TimeoutError, match=r"not true within 0\.01 s: a wish"):
+            cluster.wait(lambda: False, "a wish", 0.01)
+    cluster.stop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "MEMORY", str(tmp_path))
+    monkeypatch.setattr(module, "MEMORY_MIN", 0)
+    with Cluster(1, memory=True):
+        assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.ixion(brokers=2, num_partitions=4)
+def test_the_fixture_takes_a_marker(ixion_cluster: Cluster) -> None:
+    assert set(ixion_cluster.brokers) == {1, 2}
+    assert all(real.parts.config.current[NUM_PARTITIONS] == 4 for _, real in ixion_cluster._reals())
