@@ -7,7 +7,6 @@ import pytest
 from ixion.cli import consume_copy
 from ixion.cli.consume_copy import Copy, Watch
 from ixion.cli.consume_format import writer
-from ixion.clients.cluster import Cluster
 from ixion.clients.faults import UnreachableError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
@@ -24,23 +23,20 @@ def fill(fakes: FakeCluster, place: TopicPartition, *values: bytes) -> None:
     fakes.logs[place].append(builder.build())
 
 
-def copy(cluster: Cluster, most: int | None, patience_s: float = 30) -> Copy:
-    return Copy(cluster, "orders", writer("value", ""), most, read_committed=False, patience_s=patience_s)
+def copy(most: int | None, patience_s: float = 30) -> Copy:
+    return Copy("orders", writer("value", ""), most, read_committed=False, patience_s=patience_s)
 
 
-def test_a_topic_that_grows_is_read_whole(
-    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consume_copy, "LOOK_S", 0.0)
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+def test_a_topic_that_grows_is_read_whole(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fill(fakes, PLACES[0], b"one")
-        with Reader(cluster, {PLACES[0]: 0}) as reader:
-            copy(cluster, 1).follow(reader, growing=True)
+        with Reader(fakes.bootstrap, {PLACES[0]: 0}, metadata_max_age_s=0.05) as reader:
+            copy(1).follow(reader, growing=True)
             fakes.leaders["orders"] = [1, 1]
             fakes.logs[PLACES[1]] = FakeLog()
             fill(fakes, PLACES[1], b"two", b"three")
-            second = copy(cluster, 2)
+            second = copy(2)
             second.follow(reader, growing=True)
             second._add_new_partitions(reader)  # nothing new now
             assert second.positions == {PLACES[1]: 2}
@@ -50,19 +46,18 @@ def test_a_topic_that_grows_is_read_whole(
 
 def test_lasting_trouble_is_an_error_unless_it_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume_copy, "POLL_S", 0.01)
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2])
-        cluster.topic("orders")
         fakes.nodes[2].stop()
-        with Reader(cluster, {PLACES[0]: 0}) as reader, pytest.raises(UnreachableError, match="nobody listens"):
-            copy(cluster, None, 0.05).to_ends(reader, {PLACES[0]: 5})
+        with Reader(fakes.bootstrap, {PLACES[0]: 0}) as reader, pytest.raises(UnreachableError, match="nobody listens"):
+            copy(None, 0.05).to_ends(reader, {PLACES[0]: 5})
 
 
 def test_each_thing_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume_copy, "SOON_S", -1.0)
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[-1])
-        with Reader(cluster, {PLACES[0]: 0}) as reader:
+        with Reader(fakes.bootstrap, {PLACES[0]: 0}) as reader:
             watch = Watch(reader)
             watch.look()
             while reader.trouble is None:

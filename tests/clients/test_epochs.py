@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ixion.clients import Consumer
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.consumer.errors import LogTruncationError
-from ixion.clients.epochs import Epochs
+from ixion.clients.core.consumer.subscription import NO_EPOCH, Assigned
 from ixion.clients.reader import Reader
 from ixion.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster
@@ -17,28 +16,27 @@ PLACE = ORDERS[0]
 
 
 def test_the_rules() -> None:
-    epochs = Epochs()
-    assert not epochs.must_check(PLACE, 4)  # nothing is read yet
-    epochs.read(PLACE, 4)
-    assert not epochs.must_check(PLACE, 4)
-    assert epochs.must_check(PLACE, 6)
-    assert epochs.request(PLACE, 6).topics[0].partitions[0].leader_epoch == 4
-    epochs.confirm(PLACE, 6)
-    assert not epochs.must_check(PLACE, 6)
-    assert epochs.must_check(PLACE, 7)
-    epochs.forget(PLACE)
-    assert not epochs.must_check(PLACE, 8)
-    epochs.read(PLACE, 8)
-    assert not epochs.must_check(PLACE, -1)  # a broker that knows no epochs
+    state = Assigned(PLACE)
+    state.start_at(0, NO_EPOCH)
+    assert not state.must_check(4)  # nothing is read yet
+    state.fetch_epoch = 4
+    assert not state.must_check(4)
+    assert state.must_check(6)
+    state.checked_epoch = 6
+    assert not state.must_check(6)
+    assert state.must_check(7)
+    assert not state.must_check(-1)  # a broker that knows no epochs
+    state.start_at(9, NO_EPOCH)
+    assert not state.must_check(8)
 
 
 def test_a_new_leader_with_the_same_records_is_read_on() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         log = fakes.logs[PLACE]
         log.epoch = 3
         fill(fakes, PLACE, 2)
-        with Reader(cluster, {PLACE: 0}) as reader:
+        with Reader(fakes.bootstrap, {PLACE: 0}) as reader:
             read(reader, {PLACE: 10})
             log.lead_anew(end=10)
             values = fill(fakes, PLACE, 1)
@@ -47,12 +45,12 @@ def test_a_new_leader_with_the_same_records_is_read_on() -> None:
 
 
 def test_a_reader_goes_back_to_where_the_logs_part() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         log = fakes.logs[PLACE]
         log.epoch = 3
         fill(fakes, PLACE, 3)
-        with Reader(cluster, {PLACE: 0}) as reader:
+        with Reader(fakes.bootstrap, {PLACE: 0}) as reader:
             read(reader, {PLACE: 15})
             log.lead_anew(end=5)
             values = fill(fakes, PLACE, 3)

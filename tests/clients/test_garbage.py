@@ -18,7 +18,6 @@ import pytest
 from ixion.clients import Admin
 from ixion.clients.admin.offsets import EARLIEST as FIRST_OFFSET
 from ixion.clients.admin.topics import NewTopic
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
@@ -276,14 +275,14 @@ def filled(fakes: FakeCluster, count: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_reader_reads_on_behind_garbage(seed: int) -> None:
     choose = random.Random(seed)
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=5) as cluster:
+    with FakeCluster() as fakes:
         filled(fakes, 10)
         for api in (ApiKey.FETCH, ApiKey.METADATA):
             # Bits that are turned in a record are another question: they decode. See the next test.
             spoilt = [*manglers(choose)[:3], *manglers(choose)[4:]]
             fakes.at(1, api, fakes.nodes[1]._answer, *choose.sample(spoilt, 3))
         found: list[bytes | None] = []
-        with Reader(cluster, {ORDERS: 0}, max_wait_ms=10, request_timeout_s=0.1) as reader:
+        with Reader(fakes.bootstrap, {ORDERS: 0}, max_wait_ms=10, request_timeout_s=0.1) as reader:
             while len(found) < 10:
                 for fetched in reader.poll(5):
                     found += [record.value for record in fetched.records()]
@@ -306,10 +305,10 @@ def test_records_that_are_garbage_do_not_crash_a_reader(seed: int) -> None:
         stranger = part.replace(partition_index=77)
         return FetchResponse(throttle_time_ms=0, responses=(topic.replace(partitions=(spoilt, stranger)),))
 
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         filled(fakes, 5)
         fakes.at(1, ApiKey.FETCH, *[lambda request: spoil(fakes, request)] * 40)
-        with Reader(cluster, {ORDERS: 0}) as reader:
+        with Reader(fakes.bootstrap, {ORDERS: 0}) as reader:
             for _ in range(30):
                 try:
                     for fetched in reader.poll(0.01):

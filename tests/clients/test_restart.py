@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
@@ -29,9 +28,9 @@ def test_producer_and_reader_outlive_a_broker(end: str, tmp_path: Path) -> None:
     heard: list[Delivery] = []
     found: dict[TopicPartition, list[bytes | None]] = {place: [] for place in PLACES}
     expected: dict[TopicPartition, list[bytes | None]] = {place: [] for place in PLACES}
-    with broker, Cluster(broker.bootstrap) as cluster:
+    with broker:
         broker.create_topic("orders", 3)
-        with Reader(cluster, dict.fromkeys(PLACES, 0), max_wait_ms=50) as reader:
+        with Reader(broker.bootstrap, dict.fromkeys(PLACES, 0), max_wait_ms=50) as reader:
             with Producer(broker.bootstrap, batch_size=300) as producer:
                 for number in range(1500):
                     if number in (400, 900):

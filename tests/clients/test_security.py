@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from ixion.clients import Consumer, Producer, TopicPartition, aio
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.connection import NEVER
-from ixion.clients.deadline import Deadline
 from ixion.clients.faults import AuthenticationError, TimedOutError
 from ixion.clients.security import read_security
 from ixion.clients.settings import read_producer_settings
@@ -323,8 +321,3 @@ def test_a_session_that_ends_is_renewed_on_the_same_connection(tmp_path: Path) -
                 assert producer.send("t", b"%d" % number).result(30).offset == number
             assert producer._machine.client.machines == machines
             assert any(machine.login_until_s > 0 for machine in machines)
-        with Cluster(made.address("SASL_PLAINTEXT"), security=read_security(settings)) as cluster:
-            first = cluster.any(Deadline(30))
-            first._machine.login_until_s = 0.0
-            assert cluster.topic("t").name == "t"
-            assert first.closed  # the older client takes another connection

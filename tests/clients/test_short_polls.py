@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from ixion.clients.address import Address
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.dial import Dial, Place
 from ixion.clients.metadata import TopicPartition
@@ -100,14 +99,15 @@ def test_a_broker_that_reads_no_more(acks: int) -> None:
 
 @pytest.mark.parametrize("api", [ApiKey.API_VERSIONS, ApiKey.FETCH, ApiKey.LIST_OFFSETS])
 def test_a_reader_of_a_broker_that_never_answers(api: ApiKey) -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=HOUR_S) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[2])
         builder = BatchBuilder()
         builder.append(None, b"x")
         fakes.logs[ORDERS].append(builder.build())
-        cluster.topic("orders")
         fakes.at(2, api, Fault.SILENCE)
-        with Reader(cluster, {ORDERS: 5 if api == ApiKey.LIST_OFFSETS else 0}, request_timeout_s=HOUR_S) as reader:
+        with Reader(
+            fakes.bootstrap, {ORDERS: 5 if api == ApiKey.LIST_OFFSETS else 0}, request_timeout_s=HOUR_S
+        ) as reader:
             poll_until_asked(fakes, reader, api)
 
 

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from ixion.clients import Producer, TopicPartition, aio
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.faults import FencedError
-from ixion.clients.group_offsets import fetch_offsets
-from ixion.clients.offsets import LATEST, list_offsets
 from ixion.clients.reader import Reader
 from ixion.model.errors import KafkaError
 from ixion.testing import Broker
+from tests.clients.asking import end_offsets, fetch_offsets
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -30,14 +28,13 @@ def broker() -> Iterator[Broker]:
 
 
 def committed(broker: Broker) -> list[bytes | None]:
-    with Cluster(broker.bootstrap) as cluster:
-        ends = list_offsets(cluster, PLACES, LATEST, read_committed=True)
-        found: list[bytes | None] = []
-        with Reader(cluster, dict.fromkeys(PLACES, 0), read_committed=True, max_wait_ms=50) as reader:
-            while any(reader.offsets[place] < ends[place] for place in PLACES):
-                for fetched in reader.poll(1.0):
-                    found += [record.value for record in fetched.records()]
-        return sorted(found, key=lambda value: value or b"")
+    ends = end_offsets(broker.bootstrap, PLACES, read_committed=True)
+    found: list[bytes | None] = []
+    with Reader(broker.bootstrap, dict.fromkeys(PLACES, 0), read_committed=True, max_wait_ms=50) as reader:
+        while any(reader.offsets[place] < ends[place] for place in PLACES):
+            for fetched in reader.poll(1.0):
+                found += [record.value for record in fetched.records()]
+    return sorted(found, key=lambda value: value or b"")
 
 
 def make(broker: Broker, v2: bool) -> Producer:
@@ -79,17 +76,17 @@ def test_what_is_committed_is_read_and_what_is_aborted_is_not(broker: Broker, v2
 
 @pytest.mark.parametrize("v2", [False, True])
 def test_offsets_are_committed_with_the_records(broker: Broker, v2: bool) -> None:
-    with make(broker, v2) as producer, Cluster(broker.bootstrap) as cluster:
+    with make(broker, v2) as producer:
         producer.init_transactions()
         producer.begin_transaction()
         producer.send("orders", b"x", partition=0)
         producer.send_offsets({PLACES[1]: 7}, "readers")
         producer.abort_transaction()
-        assert fetch_offsets(cluster, "readers") == {}
+        assert fetch_offsets(broker.bootstrap, "readers") == {}
         producer.begin_transaction()
         producer.send_offsets({PLACES[1]: 8, PLACES[2]: 9}, "readers")
         producer.commit_transaction()
-        assert fetch_offsets(cluster, "readers") == {PLACES[1]: 8, PLACES[2]: 9}
+        assert fetch_offsets(broker.bootstrap, "readers") == {PLACES[1]: 8, PLACES[2]: 9}
 
 
 @pytest.mark.parametrize("v2", [False, True])
@@ -159,5 +156,4 @@ def test_on_asyncio(broker: Broker, v2: bool) -> None:
 
     asyncio.run(run())
     assert committed(broker) == [b"0", b"2"]
-    with Cluster(broker.bootstrap) as cluster:
-        assert fetch_offsets(cluster, "readers") == {PLACES[0]: 2}
+    assert fetch_offsets(broker.bootstrap, "readers") == {PLACES[0]: 2}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.clients.address import Address, parse_address, parse_bootstrap
-from ixion.clients.offsets import EARLIEST, LATEST
-from ixion.clients.starts import Start, parse_start
+from ixion.clients.starts import EARLIEST, LATEST, Start, parse_start
 
 
 @pytest.mark.parametrize(

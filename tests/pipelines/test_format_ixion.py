@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-from ixion.clients.cluster import Cluster
 from tests.clients.asking import add_partitions
 from tests.pipelines.support import Lab
 
@@ -159,8 +158,7 @@ def test_a_stream_finds_new_partitions(lab: Lab) -> None:
     try:
         query.processAllAvailable()
         assert sorted(chain(*seen)) == FIRST
-        with Cluster(lab.bootstrap) as cluster:
-            add_partitions(cluster, lab.topic, 3)
+        add_partitions(lab.bootstrap, lab.topic, 3)
         lab.send("third", partition=2)
         query.processAllAvailable()
         assert (2, 0) in chain(*seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST
+from ixion.clients.starts import EARLIEST, LATEST
 from ixion.spark.options import Edge, Subscription, read_options
 
 LEAST = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}

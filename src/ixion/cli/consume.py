@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Option, UsageError
-from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, connect
+from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, administer, reading
 from ixion.cli.output import note
 
 if TYPE_CHECKING:
     from ixion.cli.consume_copy import Copy
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.starts import Start
 
@@ -47,19 +47,19 @@ def consume(
         write = writer("json" if as_json else form, null_marker)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    with connect(access) as cluster:
-        copy = Copy(cluster, topic, write, most, read_committed, access.timeout_s)
+    with administer(access) as admin:
+        copy = Copy(topic, write, most, read_committed, access.timeout_s)
         try:
             if group is not None:
                 if partition:
                     raise UsageError("the group assigns the partitions; leave out --partition")
                 if end is not None:
                     raise UsageError("--group reads on from its commits; leave out --until")
-                consume_in_group(cluster, access, group, copy, begin, exit_at_end)
+                consume_in_group(admin, access, group, copy, begin, exit_at_end)
             elif begin.stored:
                 raise UsageError("'stored' is where a group has committed; name the group with --group")
             else:
-                consume_alone(cluster, copy, begin, end, partition, exit_at_end)
+                consume_alone(admin, access, copy, begin, end, partition, exit_at_end)
         except KeyboardInterrupt:
             pass  # the way to end it
         finally:
@@ -67,21 +67,30 @@ def consume(
 
 
 def consume_alone(
-    cluster: Cluster, copy: Copy, begin: Start, end: Start | None, partition: list[int], exit_at_end: bool
+    admin: AdminRunner,
+    access: Access,
+    copy: Copy,
+    begin: Start,
+    end: Start | None,
+    partition: list[int],
+    exit_at_end: bool,
 ) -> None:
-    from ixion.cli.places import choose_partitions, find_ends
+    from ixion.cli.consume_copy import LOOK_S
+    from ixion.clients.admin.offsets import LATEST
+    from ixion.clients.admin.starts import choose_partitions, offsets_at, resolve_start
     from ixion.clients.reader import Reader
-    from ixion.clients.starts import resolve_start
 
-    places = choose_partitions(cluster, copy.topic, partition)
-    offsets = resolve_start(cluster, places, begin, read_committed=copy.read_committed)
+    places = admin.run(choose_partitions, copy.topic, partition)
+    offsets = admin.run(resolve_start, places, begin, read_committed=copy.read_committed)
     ends: dict[TopicPartition, int] | None = None
     if end is not None:
-        ends = resolve_start(cluster, places, end, read_committed=copy.read_committed)
+        ends = admin.run(resolve_start, places, end, read_committed=copy.read_committed)
     elif exit_at_end:
-        ends = find_ends(cluster, offsets, copy.read_committed)
+        ends = admin.run(offsets_at, places, LATEST, copy.read_committed)
     say_if_moved(begin, offsets)
-    with Reader(cluster, offsets, read_committed=copy.read_committed, request_timeout_s=copy.patience_s) as reader:
+    options = reading(access)
+    options["metadata_max_age_s"] = LOOK_S
+    with Reader(access.bootstrap, offsets, read_committed=copy.read_committed, **options) as reader:
         if ends is None:
             copy.follow(reader, growing=not partition)
         else:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ixion.cli.consume_format import Write
 from ixion.cli.interrupt import Interrupt, held_interrupt
 from ixion.cli.output import note
-from ixion.clients.cluster import Cluster
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ixion.clients import Consumer
 
 POLL_S = 0.5
-LOOK_S = 10.0  # how often to look for new partitions
+LOOK_S = 10.0  # how often the metadata is renewed, and new partitions are looked for
 SOON_S = 2.0  # trouble that is over by then is not worth a word
 
 
@@ -49,15 +48,12 @@ class Watch:
 class Copy:
     """What is copied, how, and how far it has come."""
 
-    def __init__(
-        self, cluster: Cluster, topic: str, write: Write, most: int | None, read_committed: bool, patience_s: float
-    ) -> None:
+    def __init__(self, topic: str, write: Write, most: int | None, read_committed: bool, patience_s: float) -> None:
         self.topic = topic
         self.read_committed = read_committed
         self.patience_s = patience_s
         self.left = most  # None: no limit
         self.positions: dict[TopicPartition, int] = {}  # of each partition, behind the last record written
-        self._cluster = cluster
         self._write = write
 
     @property
@@ -67,13 +63,11 @@ class Copy:
     def follow(self, reader: Reader, *, growing: bool) -> None:
         """Copy until there are enough, or for ever; `growing`: with the partitions that the topic gets meanwhile."""
         watch = Watch(reader)
-        look_s = time.monotonic() + LOOK_S
         while not self.is_done:
             self.once(reader, None)
             watch.look()
-            if growing and reader.trouble is None and time.monotonic() > look_s:
+            if growing:
                 self._add_new_partitions(reader)
-                look_s = time.monotonic() + LOOK_S
 
     def to_ends(self, reader: Reader, ends: Mapping[TopicPartition, int]) -> None:
         """Copy until there are enough or every partition has reached its end. Trouble that lasts is raised."""
@@ -140,9 +134,7 @@ class Copy:
 
     def _add_new_partitions(self, reader: Reader) -> None:
         """A partition that the topic got since is read from its beginning: all of it is new."""
-        self._cluster.forget()
         known = reader.offsets
-        for partition in self._cluster.topic(self.topic).partitions:
-            place = TopicPartition(self.topic, partition.number)
-            if place not in known and partition.leader >= 0:
+        for place in reader.partitions_of(self.topic):
+            if place not in known:
                 reader.add(place, 0)

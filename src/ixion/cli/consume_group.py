@@ -15,25 +15,27 @@ from typing import Final
 from ixion.cli.access import Access
 from ixion.cli.consume_copy import POLL_S, SOON_S, Copy
 from ixion.cli.output import note
-from ixion.cli.places import find_ends
 from ixion.clients import Consumer, RebalanceListener
-from ixion.clients.cluster import Cluster
+from ixion.clients.admin.offsets import EARLIEST, LATEST
+from ixion.clients.admin.runner import AdminRunner
+from ixion.clients.admin.starts import find_topic, offsets_at, resolve_start
 from ixion.clients.core.consumer.errors import CommitFailedError
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST
-from ixion.clients.starts import Start, resolve_start
+from ixion.clients.starts import Start
 from ixion.model.errors import KafkaError
 
 COMMIT_S: Final = 5.0  # Kafka's default
 LOOK_MS: Final = 3_000  # how often to look for new partitions
 
 
-def consume_in_group(cluster: Cluster, access: Access, group: str, copy: Copy, begin: Start, exit_at_end: bool) -> None:
-    cluster.topic(copy.topic)  # an unknown one is reported with the nearest name
+def consume_in_group(
+    admin: AdminRunner, access: Access, group: str, copy: Copy, begin: Start, exit_at_end: bool
+) -> None:
+    admin.run(find_topic, copy.topic)  # an unknown one is reported with the nearest name
     consumer = Consumer(
         access.bootstrap,
         group=group,
-        client_id=cluster.client_id,
+        client_id="ixion-cli",
         enable_auto_commit=False,
         isolation_level="read_committed" if copy.read_committed else "read_uncommitted",
         metadata_max_age_ms=LOOK_MS,
@@ -41,7 +43,7 @@ def consume_in_group(cluster: Cluster, access: Access, group: str, copy: Copy, b
         **access.security,
     )
     with consumer:
-        part = Part(cluster, consumer, copy, begin, exit_at_end)
+        part = Part(admin, consumer, copy, begin, exit_at_end)
         consumer.subscribe([copy.topic], part)
         try:
             part.follow()
@@ -52,8 +54,8 @@ def consume_in_group(cluster: Cluster, access: Access, group: str, copy: Copy, b
 class Part(RebalanceListener):
     """What of the group is ours, and how far it is written and committed."""
 
-    def __init__(self, cluster: Cluster, consumer: Consumer, copy: Copy, begin: Start, exit_at_end: bool) -> None:
-        self._cluster = cluster
+    def __init__(self, admin: AdminRunner, consumer: Consumer, copy: Copy, begin: Start, exit_at_end: bool) -> None:
+        self._admin = admin
         self._consumer = consumer
         self._copy = copy
         self._begin = begin
@@ -76,7 +78,6 @@ class Part(RebalanceListener):
 
     def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         places = list(partitions)
-        self._cluster.forget()  # the topic may have more partitions by now
         held = self._consumer.assignment()
         offsets = self._starting_offsets(places)
         for place, offset in offsets.items():
@@ -85,7 +86,7 @@ class Part(RebalanceListener):
         copy.positions = {place: copy.positions[place] for place in copy.positions if place in held} | offsets
         self._committed = {place: copy.positions[place] for place in held if place in self._committed} | offsets
         if self._exit_at_end and places:
-            self._ends.update(find_ends(self._cluster, places, copy.read_committed))
+            self._ends.update(self._admin.run(offsets_at, places, LATEST, copy.read_committed))
         self._ends = {place: end for place, end in self._ends.items() if place in held}
         self._is_in = True
         if sys.stderr.isatty():
@@ -126,8 +127,9 @@ class Part(RebalanceListener):
         stored = self._consumer.committed(places)
         fresh = [place for place in places if stored[place] is None]
         start = Start(EARLIEST) if self._begin.stored else self._begin
-        read_committed = self._copy.read_committed
-        found = resolve_start(self._cluster, fresh, start, read_committed=read_committed) if fresh else {}
+        found: dict[TopicPartition, int] = {}
+        if fresh:
+            found = self._admin.run(resolve_start, fresh, start, read_committed=self._copy.read_committed)
         return {**found, **{place: offset for place, offset in stored.items() if offset is not None}}
 
 

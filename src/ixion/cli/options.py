@@ -10,7 +10,7 @@ from ixion.cli.command import LARGEST_OFFSET, Option, UsageError, whole
 if TYPE_CHECKING:
     from ixion.cli.access import Access
     from ixion.clients.admin.runner import AdminRunner
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.reader import ReaderOptions
     from ixion.clients.security import SecurityOptions
 
 CONNECT_S: Final = 10.0  # for one address; the next one may be alive
@@ -52,16 +52,15 @@ def administer(access: Access) -> AdminRunner:
         raise UsageError(str(error)) from None
 
 
-def connect(access: Access) -> Cluster:
-    """The older client, under a Reader or a member of a group."""
-    from ixion.clients.cluster import Cluster
+def reading(access: Access) -> ReaderOptions:
+    """What a Reader needs beside the partitions."""
     from ixion.clients.security import read_security
 
     try:
         security = read_security(access.security)
-        return Cluster(access.bootstrap, client_id="ixion-cli", timeout_s=access.timeout_s, security=security)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    return {"client_id": "ixion-cli", "security": security, "request_timeout_s": access.timeout_s}
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, number, whole
-from ixion.cli.options import AS_JSON, connect
+from ixion.cli.options import AS_JSON, administer, reading
 from ixion.cli.output import show_json
 from ixion.cli.produce import ACKS_OPTION, COMPRESSION_OPTION, producer_settings
 
@@ -24,6 +24,7 @@ def produce(
     access: Access,
 ) -> None:
     from ixion.cli.perf_load import produce_load
+    from ixion.clients.admin.starts import find_topic
     from ixion.clients.producer import Producer
 
     if linger < 0:
@@ -33,8 +34,8 @@ def produce(
     settings = producer_settings(acks, compression, access)
     settings["batch_size"] = batch
     settings["linger_ms"] = linger
-    with connect(access) as cluster:
-        cluster.topic(topic, create=True)
+    with administer(access) as admin:
+        admin.run(find_topic, topic, create=True)
     with Producer(access.bootstrap, **settings) as producer:
         load = produce_load(producer, topic, records, size, rate)
     if as_json:
@@ -46,16 +47,18 @@ def produce(
 
 def consume(topic: str, records: int | None, start: str, as_json: bool, access: Access) -> None:
     from ixion.cli.perf_load import consume_load
-    from ixion.cli.places import choose_partitions, find_ends, place
+    from ixion.cli.places import place
+    from ixion.clients.admin.offsets import LATEST
+    from ixion.clients.admin.starts import choose_partitions, offsets_at, resolve_start
     from ixion.clients.reader import Reader
-    from ixion.clients.starts import resolve_start
 
     begin = place(start)
-    with connect(access) as cluster:
-        offsets = resolve_start(cluster, choose_partitions(cluster, topic, []), begin)
-        ends = None if records is not None else find_ends(cluster, offsets, read_committed=False)
-        with Reader(cluster, offsets, request_timeout_s=access.timeout_s) as reader:
-            load = consume_load(reader, records, ends)
+    with administer(access) as admin:
+        places = admin.run(choose_partitions, topic)
+        offsets = admin.run(resolve_start, places, begin)
+        ends = None if records is not None else admin.run(offsets_at, places, LATEST, False)
+    with Reader(access.bootstrap, offsets, **reading(access)) as reader:
+        load = consume_load(reader, records, ends)
     if as_json:
         show_json([{"topic": topic, **load.as_json()}])
     else:

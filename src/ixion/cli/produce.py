@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Option, UsageError, whole
-from ixion.cli.options import connect, parse_pairs, unescape
+from ixion.cli.options import administer, parse_pairs, unescape
 from ixion.cli.output import counted, note
 from ixion.model.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ixion.cli.record_json import Outgoing
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.producer import Producer
     from ixion.clients.settings import ProducerOptions
 
@@ -45,8 +45,8 @@ def produce(
     parse = LineFormat(separator(key_separator), separator(headers_separator), null_marker).parse
     always = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
     settings = producer_settings(acks, compression, access)
-    with connect(access) as cluster:
-        find_topic(cluster, topic, create)
+    with administer(access) as admin:
+        look_for(admin, topic, create)
     with Producer(access.bootstrap, **settings) as producer:
         try:
             count = send_all(producer, topic, files or ["-"], parse_line if as_json else parse, always, partition)
@@ -82,16 +82,17 @@ def producer_settings(acks: str, compression: str, access: Access) -> ProducerOp
     }
 
 
-def find_topic(cluster: Cluster, topic: str, create: bool) -> None:
+def look_for(admin: AdminRunner, topic: str, create: bool) -> None:
     """Called before the first line is read. A note names a topic that the broker makes, in case of a typo."""
+    from ixion.clients.admin.starts import find_topic
     from ixion.clients.faults import UnknownTopicError
 
     try:
-        cluster.topic(topic)
+        admin.run(find_topic, topic)
     except UnknownTopicError as unknown:
         if not create:
             raise
-        count = len(cluster.topic(topic, create=True).partitions)
+        count = len(admin.run(find_topic, topic, create=True).partitions)
         note(f"{unknown.message}; the broker has made it, with {count} partition{'' if count == 1 else 's'}")
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Option, UsageError
-from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, connect
+from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, administer, reading
 from ixion.cli.output import counted, note
 
 if TYPE_CHECKING:
     from ixion.cli.read_files import RowFile
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.consumer.ranges import Range
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.starts import Start
@@ -43,33 +43,31 @@ def read(
     begin, end = place(start), place(until or "latest")
     if begin.stored or end.stored:
         raise UsageError("'stored' is where a group has committed; 'ixion read' has no group")
-    with connect(access) as cluster:
-        ranges = find_ranges(cluster, topic, partition, begin, end, read_committed)
-        with open_file(path, headers=headers) as file:
-            copy(cluster, ranges, file, most, read_committed, access.timeout_s)
+    with administer(access) as admin:
+        ranges = find_ranges(admin, topic, partition, begin, end, read_committed)
+    with open_file(path, headers=headers) as file:
+        copy(access, ranges, file, most, read_committed)
     if sys.stderr.isatty():
         note(f"{counted(file.rows, 'record')} in {target}")
 
 
 def find_ranges(
-    cluster: Cluster, topic: str, partition: list[int], begin: Start, end: Start, read_committed: bool
+    admin: AdminRunner, topic: str, partition: list[int], begin: Start, end: Start, read_committed: bool
 ) -> dict[TopicPartition, Range]:
-    from ixion.cli.places import choose_partitions
-    from ixion.clients.starts import resolve_start
+    from ixion.clients.admin.starts import choose_partitions, resolve_start
 
-    places = choose_partitions(cluster, topic, partition)
-    starts = resolve_start(cluster, places, begin, read_committed=read_committed)
-    ends = resolve_start(cluster, places, end, read_committed=read_committed)
+    places = admin.run(choose_partitions, topic, partition)
+    starts = admin.run(resolve_start, places, begin, read_committed=read_committed)
+    ends = admin.run(resolve_start, places, end, read_committed=read_committed)
     return {place: (starts[place], ends[place]) for place in places}
 
 
 def copy(
-    cluster: Cluster,
+    access: Access,
     ranges: dict[TopicPartition, Range],
     file: RowFile,
     most: int | None,
     read_committed: bool,
-    patience_s: float,
 ) -> None:
     from ixion.cli.progress import ProgressLine
     from ixion.clients.consumer.ranges import read_ranges
@@ -78,7 +76,14 @@ def copy(
         note(f"{counted(count, 'record')} deleted before they could be read")
 
     line = ProgressLine(lambda: f"{file.rows:,} records")
-    found = read_ranges(cluster, ranges, read_committed=read_committed, patience_s=patience_s, on_missed=say_missed)
+    found = read_ranges(
+        access.bootstrap,
+        ranges,
+        read_committed=read_committed,
+        patience_s=access.timeout_s,
+        on_missed=say_missed,
+        **reading(access),
+    )
     for place, columns in found:
         if most is not None and file.rows + len(columns) >= most:
             file.write(place, columns, most - file.rows)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, UsageError, whole
-from ixion.cli.options import AS_JSON, PARTITION, connect
+from ixion.cli.options import AS_JSON, PARTITION, administer
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.clients.cluster import Cluster
+    from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.settings import ProducerOptions
     from ixion.delay.listing import Waiting
 
@@ -18,10 +18,8 @@ CANCEL: Final = "x-schedule-cancel"
 
 
 def list_(topic: str, partition: list[int], most: int | None, count: bool, as_json: bool, access: Access) -> None:
-    with connect(access) as cluster:
-        found = [
-            (number, row) for number in chosen(cluster, topic, partition) for row in rows_of(cluster, topic, number)
-        ]
+    with administer(access) as admin:
+        found = [(number, row) for number in chosen(admin, topic, partition) for row in rows_of(admin, topic, number)]
     found.sort(key=lambda each: (each[1].due_ms, each[0], each[1].offset))
     if count:
         size = sum(row.size for _, row in found)
@@ -41,15 +39,17 @@ def list_(topic: str, partition: list[int], most: int | None, count: bool, as_js
         show_table(columns, [list(row.values()) for row in shown], right=("partition", "offset", "bytes"))
 
 
-def rows_of(cluster: Cluster, topic: str, number: int) -> list[Waiting]:
+def rows_of(admin: AdminRunner, topic: str, number: int) -> list[Waiting]:
     from ixion.cli.schedule_reading import read_notes
     from ixion.delay.listing import waiting
 
-    return waiting(read_notes(cluster, topic, number))
+    return waiting(read_notes(admin, topic, number))
 
 
-def chosen(cluster: Cluster, topic: str, partition: list[int]) -> list[int]:
-    there = [part.number for part in cluster.topic(topic).partitions]
+def chosen(admin: AdminRunner, topic: str, partition: list[int]) -> list[int]:
+    from ixion.clients.admin.starts import find_topic
+
+    there = [part.number for part in admin.run(find_topic, topic).partitions]
     missing = [number for number in partition if number not in there]
     if missing:
         raise UsageError(f"{topic} has no partition {missing[0]}")
@@ -74,15 +74,15 @@ def cancel(topic: str, offset: list[int], schedule_id: list[str], partition: lis
     wanted = [f"@{each}".encode() for each in offset] + [each.encode() for each in schedule_id]
     if not wanted:
         raise UsageError("say what to cancel: --offset N or --id ID")
-    with connect(access) as cluster:
-        numbers = chosen(cluster, topic, partition)
+    with administer(access) as admin:
+        numbers = chosen(admin, topic, partition)
         if offset and len(numbers) > 1:
             raise UsageError(f"{topic} has {len(numbers)} partitions: --offset needs --partition")
-        before = {number: rows_of(cluster, topic, number) for number in numbers}
+        before = {number: rows_of(admin, topic, number) for number in numbers}
         found = 0
         send(access, topic, [(number, each) for number in numbers for each in wanted])
         for number in numbers:
-            left = {row.offset for row in rows_of(cluster, topic, number)}
+            left = {row.offset for row in rows_of(admin, topic, number)}
             for row in before[number]:
                 if f"@{row.offset}".encode() in wanted or row.schedule_id in wanted:
                     found += row.offset not in left
@@ -92,11 +92,11 @@ def cancel(topic: str, offset: list[int], schedule_id: list[str], partition: lis
 def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
     if not yes:
         raise UsageError(f"this cancels every record that waits in {topic}; say so with --yes")
-    with connect(access) as cluster:
-        numbers = chosen(cluster, topic, partition)
-        count = sum(len(rows_of(cluster, topic, number)) for number in numbers)
+    with administer(access) as admin:
+        numbers = chosen(admin, topic, partition)
+        count = sum(len(rows_of(admin, topic, number)) for number in numbers)
         send(access, topic, [(number, b"*") for number in numbers])
-        left = sum(len(rows_of(cluster, topic, number)) for number in numbers)
+        left = sum(len(rows_of(admin, topic, number)) for number in numbers)
     print(f"cancelled {count - left} records of {topic}")
 
 

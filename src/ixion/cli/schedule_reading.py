@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ixion.clients.cluster import Cluster
-from ixion.clients.deadline import Deadline
+from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.routes import leader_in, one
+from ixion.clients.admin.runner import AdminRunner
+from ixion.clients.admin.starts import find_topic
+from ixion.clients.metadata import TopicPartition
 from ixion.delay.note import Note, read_note
 from ixion.model.delay_names import sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
@@ -23,13 +26,11 @@ NEWEST: Final = 12  # the last with names
 PIECE: Final = 4 << 20
 
 
-def read_notes(cluster: Cluster, topic: str, number: int) -> Iterator[Note]:
+def read_notes(admin: AdminRunner, topic: str, number: int) -> Iterator[Note]:
     """All notes of a partition, from the first; none if it never had delayed records."""
-    leader = {part.number: part.leader for part in cluster.topic(topic).partitions}[number]
     offset = 0
     while True:
-        deadline = cluster.deadline()
-        found = fetch(cluster, leader, sibling_of(topic), number, offset, deadline)
+        found = admin.run(fetch, topic, number, offset)
         code = ErrorCode(found.error_code)
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return
@@ -47,12 +48,11 @@ def read_notes(cluster: Cluster, topic: str, number: int) -> Iterator[Note]:
             return
 
 
-def fetch(cluster: Cluster, leader: int, name: str, number: int, offset: int, deadline: Deadline) -> PartitionData:
-    broker = cluster.node(leader, deadline)
+def fetch(call: Call, topic: str, number: int, offset: int) -> Plan[PartitionData]:
+    """A piece of the sibling, from the leader of the partition."""
+    leader = leader_in((yield from find_topic(call, topic)), TopicPartition(topic, number))
     wanted = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=PIECE)
-    request = FetchRequest(
-        max_wait_ms=0, min_bytes=0, max_bytes=PIECE, topics=(FetchTopic(topic=name, partitions=(wanted,)),)
-    )
-    version = broker.version(ApiKey.FETCH, oldest=OLDEST, newest=NEWEST)
-    answer = broker.call(ApiKey.FETCH, request, FetchResponse, deadline, version)
+    sibling = FetchTopic(topic=sibling_of(topic), partitions=(wanted,))
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=PIECE, topics=(sibling,))
+    answer = yield from one(call, leader, ApiKey.FETCH, lambda _: request, FetchResponse, oldest=OLDEST, newest=NEWEST)
     return answer.responses[0].partitions[0]

@@ -4,6 +4,9 @@ A caller that waits (for an acknowledgement, for room) polls the sockets itself:
 than the work. One thread of our own stands in while no caller is there, so that what lingers is sent and what is
 answered is settled. It keeps out of the way of callers that come again within QUIET_S.
 
+A caller whose last answer came within SPIN_S of its question polls that long without sleeping, because waking a core up
+takes as long as such an answer does. One answer that takes longer ends that, and the next short one begins it again.
+
 Everything of the machine happens under one lock, which nobody holds while polling. Rules for callers:
 1. `with engine.lock` around every use of the machine; `pump` afterwards if there may be something to write.
 2. `wait(is_done, until_s)` and `turn` are called with the lock held, give it up while they poll, and hold it again when
@@ -26,6 +29,8 @@ from ixion.clients.core.connection import NEVER
 from ixion.clients.lines import Lines
 
 QUIET_S: Final = 0.002  # how long after a caller's last turn our own thread stays away
+REST_S: Final = 0.005  # how long it rests while a caller waits
+SPIN_S: Final = 0.000_15
 LONG_S: Final = 3600.0
 
 
@@ -56,8 +61,14 @@ class Engine:
         self._name = name
         self._tell = tell
         self._lines = Lines(machine.client)
-        self._stepped = threading.Condition(self.lock)  # after every turn of the thread that polls
+        self._stepped = threading.Condition(self.lock)  # after a turn of the thread that polls, if another waits for it
+        self._watchers = 0  # threads that wait for `_stepped`
+        # Our own thread rests here, and not at `_stepped`: to wake it after every turn cost a caller 40 µs.
+        self._resting = threading.Condition(self.lock)
         self._is_polling = False
+        self._spins = False  # whether the last answer came quickly
+        self._poll = select.poll()
+        self._polled: dict[int, int] = {}  # what is registered there
         self._callers = 0  # that wait for something
         self._driven_s = 0.0  # when a caller last took a turn
         self._bell_in, self._bell_out = os.pipe()
@@ -73,8 +84,9 @@ class Engine:
     def pump(self, now_s: float) -> None:
         """Do all that can be done without waiting. The lock is held."""
         self._driven_s = now_s
+        is_owed = self._lines.is_owed  # what is asked only now is not answered yet
         self._drain(now_s)
-        if self._lines.lines:
+        if is_owed and not self._is_polling:
             self._take(self._poll_set().poll(0))
         self.look_after()
 
@@ -111,29 +123,47 @@ class Engine:
         if self._is_polling:
             if self._thread is not None and self._callers == 1:
                 self.ring()  # our own thread makes room for a caller
-            self._stepped.wait(max(min(until_s - time.monotonic(), LONG_S), 0))
+            self.await_news(until_s)
             return
         now_s = time.monotonic()
-        if threading.current_thread() is not self._thread:
+        is_caller = threading.current_thread() is not self._thread
+        if is_caller:
             self._driven_s = now_s
         self._drain(now_s)
         if is_done():
             return
         wake_s = min(until_s, self.machine.wake_s, now_s + LONG_S)
         poll = self._poll_set()
-        poll.register(self._bell_in, select.POLLIN)
         self._is_polling = True
         self.planned_s = wake_s
         self.lock.release()
         try:
-            # Rounded up: a millisecond too early would be one more turn.
-            ready = poll.poll(max((wake_s - now_s) * 1000 + 0.5, 0) if wake_s > now_s else 0)
+            ready = self._await_stir(poll, now_s, wake_s, is_caller)
         finally:
             self.lock.acquire()
             self._is_polling = False
             self.planned_s = -NEVER
-            self._stepped.notify_all()
+            if self._watchers:
+                self._stepped.notify_all()
         self._take(ready)
+
+    def _await_stir(self, poll: select.poll, now_s: float, wake_s: float, is_caller: bool) -> list[tuple[int, int]]:
+        """What is ready, at the latest when it is time to wake. Without the lock."""
+        if wake_s <= now_s:
+            return poll.poll(0)
+        if is_caller and self._spins:
+            until_s = min(now_s + SPIN_S, wake_s)
+            while True:
+                ready = poll.poll(0)
+                if ready:
+                    return ready
+                if time.monotonic() >= until_s:
+                    break
+        # Rounded up: a millisecond too early would be one more turn.
+        ready = poll.poll(max((wake_s - now_s) * 1000 + 0.5, 0))
+        if is_caller:
+            self._spins = time.monotonic() - now_s <= SPIN_S
+        return ready
 
     def announce(self) -> None:
         """Something that `await_news` may wait for has happened. Without the lock."""
@@ -142,13 +172,18 @@ class Engine:
 
     def await_news(self, until_s: float) -> None:
         """Wait for the next step of another thread. The lock is held, and given up meanwhile."""
-        self._stepped.wait(max(min(until_s - time.monotonic(), LONG_S), 0))
+        self._watchers += 1
+        try:
+            self._stepped.wait(max(min(until_s - time.monotonic(), LONG_S), 0))
+        finally:
+            self._watchers -= 1
 
     def stop(self) -> None:
         """End our own thread and the sockets. Without the lock."""
         with self.lock:
             self.is_stopped = True
             self._stepped.notify_all()
+            self._resting.notify_all()
             self.ring()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -195,10 +230,16 @@ class Engine:
             self._drain(now_s)
 
     def _poll_set(self) -> select.poll:
-        poll = select.poll()
+        """All sockets, and the bell."""
+        wanted = {self._bell_in: select.POLLIN}
         for line in self._lines.lines:
-            poll.register(line.fileno(), line.events)
-        return poll
+            wanted[line.fileno()] = line.events
+        if wanted != self._polled:
+            self._poll = select.poll()
+            for file, events in wanted.items():
+                self._poll.register(file, events)
+            self._polled = wanted
+        return self._poll
 
     def _run(self) -> None:
         """Our own thread."""
@@ -208,9 +249,9 @@ class Engine:
                     return
                 away_s = time.monotonic() - self._driven_s
                 if self._is_polling or self._callers:
-                    self._stepped.wait(10 * QUIET_S)
+                    self._resting.wait(REST_S)
                 elif away_s < QUIET_S:
-                    self._stepped.wait(QUIET_S)
+                    self._resting.wait(QUIET_S)
                 else:
                     self.turn(NEVER, self._has_stopped)
             self._tell()

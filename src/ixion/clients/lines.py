@@ -46,6 +46,15 @@ class Lines:
         return stirs
 
     @property
+    def is_owed(self) -> bool:
+        """Whether a broker has something to answer, or to take: a socket may be ready."""
+        for line in self.lines:
+            machine = line.machine
+            if machine.in_flight or machine.unsent or not machine.ready:
+                return True
+        return False
+
+    @property
     def has_unsent(self) -> bool:
         return any(line.machine.unsent for line in self.lines)
 

@@ -12,12 +12,7 @@ stored                      where the group has committed (with a group only)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from ixion.clients.cluster import Cluster
-    from ixion.clients.metadata import TopicPartition
+from typing import Final, NamedTuple
 
 LATEST: Final = -1  # in place of a time
 EARLIEST: Final = -2
@@ -65,21 +60,6 @@ def parse_time_ms(text: str) -> int:
     except (ValueError, OverflowError):
         choices = "earliest, latest, stored, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
         raise ValueError(f"{text!r} is not a place to begin; use {choices}") from None
-
-
-def resolve_start(
-    cluster: Cluster, partitions: Iterable[TopicPartition], start: Start, *, read_committed: bool = False
-) -> dict[TopicPartition, int]:
-    """The offsets that it means today."""
-    from ixion.clients.offsets import list_offsets
-
-    partitions = list(partitions)
-    first = list_offsets(cluster, partitions, EARLIEST)
-    end = list_offsets(cluster, partitions, LATEST, read_committed=read_committed)
-    found: dict[TopicPartition, int] = {}
-    if start.is_time:
-        found = list_offsets(cluster, partitions, start.time_ms, read_committed=read_committed)
-    return {place: between(start, first[place], end[place], found.get(place, -1)) for place in partitions}
 
 
 def between(start: Start, first: int, end: int, at_time: int) -> int:

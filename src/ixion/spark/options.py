@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST
+from ixion.clients.starts import EARLIEST, LATEST
 
 EARLIEST_OFFSET: Final = -2  # in JSON, as in the connector
 LATEST_OFFSET: Final = -1

@@ -4,70 +4,82 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Final
 
-from ixion.clients.cluster import Cluster
+from ixion.clients.admin.offsets import EARLIEST, LATEST
+from ixion.clients.admin.runner import AdminRunner
+from ixion.clients.admin.starts import find_topic, offsets_at
+from ixion.clients.admin.topics import list_topics
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST, list_offsets
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Edge, Options
+
+CONNECT_MS: Final = 10_000.0  # for one address; the next one may be alive
 
 Offsets = dict[TopicPartition, int]
 
 
-def connect(options: Options) -> Cluster:
-    return Cluster(options.bootstrap, client_id=options.client_id, timeout_s=options.timeout_s)
+def connect(options: Options) -> AdminRunner:
+    timeout_ms = options.timeout_s * 1000
+    return AdminRunner(
+        options.bootstrap,
+        client_id=options.client_id,
+        default_api_timeout_ms=timeout_ms,
+        request_timeout_ms=timeout_ms,
+        socket_connection_setup_timeout_ms=min(timeout_ms, CONNECT_MS),
+    )
 
 
-def find_partitions(cluster: Cluster, options: Options) -> list[TopicPartition]:
+def find_partitions(admin: AdminRunner, options: Options) -> list[TopicPartition]:
     """KafkaError for a topic that is not there. A pattern may match none."""
     wanted = options.subscription
-    cluster.forget()
     if wanted.partitions:
         return list(wanted.partitions)
     topics: Collection[str] = wanted.topics
     if wanted.pattern:
-        known = cluster.metadata(None, cluster.deadline()).topics
-        topics = [name for name, topic in known.items() if re.fullmatch(wanted.pattern, name) and not topic.internal]
-    return [TopicPartition(name, each.number) for name in topics for each in cluster.topic(name).partitions]
+        topics = [topic.name for topic in admin.run(list_topics) if re.fullmatch(wanted.pattern, topic.name)]
+    return [TopicPartition(name, each.number) for name in topics for each in admin.run(find_topic, name).partitions]
 
 
-def resolve(cluster: Cluster, places: list[TopicPartition], edge: Edge, options: Options, *, is_start: bool) -> Offsets:
+def resolve(
+    admin: AdminRunner, places: list[TopicPartition], edge: Edge, options: Options, *, is_start: bool
+) -> Offsets:
     """The offsets that an edge means today."""
     if edge.offsets is not None:
         check_complete(edge.offsets, places, "startingOffsets" if is_start else "endingOffsets")
         found = dict(edge.offsets)
         for word, time_ms in ((EARLIEST_OFFSET, EARLIEST), (LATEST_OFFSET, LATEST)):
             at_end = [place for place, offset in found.items() if offset == word]
-            found.update(ends(cluster, at_end, time_ms, options))
+            found.update(ends(admin, at_end, time_ms, options))
         return found
     if edge.times is None:
         if edge.time_ms in (EARLIEST, LATEST):
-            return ends(cluster, places, edge.time_ms, options)
+            return ends(admin, places, edge.time_ms, options)
         times = dict.fromkeys(places, edge.time_ms)
     else:
         times = edge.times
         name = "startingOffsetsByTimestamp" if is_start else "endingOffsetsByTimestamp"
         check_complete(times, places, name)
-    return at_times(cluster, times, options, is_start=is_start)
+    return at_times(admin, times, options, is_start=is_start)
 
 
-def at_times(cluster: Cluster, times: Offsets, options: Options, *, is_start: bool) -> Offsets:
+def at_times(admin: AdminRunner, times: Offsets, options: Options, *, is_start: bool) -> Offsets:
     found: Offsets = {}
     for time_ms in sorted(set(times.values())):
         places = [place for place, each in times.items() if each == time_ms]
-        found.update(list_offsets(cluster, places, time_ms, read_committed=options.read_committed))
+        found.update(ends(admin, places, time_ms, options))
     late = [place for place, offset in found.items() if offset < 0]
     if late and is_start and not options.missing_time_is_latest:
         text = (
             f"{late[0]} has no record of {times[late[0]]} or later; startingOffsetsByTimestampStrategy=latest allows it"
         )
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
-    found.update(ends(cluster, late, LATEST, options))
+    found.update(ends(admin, late, LATEST, options))
     return found
 
 
-def ends(cluster: Cluster, places: list[TopicPartition], time_ms: int, options: Options) -> Offsets:
-    return list_offsets(cluster, places, time_ms, read_committed=options.read_committed) if places else {}
+def ends(admin: AdminRunner, places: list[TopicPartition], time_ms: int, options: Options) -> Offsets:
+    return admin.run(offsets_at, places, time_ms, options.read_committed) if places else {}
 
 
 def check_complete(given: Offsets, places: list[TopicPartition], name: str) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from ixion.clients.admin.offsets import EARLIEST, LATEST
 from ixion.clients.consumer.ranges import read_ranges
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, LATEST
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.spark import places
 from ixion.spark.options import Edge, Options, read_options
@@ -63,10 +63,10 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        with places.connect(options) as cluster:
-            found = places.find_partitions(cluster, options)
-            starts = places.resolve(cluster, found, options.start or Edge(EARLIEST), options, is_start=True)
-            ends = places.resolve(cluster, found, options.end or Edge(LATEST), options, is_start=False)
+        with places.connect(options) as admin:
+            found = places.find_partitions(admin, options)
+            starts = places.resolve(admin, found, options.start or Edge(EARLIEST), options, is_start=True)
+            ends = places.resolve(admin, found, options.end or Edge(LATEST), options, is_start=False)
         return tasks(options, {place: (starts[place], ends[place]) for place in found})
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
@@ -81,23 +81,23 @@ class StreamReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         options = self._options
-        with places.connect(options) as cluster:
-            found = places.find_partitions(cluster, options)
+        with places.connect(options) as admin:
+            found = places.find_partitions(admin, options)
             start = options.start or Edge(LATEST)
-            return places.to_json(places.resolve(cluster, found, start, options, is_start=True))
+            return places.to_json(places.resolve(admin, found, start, options, is_start=True))
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802
         options = self._options
-        with places.connect(options) as cluster:
-            found = places.find_partitions(cluster, options)
-            return places.to_json(places.ends(cluster, found, LATEST, options))
+        with places.connect(options) as admin:
+            found = places.find_partitions(admin, options)
+            return places.to_json(places.ends(admin, found, LATEST, options))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         options = self._options
         starts, ends = places.from_json(start), places.from_json(end)
         new = [place for place in ends if place not in starts]
-        with places.connect(options) as cluster:
-            starts.update(places.ends(cluster, new, EARLIEST, options))  # all of a new partition is new
+        with places.connect(options) as admin:
+            starts.update(places.ends(admin, new, EARLIEST, options))  # all of a new partition is new
         for place, first in starts.items():
             if options.fail_on_data_loss and ends.get(place, first) < first:
                 raise data_loss(f"{place} ends at offset {ends[place]}, and was read up to {first}")
@@ -136,18 +136,19 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
             raise data_loss(f"{count} records of {place} were deleted before they could be read")
 
     microseconds = pa.timestamp("us", tz="UTC")
-    with places.connect(options) as cluster:
-        found = read_ranges(
-            cluster,
-            {place: (task.start, task.end)},
-            read_committed=options.read_committed,
-            patience_s=options.timeout_s,
-            on_missed=missed,
-        )
-        for _, columns in found:
-            batch = to_arrow(place, columns, headers=options.headers)
-            at = batch.schema.get_field_index("timestamp")
-            yield batch.set_column(at, "timestamp", batch.column(at).cast(microseconds))
+    found = read_ranges(
+        options.bootstrap,
+        {place: (task.start, task.end)},
+        read_committed=options.read_committed,
+        patience_s=options.timeout_s,
+        on_missed=missed,
+        client_id=options.client_id,
+        request_timeout_s=options.timeout_s,
+    )
+    for _, columns in found:
+        batch = to_arrow(place, columns, headers=options.headers)
+        at = batch.schema.get_field_index("timestamp")
+        yield batch.set_column(at, "timestamp", batch.column(at).cast(microseconds))
 
 
 def data_loss(what: str) -> KafkaError:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ixion.clients import Consumer, RebalanceListener, TopicPartition
-from ixion.clients.cluster import Cluster
 from ixion.clients.consumer.guard import ConcurrentUseError
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.core.consumer.classic import ClassicMember
@@ -270,8 +269,7 @@ def test_seek_pause_and_resume(broker: Broker, topic: str) -> None:
 def test_an_offset_that_is_gone_is_reset(broker: Broker, topic: str, policy: str, first: int) -> None:
     numbered(broker, topic, 9)
     place = TopicPartition(topic, 0)
-    with Cluster(broker.bootstrap) as cluster:
-        delete_records(cluster, {place: 4})
+    delete_records(broker.bootstrap, {place: 4})
     with reading(broker, topic, offset=1, auto_offset_reset=policy) as consumer:
         while consumer.position(place) == 1:
             found = consumer.poll(0.1)
@@ -412,8 +410,7 @@ def test_a_caller_that_stays_away_too_long_is_given_up(broker: Broker, topic: st
             group.polled_s -= 300.5
             consumer._engine.pump(time.monotonic())
             consumer._engine.wait(lambda: not group.member.is_leaving, time.monotonic() + WAIT_S)
-        with Cluster(broker.bootstrap) as cluster:
-            assert describe_group(cluster, topic).members == ()
+        assert describe_group(broker.bootstrap, topic).members == ()
         with pytest.raises(CommitFailedError, match="was balanced anew: nothing is committed"):
             consumer.commit({TopicPartition(topic, 0): 1})
         assert len(poll_all(consumer, 2)) == 2  # from the beginning, since nothing was committed
@@ -427,8 +424,7 @@ def test_close_commits_and_leaves_and_ends_its_thread(broker: Broker, topic: str
     consumer.close()
     consumer.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "ixion-heartbeats"]
-    with Cluster(broker.bootstrap) as cluster:
-        assert describe_group(cluster, topic).state == "Empty"
+    assert describe_group(broker.bootstrap, topic).state == "Empty"
     with pytest.raises(ConsumerClosedError, match="this consumer is closed"):
         consumer.poll()
     with Consumer(broker.bootstrap, group=topic) as after:
@@ -437,12 +433,11 @@ def test_close_commits_and_leaves_and_ends_its_thread(broker: Broker, topic: str
 
 def test_a_static_member_comes_back_to_its_partitions(broker: Broker, topic: str) -> None:
     settings: dict[str, Any] = {"group": topic, "topics": [topic], "group_instance_id": "one"}
-    with Cluster(broker.bootstrap) as cluster:
-        for _ in range(2):
-            with Consumer(broker.bootstrap, **settings) as consumer:
-                assert len(join(consumer)) == 2
-            found = describe_group(cluster, topic)
-            assert [member.instance_id for member in found.members] == ["one"]
+    for _ in range(2):
+        with Consumer(broker.bootstrap, **settings) as consumer:
+            assert len(join(consumer)) == 2
+        found = describe_group(broker.bootstrap, topic)
+        assert [member.instance_id for member in found.members] == ["one"]
 
 
 def test_calls_that_do_not_fit(broker: Broker, topic: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.clients.cluster import Cluster
 from ixion.clients.consumer.ranges import Range, read_ranges
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
@@ -14,57 +13,57 @@ from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_reader import ORDERS, fill
 
 
-def offsets(cluster: Cluster, ranges: dict[TopicPartition, Range]) -> dict[TopicPartition, list[int]]:
+def offsets(bootstrap: str, ranges: dict[TopicPartition, Range]) -> dict[TopicPartition, list[int]]:
     found: dict[TopicPartition, list[int]] = {place: [] for place in ranges}
-    for place, columns in read_ranges(cluster, ranges, patience_s=0.1):
+    for place, columns in read_ranges(bootstrap, ranges, patience_s=0.1):
         found[place] += columns.offsets
     return found
 
 
 def test_ranges_begin_and_end_inside_batches() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[1, 2])
         for place in ORDERS:
             fill(fakes, place, 4)
-        found = offsets(cluster, {ORDERS[0]: (3, 12), ORDERS[1]: (0, 20)})
+        found = offsets(fakes.bootstrap, {ORDERS[0]: (3, 12), ORDERS[1]: (0, 20)})
         assert found == {ORDERS[0]: list(range(3, 12)), ORDERS[1]: list(range(20))}
 
 
 def test_an_empty_range_asks_no_broker() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
-        assert offsets(cluster, {ORDERS[0]: (5, 5)}) == {ORDERS[0]: []}
+        assert offsets(fakes.bootstrap, {ORDERS[0]: (5, 5)}) == {ORDERS[0]: []}
         assert fakes.count(ApiKey.FETCH) == 0
 
 
 def test_a_range_that_goes_on_beyond_the_end_is_given_up() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fill(fakes, ORDERS[0], 1)
         with pytest.raises(
             KafkaError, match=r"orders-0: no record before the end of the range within 0\.1 s"
         ) as caught:
-            offsets(cluster, {ORDERS[0]: (0, 9)})
+            offsets(fakes.bootstrap, {ORDERS[0]: (0, 9)})
         assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_what_retention_took_is_counted() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fill(fakes, ORDERS[0], 2)
         fakes.logs[ORDERS[0]].start = 5
         missed: list[int] = []
-        found = read_ranges(cluster, {ORDERS[0]: (2, 10)}, on_missed=missed.append)
+        found = read_ranges(fakes.bootstrap, {ORDERS[0]: (2, 10)}, on_missed=missed.append)
         assert [offset for _, columns in found for offset in columns.offsets] == list(range(5, 10))
         assert missed == [3]
 
 
 def test_a_partition_that_is_dropped_is_read_no_longer() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1, 1])
         for place in ORDERS:
             fill(fakes, place, 1)
-        with Reader(cluster, dict.fromkeys(ORDERS, 0)) as reader:
+        with Reader(fakes.bootstrap, dict.fromkeys(ORDERS, 0)) as reader:
             fakes.at(1, ApiKey.FETCH, Fault.DROP)  # the fetch of both is lost, and asked again for one
             reader.poll(0)
             reader.drop(ORDERS[0])

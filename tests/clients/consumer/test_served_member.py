@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from ixion.clients import Consumer, TopicPartition
-from ixion.clients.cluster import Cluster
 from ixion.clients.core.consumer.commits import OffsetAndMetadata
-from ixion.clients.group_offsets import fetch_offsets
 from ixion.testing import Broker
-from tests.clients.asking import describe_group
+from tests.clients.asking import describe_group, fetch_offsets
 from tests.clients.consumer.test_consumer import Listening, hurry, join, member_of, numbered, poll_all
 
 names = itertools.count()
@@ -33,12 +31,6 @@ def topic(broker: Broker) -> str:
     return name
 
 
-@pytest.fixture
-def cluster(broker: Broker) -> Iterator[Cluster]:
-    with Cluster(broker.bootstrap) as found:
-        yield found
-
-
 def places(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
 
@@ -47,17 +39,17 @@ def served(broker: Broker, topic: str, **more: Any) -> Consumer:
     return Consumer(broker.bootstrap, group=topic, topics=[topic], group_protocol="consumer", **more)
 
 
-def test_alone_it_reads_all_and_commits(broker: Broker, cluster: Cluster, topic: str) -> None:
+def test_alone_it_reads_all_and_commits(broker: Broker, topic: str) -> None:
     with served(broker, topic) as consumer:
         assert join(consumer) == places(topic)
         assert member_of(consumer).generation > 0
         consumer.commit({places(topic)[0]: OffsetAndMetadata(7, "by hand")})
-        assert fetch_offsets(cluster, topic) == {places(topic)[0]: 7}
+        assert fetch_offsets(broker.bootstrap, topic) == {places(topic)[0]: 7}
         assert consumer.committed_metadata(places(topic)) == {
             places(topic)[0]: OffsetAndMetadata(7, "by hand", -1),
             places(topic)[1]: None,
         }
-    assert describe_group(cluster, topic).members == ()
+    assert describe_group(broker.bootstrap, topic).members == ()
 
 
 def test_a_fenced_member_has_lost_all_and_joins_anew(broker: Broker, topic: str) -> None:
@@ -72,7 +64,7 @@ def test_a_fenced_member_has_lost_all_and_joins_anew(broker: Broker, topic: str)
         assert heard.heard == [("assigned", 2), ("lost", 2), ("assigned", 2)]
 
 
-def test_a_stale_epoch_is_no_obstacle_to_a_commit(broker: Broker, cluster: Cluster, topic: str) -> None:
+def test_a_stale_epoch_is_no_obstacle_to_a_commit(broker: Broker, topic: str) -> None:
     with served(broker, topic, enable_auto_commit=False) as first:
         held = join(first)
         before = member_of(first).generation
@@ -87,7 +79,7 @@ def test_a_stale_epoch_is_no_obstacle_to_a_commit(broker: Broker, cluster: Clust
             (kept,) = first.assignment()
             first.commit({kept: 3})
             assert kept in held
-        assert fetch_offsets(cluster, topic) == {kept: 3}
+        assert fetch_offsets(broker.bootstrap, topic) == {kept: 3}
 
 
 def test_a_pattern_is_followed_by_the_coordinator(broker: Broker, topic: str) -> None:
@@ -100,16 +92,16 @@ def test_a_pattern_is_followed_by_the_coordinator(broker: Broker, topic: str) ->
         assert consumer.assignment() == [*places(topic), TopicPartition(f"{topic}-new", 0)]
 
 
-def test_a_member_that_stays_keeps_its_place(broker: Broker, cluster: Cluster, topic: str) -> None:
+def test_a_member_that_stays_keeps_its_place(broker: Broker, topic: str) -> None:
     """KIP-1092, and the rule for static members."""
     consumer = served(broker, topic, group_instance_id="one")
     join(consumer)
     consumer.close()
-    assert [member.instance_id for member in describe_group(cluster, topic).members] == ["one"]
+    assert [member.instance_id for member in describe_group(broker.bootstrap, topic).members] == ["one"]
     consumer = served(broker, topic, group_instance_id="one")
     assert join(consumer) == places(topic)
     consumer.close(leave=True)
-    assert describe_group(cluster, topic).members == ()
+    assert describe_group(broker.bootstrap, topic).members == ()
 
 
 def test_the_consumer_reads_commits_and_shares(broker: Broker, topic: str) -> None:

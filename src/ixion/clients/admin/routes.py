@@ -207,10 +207,16 @@ def to_broker(broker_of: Callable[[K], int]) -> Route[K]:
 
 
 def to_leaders(call: Call, keys: Sequence[TopicPartition], is_again: bool) -> Routed[TopicPartition]:
-    """The leader of each partition."""
-    wanted = {place.topic for place in keys}
+    """The leader of each partition. A topic that has grown since we last looked is looked at again."""
+    known = call.cluster.topics
     faults: dict[str, KafkaError] = {}
-    missing = sorted(wanted if is_again else wanted - call.cluster.topics.keys())
+    missing = sorted(
+        {
+            place.topic
+            for place in keys
+            if is_again or place.topic not in known or place.partition >= len(known[place.topic].partitions)
+        }
+    )
     if missing:
         faults = yield from look_up(call, missing)
     targets: dict[int, list[TopicPartition]] = {}

@@ -6,17 +6,33 @@ from collections.abc import Iterable, Sequence
 
 from ixion.clients.admin.offsets import EARLIEST, LATEST, list_offsets
 from ixion.clients.admin.plan import Call, Plan
-from ixion.clients.admin.routes import leader_in
+from ixion.clients.admin.routes import leader_in, metadata
 from ixion.clients.admin.topics import describe_topics
-from ixion.clients.metadata import TopicPartition
+from ixion.clients.metadata import Topic, TopicPartition
 from ixion.clients.starts import Start, between
+from ixion.model.errors import ErrorCode, KafkaError
 
 Offsets = dict[TopicPartition, int]
 
 
+def find_topic(call: Call, name: str, *, create: bool = False) -> Plan[Topic]:
+    """One topic; with `create`, a broker may make it by its own defaults if it is missing."""
+    if not create:
+        return (yield from describe_topics(call, [name]))[name]
+    while True:
+        found = yield from metadata(call, [name], create=True)
+        if name in found.topics:
+            return found.topics[name]
+        code = found.faults.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        call.reason = KafkaError(code, f"topic {name!r}: {code.explanation}")
+        if not code.retriable:
+            raise call.reason
+        yield call.pause_s()
+
+
 def choose_partitions(call: Call, topic: str, wanted: Sequence[int] = ()) -> Plan[list[TopicPartition]]:
     """The named partitions of a topic, which must exist and have a leader, or all."""
-    found = (yield from describe_topics(call, [topic]))[topic]
+    found = yield from find_topic(call, topic)
     if not wanted:
         return [TopicPartition(topic, each.number) for each in found.partitions]
     places = [TopicPartition(topic, number) for number in dict.fromkeys(wanted)]

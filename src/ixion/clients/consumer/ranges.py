@@ -1,6 +1,6 @@
 """Reads ranges of offsets as columns, and ends when all of them are read.
 
-    for place, columns in read_ranges(cluster, {TopicPartition("orders", 0): (0, 1000)}):
+    for place, columns in read_ranges("127.0.0.1:9092", {TopicPartition("orders", 0): (0, 1000)}):
         print(place, columns.offsets[0], len(columns))
 
 A range is from its first offset to before its second. Offsets in it may have no record for us: transaction markers,
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Unpack
 
-from ixion.clients.cluster import Cluster
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.reader import PARTITION_BYTES, Reader
+from ixion.clients.reader import PARTITION_BYTES, Reader, ReaderOptions
 from ixion.records.columns import Columns
 
 POLL_S = 0.5
@@ -25,13 +25,14 @@ Range = tuple[int, int]
 
 
 def read_ranges(
-    cluster: Cluster,
+    bootstrap: str,
     ranges: Mapping[TopicPartition, Range],
     *,
     read_committed: bool = False,
     partition_bytes: int = PARTITION_BYTES,
     patience_s: float = 60.0,
     on_missed: Callable[[int], None] | None = None,
+    **options: Unpack[ReaderOptions],
 ) -> Iterator[tuple[TopicPartition, Columns]]:
     """KafkaError if nothing can be read for `patience_s`. `on_missed` is called with the number of offsets that
     retention took before they were read."""
@@ -40,13 +41,7 @@ def read_ranges(
         return
     starts = {place: ranges[place][0] for place in ends}
     missed = 0
-    with Reader(
-        cluster,
-        starts,
-        read_committed=read_committed,
-        partition_bytes=partition_bytes,
-        request_timeout_s=cluster.timeout_s,
-    ) as reader:
+    with Reader(bootstrap, starts, read_committed=read_committed, partition_bytes=partition_bytes, **options) as reader:
         progress_s = time.monotonic()
         while ends:
             arrived = reader.poll(POLL_S)

@@ -113,6 +113,14 @@ class Buffer:
             self._finish(fetched)
         return None
 
+    def take_fetches(self) -> list[Fetched]:
+        """All that is here, fetch by fetch; positions move behind them."""
+        found: list[Fetched] = []
+        while (fetched := self._next()) is not None:
+            found.append(fetched)
+            self._finish(fetched)
+        return found
+
     def _next(self) -> Fetched | None:
         """The first whose partition is not paused. A half-read one is the first."""
         assigned = self._subscription.assigned

@@ -138,10 +138,14 @@ class Fetcher:
 
     def _leader(self, state: Assigned, now_s: float) -> Partition | None:
         try:
-            return leader_of(self._client, state.place, now_s)
+            partition = leader_of(self._client, state.place, now_s)
         except KafkaError as fault:
             self._fault(state, fault, now_s)
             return None
+        if partition is None and state.place.topic in self._client.cluster.topics:
+            text = f"{state.place} has no leader at the moment"
+            self.trouble = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, text)
+        return partition
 
     def _replica(self, state: Assigned, partition: Partition, now_s: float) -> int:
         if state.replica >= 0:
@@ -154,6 +158,8 @@ class Fetcher:
         machine = self._client.ready(node_id, now_s)
         if machine is None:
             self._wake_s = min(self._wake_s, node_wake_s(self._client, node_id, now_s))
+            if self._client.fault is not None:
+                self.trouble = self._client.fault
             return None
         if now_s < machine.throttled_until_s:
             self._wake_s = min(self._wake_s, machine.throttled_until_s)

@@ -6,10 +6,11 @@ import socket
 
 import pytest
 
-from ixion.clients.cluster import Cluster
+from ixion.clients.admin.offsets import EARLIEST
+from ixion.clients.admin.runner import AdminRunner
+from ixion.clients.admin.starts import find_topic, offsets_at
 from ixion.clients.faults import TimedOutError, UnknownTopicError, UnreachableError
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.offsets import EARLIEST, list_offsets
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from ixion.protocol.notation import Struct
@@ -19,25 +20,29 @@ from tests.clients.fake import FakeCluster, Fault
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 
 
+def offsets(admin: AdminRunner, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    return admin.run(offsets_at, places, EARLIEST, False)
+
+
 def free_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_the_leader_of_each_partition_is_asked() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1, 2])
         fakes.logs[ORDERS[1]].start = 5
-        assert list_offsets(cluster, ORDERS, EARLIEST) == {ORDERS[0]: 0, ORDERS[1]: 5}
+        assert offsets(admin, ORDERS) == {ORDERS[0]: 0, ORDERS[1]: 5}
         assert [node for node, api, _ in fakes.seen if api == ApiKey.LIST_OFFSETS] == [1, 2]
 
 
 def test_a_leader_that_has_moved_is_found_again() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1, 1])
-        assert cluster.topic("orders").partitions[1].leader == 1
+        assert admin.run(find_topic, "orders").partitions[1].leader == 1
         fakes.leaders["orders"] = [1, 2]
-        assert list_offsets(cluster, ORDERS, EARLIEST) == {ORDERS[0]: 0, ORDERS[1]: 0}
+        assert offsets(admin, ORDERS) == {ORDERS[0]: 0, ORDERS[1]: 0}
         asked = [(node, request) for node, api, request in fakes.seen if api == ApiKey.LIST_OFFSETS]
         assert [node for node, _ in asked] == [1, 2]
         again = asked[1][1]
@@ -47,18 +52,18 @@ def test_a_leader_that_has_moved_is_found_again() -> None:
 
 @pytest.mark.parametrize("fault", [Fault.DROP, Fault.HALF, Fault.WRONG_ID])
 def test_a_connection_that_breaks_is_made_anew(fault: Fault) -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1, 1])
         fakes.at(1, ApiKey.LIST_OFFSETS, fault, fault)
-        assert list_offsets(cluster, ORDERS, EARLIEST) == {ORDERS[0]: 0, ORDERS[1]: 0}
+        assert offsets(admin, ORDERS) == {ORDERS[0]: 0, ORDERS[1]: 0}
         assert fakes.count(ApiKey.LIST_OFFSETS) == 3
 
 
 def test_what_never_gets_better_ends_with_the_time_and_the_reason() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap, timeout_s=0.1) as cluster:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap, default_api_timeout_ms=100) as admin:
         fakes.add_topic("orders", leaders=[-1])
-        with pytest.raises(TimedOutError, match=r"listing offsets: not done within 0\.1 s; orders-0 has no leader"):
-            list_offsets(cluster, ORDERS[:1], EARLIEST)
+        with pytest.raises(TimedOutError, match=r"not done within 0\.1 s; orders-0 has no leader"):
+            offsets(admin, ORDERS[:1])
 
 
 def test_an_error_that_no_retry_mends_is_raised_at_once() -> None:
@@ -73,50 +78,58 @@ def test_an_error_that_no_retry_mends_is_raised_at_once() -> None:
         part = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=(part,)),))
 
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.LIST_OFFSETS, forbid)
         with pytest.raises(KafkaError, match="orders-0: the principal may not") as caught:
-            list_offsets(cluster, ORDERS[:1], EARLIEST)
+            offsets(admin, ORDERS[:1])
         assert caught.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert fakes.count(ApiKey.LIST_OFFSETS) == 1
 
 
 def test_any_bootstrap_address_will_do() -> None:
-    with FakeCluster() as fakes, Cluster(f"{free_address()},{fakes.bootstrap}") as cluster:
+    with FakeCluster() as fakes, AdminRunner(f"{free_address()},{fakes.bootstrap}") as admin:
         fakes.add_topic("orders", leaders=[1])
-        assert len(cluster.topic("orders").partitions) == 1
+        assert len(admin.run(find_topic, "orders").partitions) == 1
 
 
 def test_no_bootstrap_address_is_said_at_once_and_in_full() -> None:
     first, second = free_address(), free_address()
     expected = pytest.raises(UnreachableError, match=f"nobody listens on {first}.*nobody listens on {second}")
-    with Cluster(f"{first},{second}", timeout_s=3600) as cluster, expected:
-        cluster.topic("orders")
+    with AdminRunner(f"{first},{second}", default_api_timeout_ms=3_600_000) as admin, expected:
+        admin.run(find_topic, "orders")
 
 
 def test_a_broker_that_went_away_is_waited_for() -> None:
-    with FakeCluster(nodes=2) as fakes, Cluster(fakes.bootstrap, timeout_s=0.2) as cluster:
+    with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap, default_api_timeout_ms=200) as admin:
         fakes.add_topic("orders", leaders=[2])
-        cluster.topic("orders")
+        admin.run(find_topic, "orders")
         fakes.nodes[2].stop()
-        with pytest.raises(TimedOutError, match=r"not done within 0\.2 s; nobody listens"):
-            list_offsets(cluster, ORDERS[:1], EARLIEST)
+        with pytest.raises(TimedOutError, match=r"not done within 0\.2 s; broker 2: nobody listens"):
+            offsets(admin, ORDERS[:1])
         fakes.leaders["orders"] = [1]
-        assert list_offsets(cluster, ORDERS[:1], EARLIEST) == {ORDERS[0]: 0}
+        assert offsets(admin, ORDERS[:1]) == {ORDERS[0]: 0}
 
 
 def test_an_unknown_topic_is_said_with_the_nearest_name() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1])
         with pytest.raises(UnknownTopicError, match="there is no topic 'ordres'; did you mean 'orders'"):
-            cluster.topic("ordres")
+            admin.run(find_topic, "ordres")
         with pytest.raises(UnknownTopicError, match=r"there is no topic 'zzz'$"):
-            cluster.topic("zzz")
+            admin.run(find_topic, "zzz")
+
+
+def test_a_topic_that_has_grown_is_looked_at_again() -> None:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
+        fakes.add_topic("orders", leaders=[1])
+        assert offsets(admin, ORDERS[:1]) == {ORDERS[0]: 0}
+        fakes.add_topic("orders", leaders=[1, 1])
+        assert offsets(admin, ORDERS) == {ORDERS[0]: 0, ORDERS[1]: 0}
 
 
 def test_a_partition_that_is_not_there() -> None:
-    with FakeCluster() as fakes, Cluster(fakes.bootstrap) as cluster:
+    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1])
         with pytest.raises(KafkaError, match="topic 'orders' has partitions 0 to 0, not 1"):
-            list_offsets(cluster, ORDERS, EARLIEST)
+            offsets(admin, ORDERS)
