@@ -6,6 +6,8 @@ SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 # Three processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
 # process or a timeout, so three keep two cores busy. pytest alone runs them one by one.
 WORKERS ?= 3
+# A few tests that fail run again, alone; the closing lines name those that pass then (tests/unsteady.py).
+RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -26,10 +28,10 @@ test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
 	$(MAKE) --no-print-directory test-compiled
 
 test-compiled: .venv/.built
-	IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(RERUN) IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-interpreted: .venv/.ready
-	IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
