@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ixion.log.prepare import Origin
 from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
@@ -33,6 +34,7 @@ from ixion.protocol.messages.k06_update_metadata import (
 )
 from ixion.replica.control import Control
 from ixion.replica.partition import Partition
+from tests.log.support import batch
 from tests.replica.world import SELF, TOPIC_ID, World
 
 OTHER_ID = bytes(reversed(range(16)))
@@ -257,6 +259,29 @@ def test_a_replica_that_is_not_new_gets_no_empty_log_while_a_directory_is_offlin
     assert member.codes(state(0, is_new=False)) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert member.codes(state(1, is_new=True)) == [ErrorCode.NONE]
     assert set(world.logs.logs) == {("t", 1)}
+    member.threads.shutdown()
+    world.close()
+
+
+def test_a_replica_whose_directory_fails_during_the_change_is_not_led_with_an_empty_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, folders=2)
+    member = Member(world)
+    assert member.codes(state()) == [ErrorCode.NONE]
+    log = world.replicas.partitions["t", 0].log
+    log.append_as_leader(batch(b"acknowledged"), 0, Origin.CLIENT)
+    make_log = member.control._make_log
+
+    def fails_then(role: Any) -> None:
+        make_log(role)
+        log.directory.fail("reading", OSError(5, "input/output error"))
+        world.loop.call_soon_threadsafe(world.replicas.directory_failed, log.directory.path)
+
+    monkeypatch.setattr(member.control, "_make_log", fails_then)
+    assert member.codes(state(epoch=1, is_new=False)) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert ("t", 0) not in world.replicas.partitions
+    assert ("t", 0) not in world.logs.logs
     member.threads.shutdown()
     world.close()
 

@@ -226,11 +226,13 @@ class Control:
             replicas.lead(
                 *(*role.key, role.topic_id, state.leader_epoch, state.isr, state.replicas),
                 partition_epoch=state.partition_epoch,
+                make_log=False,  # it was there a moment ago: if its disk has failed, an empty one must not lead
             )
             return
         partition = replicas.follow(
             *(*role.key, role.topic_id, state.leader, state.leader_epoch, state.isr, state.replicas),
             partition_epoch=state.partition_epoch,
+            make_log=False,
         )
         if state.leader >= 0:
             self.fetchers.start(partition)

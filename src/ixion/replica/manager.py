@@ -114,9 +114,12 @@ class ReplicaManager:
         isr: tuple[int, ...],
         replicas: tuple[int, ...],
         partition_epoch: int = 0,
+        *,
+        make_log: bool = True,
     ) -> Partition:
-        """This broker leads the partition from now on; its log is made if there is none. KafkaError if it cannot."""
-        partition = self._replica_of(topic, number, topic_id)
+        """This broker leads the partition from now on. Its log is made if there is none and it may be (`make_log`);
+        KafkaError if it cannot be, or may not."""
+        partition = self._replica_of(topic, number, topic_id, make_log)
         anew = partition.make_leader(leader_epoch, isr, replicas)
         partition.partition_epoch = partition_epoch
         self._take_in(partition)
@@ -139,9 +142,11 @@ class ReplicaManager:
         isr: tuple[int, ...],
         replicas: tuple[int, ...],
         partition_epoch: int,
+        *,
+        make_log: bool = True,
     ) -> Partition:
-        """This broker follows `leader_id` (-1: nobody leads) from now on; its log is made if there is none."""
-        partition = self._replica_of(topic, number, topic_id)
+        """This broker follows `leader_id` (-1: nobody leads) from now on. Its log as in `lead`."""
+        partition = self._replica_of(topic, number, topic_id, make_log)
         self.resign(partition)
         partition.make_follower(leader_id, leader_epoch, isr, replicas)
         partition.partition_epoch = partition_epoch
@@ -158,10 +163,12 @@ class ReplicaManager:
                 listener(partition.topic, partition.number, -1)
             self.wake_all(partition.key)
 
-    def _replica_of(self, topic: str, number: int, topic_id: bytes) -> Partition:
+    def _replica_of(self, topic: str, number: int, topic_id: bytes, make_log: bool) -> Partition:
         partition = self.partitions.get((topic, number))
         if partition is None:
-            log = self.logs.create(topic, number, topic_id)
+            log = self.logs.create(topic, number, topic_id) if make_log else self.logs.get(topic, number)
+            if log is None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has just gone offline")
             partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
             partition.on_isr_wanted = self.on_isr_wanted
             partition.is_alive = self.is_alive
