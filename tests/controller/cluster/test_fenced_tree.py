@@ -156,6 +156,24 @@ def test_nodes_that_are_there_already_do_not_stop_the_others() -> None:
     play(story)
 
 
+def test_a_lost_transaction_is_repeated_although_one_of_its_nodes_was_there_before() -> None:
+    async def story(session: Lossy, tree: FencedTree) -> None:
+        await session.create("/t")  # as the folder of the partitions, when a topic gets more of them
+        session.losses = ["before"]
+        await tree.create_all([Create("/t"), Create("/t/1"), Create("/t/1/state", b"s")])
+        assert (await session.get("/t/1/state")).data == b"s"
+        await session.create("/c", b"{}")
+        session.losses = ["before"]
+        await tree.write([Set("/c", b"{}"), Create("/topic", b"t")])
+        assert (await session.get("/topic")).data == b"t"
+        await session.delete("/c")
+        session.losses = ["after"]
+        await tree.write([Create("/c", b"{}"), Delete("/topic")])
+        assert session.losses == []
+
+    play(story)
+
+
 def test_chunks_are_small_enough_and_keep_the_order() -> None:
     many = [Create(f"/{number:05d}", b"x" * 900) for number in range(2_000)]
     cut = chunks(many)

@@ -3,8 +3,8 @@
 A write is one transaction that begins with a check of the version of `/controller_epoch`. If that check fails, another
 broker is the controller (`DeposedError`): stop at once. If another operation fails, that is an ordinary conflict.
 
-A lost connection leaves the outcome open. Then the tree is read: a transaction is done as a whole or not at all, so
-its first operation shows whether it was.
+A lost connection leaves the outcome open. Then the tree is read: a transaction is done as a whole or not at all. All of
+its operations are looked at, because some of the nodes may have been as wanted before.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FencedTree:
             try:
                 results = await self.session.multi([self._check, *operations])
             except ConnectionLostError:
-                if await self._is_done(operations[0]):
+                if await self._are_done(operations):
                     return [await self._result_of(operation) for operation in operations]
                 continue
             except MetadataError as error:
@@ -145,6 +145,12 @@ class FencedTree:
             if isinstance(state, Leadership) and state.controller_epoch > self.controller_epoch:
                 raise DeposedError(f"a controller of epoch {state.controller_epoch} has written to the tree")
         return found
+
+    async def _are_done(self, operations: Sequence[Operation]) -> bool:
+        for operation in operations:
+            if not await self._is_done(operation):
+                return False
+        return True
 
     async def _is_done(self, operation: Operation) -> bool:
         try:
