@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ixion.config.listeners import Endpoint, parse_endpoint
+from ixion.config.listeners import PROTOCOLS, Endpoint, parse_endpoint
 from ixion.metadata.content import from_json, to_json
 
 
@@ -44,6 +44,9 @@ def decode_registration(broker_id: int, data: bytes) -> Registration:
         if members["version"] < 4:
             raise ValueError(f"version {members['version']} is that of a broker before 0.10")
         protocols = members["listener_security_protocol_map"]
+        strange = set(protocols.values()) - set(PROTOCOLS)
+        if strange:
+            raise ValueError(f"there is no security protocol {sorted(map(str, strange))[0]}")
         return Registration(
             endpoints=tuple(parse_endpoint(text, protocols) for text in members["endpoints"]),
             timestamp_ms=int(members["timestamp"]),

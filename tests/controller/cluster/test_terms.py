@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from ixion.config.listeners import Endpoint
 from ixion.controller.cluster import controller as module
+from ixion.controller.cluster import leaders
 from ixion.controller.cluster.fenced_tree import DeposedError
 from ixion.controller.cluster.take_over import take_over
 from ixion.controller.planning import NewTopic
 from ixion.metadata import paths
+from ixion.metadata.broker_node import Registration, encode_registration
 from ixion.metadata.cluster_node import decode_controller, encode_controller
+from ixion.metadata.config_node import encode_config
+from ixion.metadata.errors import TooLargeError
 from ixion.metadata.node import Create
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.controller.cluster.league import League
@@ -200,3 +205,101 @@ def test_an_event_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: pyt
         await league.check()
 
     play(story)
+
+
+def test_a_request_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        await league.create("t", [[2, 3]])
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        with monkeypatch.context() as patched:
+
+            async def failing(*_: Any) -> None:
+                raise RuntimeError("something unforeseen")
+
+            patched.setattr(leaders, "put_offline", failing)
+            with pytest.raises(
+                RuntimeError
+            ):  # after it has written that broker 3 leads, and before any broker hears it
+                await controller.leaders.shut_down(2, league.brokers[2].epoch)
+        assert (await league.state(("t", 0))).leader == 3
+        await until(lambda: controller.is_active and controller.active().sender.controller_epoch == 2)
+        await league.settle()
+        await league.check()
+
+    play(story)
+
+
+def test_a_request_that_is_too_large_deposes_nobody() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+
+        async def refused() -> None:
+            raise TooLargeError("/config/topics/t", "2 MB")
+
+        with pytest.raises(TooLargeError):
+            await controller.active().run(refused)
+        await league.settle()
+        assert controller.active().sender.controller_epoch == 1
+        assert await league.create("t", [[2, 3]]) is ErrorCode.NONE
+
+    play(story)
+
+
+def test_brokers_stand_for_election_again_after_garbage_in_the_node_of_the_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(league: League) -> None:
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        first, second = await league.begin(1), await league.begin(2)
+        looks = 0
+        real = module.elect
+
+        async def counted(*given: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return await real(*given)
+
+        monkeypatch.setattr(module, "elect", counted)
+        await league.outside.set(paths.CONTROLLER, b"garbage")
+        await until(lambda: looks >= 4)  # each of them has looked, and once more
+        await league.outside.delete(paths.CONTROLLER)
+        await until(lambda: any(each.is_active and epoch_of(each) == 2 for each in (first, second)))
+        await league.settle()
+        await league.check()
+
+    play(story)
+
+
+def test_a_setting_that_cannot_be_read_costs_no_controller() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        await league.create("t", [[2, 3]])
+        config = encode_config({"unclean.leader.election.enable": "maybe"})
+        await league.outside.set(paths.config("topics", "t"), config)
+        await league.kill(3)
+        await league.kill(2)
+        await league.restart(3)
+        assert epoch_of(controller) == 1
+        assert (await league.state(("t", 0))).leader == -1
+        await league.check()
+
+    play(story)
+
+
+def test_a_broker_that_is_registered_with_an_unknown_protocol_costs_no_controller() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        await league.create("t", [[2, 1]])
+        endpoint = Endpoint("PLAINTEXT", "h", 9, "QUIC")
+        node = encode_registration(Registration(endpoints=(endpoint,), timestamp_ms=0))
+        await league.outside.create(paths.broker(9), node, ephemeral=True)
+        await league.settle()
+        assert epoch_of(controller) == 1
+        await league.check()
+
+    play(story)
+
+
+def epoch_of(controller: module.ClusterController) -> int:
+    return controller.active().sender.controller_epoch

@@ -31,6 +31,7 @@ from ixion.controller.configs import Configs
 from ixion.controller.election import Elected, elect
 from ixion.controller.queue import ChangeQueue
 from ixion.metadata import paths
+from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.errors import MetadataError
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.node import Delete
@@ -134,8 +135,9 @@ class ClusterController:
             self._stirred.clear()
             try:
                 await self._look()
-            except (MetadataError, KafkaError) as error:
-                logger.warning("the election of the controller is repeated: %s", error)
+            except Exception as error:  # if this task ended, this broker would never stand for election again
+                expected = isinstance(error, (MetadataError, KafkaError, CorruptNodeError))
+                logger.warning("the election of the controller is repeated: %s", error, exc_info=not expected)
                 await asyncio.sleep(PAUSE_S)
                 self._stirred.set()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ixion.config.dynamic import DynamicConfig
+from ixion.config.errors import InvalidSettingError
 from ixion.config.replica_settings import UNCLEAN_LEADER_ELECTION_ENABLE
 from ixion.config.topic import TopicConfig
 from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
@@ -18,7 +19,7 @@ from ixion.controller.cluster.fenced_tree import DeposedError, FencedTree
 from ixion.controller.queue import ChangeQueue
 from ixion.metadata.config_node import read_config
 from ixion.metadata.content import CorruptNodeError
-from ixion.metadata.errors import SessionExpiredError
+from ixion.metadata.errors import SessionExpiredError, TooLargeError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.turns import in_turns
 
@@ -52,19 +53,28 @@ class Term:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `change` returns, after all changes before it. KafkaError NOT_CONTROLLER if the term is over."""
-        try:
-            return await self.queue.run(change)
-        except (DeposedError, SessionExpiredError) as error:
-            self.on_deposed(str(error))
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        """What `change` returns, after all changes before it. KafkaError NOT_CONTROLLER if the term is over.
+
+        A change that fails half-way leaves the controller with another picture than the tree or the brokers have, so it
+        resigns; the next one starts from the tree.
+        """
+
+        async def guarded() -> T:  # inside of the queue: the caller may be gone by the time it fails
+            try:
+                return await change()
+            except (DeposedError, SessionExpiredError) as error:
+                self.on_deposed(str(error))
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+            except (KafkaError, TooLargeError):
+                raise  # it was refused
+            except Exception as error:
+                self.on_failed(str(error))
+                raise
+
+        return await self.queue.run(guarded)
 
     def soon(self, name: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `change` after all changes before it. One that waits already under this name is enough.
-
-        A change that fails half-way leaves the controller with another picture than the tree has, so it resigns; the
-        next one starts from the tree.
-        """
+        """Run `change` after all changes before it. One that waits already under this name is enough."""
         if name in self._waiting:
             return
         self._waiting.add(name)
@@ -81,7 +91,6 @@ class Term:
                     raise
             except Exception:
                 logger.exception("the controller could not follow a change (%s), so it resigns", name)
-                self.on_failed(name)
 
         task = asyncio.get_running_loop().create_task(watched())
         self._tasks.add(task)
@@ -102,9 +111,10 @@ class Term:
         """Whether a replica outside the ISR may lead a partition of this topic."""
         try:
             given = await read_config(self.session, "topics", topic)
-        except CorruptNodeError:
+            allowed: bool = TopicConfig(self.config.current, given)[UNCLEAN_LEADER_ELECTION_ENABLE]
+        except (CorruptNodeError, InvalidSettingError) as error:  # another program may have written them
+            logger.error("no unclean election for topic %s: %s", topic, error)
             return False
-        allowed: bool = TopicConfig(self.config.current, given)[UNCLEAN_LEADER_ELECTION_ENABLE]
         return allowed
 
     def close(self) -> None:
