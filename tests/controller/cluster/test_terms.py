@@ -13,6 +13,7 @@ from ixion.controller.cluster import controller as module
 from ixion.controller.cluster import leaders
 from ixion.controller.cluster.fenced_tree import DeposedError
 from ixion.controller.cluster.take_over import take_over
+from ixion.controller.election import elect
 from ixion.controller.planning import NewTopic
 from ixion.metadata import paths
 from ixion.metadata.broker_node import Registration, encode_registration
@@ -253,7 +254,7 @@ def test_brokers_stand_for_election_again_after_garbage_in_the_node_of_the_contr
         monkeypatch.setattr(module, "PAUSE_S", 0.001)
         first, second = await league.begin(1), await league.begin(2)
         looks = 0
-        real = module.elect
+        real = elect
 
         async def counted(*given: Any) -> Any:
             nonlocal looks
