@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 import uvloop
@@ -62,6 +63,29 @@ def test_a_silent_broker_is_left_after_the_request_timeout() -> None:
     with FakeCluster(nodes=1) as fakes:
         fakes.at(1, ApiKey.METADATA, Fault.SILENCE)
         asyncio.run(work(to(fakes, request_timeout_s=0.05)))
+
+
+def test_a_connection_that_ends_before_the_first_request_is_sent_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect = Channel._connect
+
+    async def connect_and_lose(channel: Channel) -> Any:
+        link = await connect(channel)
+        asyncio.get_running_loop().call_soon(link.connection_lost, None)  # before the task that asks has its turn
+        return link
+
+    async def work(channel: Channel) -> None:
+        async with asyncio.timeout(60):
+            with monkeypatch.context() as patched:
+                patched.setattr(Channel, "_connect", connect_and_lose)
+                with pytest.raises(DisconnectedError):
+                    await channel.ask(ApiKey.METADATA, VERSION, ALL)
+            assert isinstance(await channel.ask(ApiKey.METADATA, VERSION, ALL), MetadataResponse)
+        channel.close()
+
+    with FakeCluster(nodes=1) as fakes:
+        asyncio.run(work(to(fakes)))
 
 
 def test_nobody_listens() -> None:

@@ -131,6 +131,8 @@ class _Link(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
 
     async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
+        if self.machine.fault is not None:  # it ended after it was ready, and before the caller had its turn
+            raise self.machine.fault
         waiting = _Waiting(self._loop.create_future())
         self.machine.send(api, version, request, waiting, self._loop.time())
         self._turn()
