@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from ixion.broker.broker import Broker
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
 from ixion.controller.planning import NewTopic
+from ixion.coordinators.txn.sending import MarkerSender
+from ixion.coordinators.txn.states import ENDING
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
@@ -21,6 +24,7 @@ from ixion.log.partition_metadata import write_topic_id
 from ixion.log.prepare import Origin
 from ixion.model.errors import ErrorCode
 from ixion.replica.append_result import AppendResult
+from ixion.replica.internal_topic import TRANSACTION_STATE
 from tests.broker.support import broker_on, run, running
 from tests.log.support import NOW, batch, stored
 
@@ -170,5 +174,41 @@ def test_topics_that_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -
             assert list(broker.parts.image.topics) == ["t"]
         (kept,) = (tmp_path / "a").glob("unknown-0.*-stray")
         assert (kept / "00000000000000000000.log").exists()
+
+    run(work)
+
+
+def test_a_transaction_that_was_committed_gets_its_markers_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of EndTxn counts as soon as the outcome is stored; the markers may not be written yet."""
+    settings = {"transaction_state_log_num_partitions": "1"}
+
+    async def work() -> None:
+        broker = broker_on(tmp_path, **settings)
+        await broker.start()
+        await create(broker, "orders")  # led after __transaction_state, by its name
+        await broker.parts.internal_topics[TRANSACTION_STATE].ensure()
+        transactions = broker.parts.transactions
+        over: asyncio.Queue[Any] = asyncio.Queue()
+        transactions.init_producer_id("tx", 60_000, -1, -1, lambda *answer: over.put_nowait(answer))
+        code, producer_id, epoch = await over.get()
+        assert code == ErrorCode.NONE
+        transactions.add_partitions("tx", producer_id, epoch, [("orders", 0)], 0, over.put_nowait)
+        assert await over.get() == ErrorCode.NONE
+        paid = batch(b"paid", producer=(producer_id, epoch, 0), transactional=True)
+        broker.parts.replicas.append(5_000, -1, Origin.CLIENT, [("orders", 0, paid)], over.put_nowait)
+        assert (await over.get())[0].code == ErrorCode.NONE
+        with monkeypatch.context() as killed:
+            killed.setattr(MarkerSender, "send", lambda *_: None)
+            transactions.end("tx", producer_id, epoch, True, 0, lambda *answer: over.put_nowait(answer))
+            assert (await over.get())[0] == ErrorCode.NONE
+            await broker.abandon()
+        async with running(tmp_path, **settings) as broker:
+            transactions = broker.parts.transactions
+            while isinstance(found := transactions.describe("tx"), ErrorCode) or found.state in ENDING:
+                await asyncio.sleep(0.01)
+            log = broker.parts.replicas.partitions["orders", 0].log
+            assert (log.last_stable_offset, log.end_offset) == (2, 2), "the record and the marker"
 
     run(work)

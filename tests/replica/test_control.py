@@ -400,6 +400,15 @@ def test_the_image_has_the_brokers_the_controller_and_the_partitions(member: Mem
     assert topic.partitions[0].offline == (SELF,)
 
 
+def test_the_image_is_complete_after_the_first_update_that_names_topics(member: Member) -> None:
+    member.run(metadata())
+    assert not member.image.complete, "a new controller first names the brokers alone"
+    member.codes(state())
+    assert not member.image.complete
+    member.run(metadata(shown(0)))
+    assert member.image.complete
+
+
 def test_an_update_names_what_has_changed_only(member: Member) -> None:
     member.run(metadata(shown(0), shown(1)))
     member.image.topics["t"].config = {"retention.ms": "7"}

@@ -56,6 +56,8 @@ class Controller:
         image.controller_epoch = taken.elected.epoch
         for topic in taken.topics:
             image.put_topic(topic)
+        image.complete = True  # before coordinators look for the partitions of what they have to finish
+        for topic in taken.topics:
             for partition in topic.partitions:
                 self._local.lead(topic, partition)
         logger.info(

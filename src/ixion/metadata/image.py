@@ -60,6 +60,7 @@ class ClusterImage:
     features_epoch: int = 0
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; those that have any
     early_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # of topics that are not in `topics` yet
+    complete: bool = False  # all topics of the cluster have been put in: one that is missing does not exist
     version: int = 0
 
     def put_topic(self, topic: TopicImage) -> None:

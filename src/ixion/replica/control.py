@@ -144,6 +144,7 @@ class Control:
         if before - image.brokers.keys():
             self._replicas.look_at_followers()
         deleted = await in_turns(take_topics(image, topics, configs))
+        image.complete = image.complete or bool(topics)  # the first that names topics names all of them
         await in_turns(self._wake_elections(topics))
         if deleted:
             for listener in self.on_deleted:

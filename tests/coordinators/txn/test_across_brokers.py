@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from ixion.clients.faults import DisconnectedError
+from ixion.config.dynamic import DynamicConfig
+from ixion.coordinators.txn.build import transaction_coordinator
 from ixion.coordinators.txn.markers import Marker, Written
 from ixion.coordinators.txn.remote_verification import RemoteVerification
 from ixion.coordinators.txn.spread_markers import SpreadMarkers
@@ -138,6 +141,27 @@ def test_a_leader_that_does_not_write_leaves_a_code_to_try_again(answer: Any, co
 
 def test_a_transaction_without_a_place_to_write_to_is_answered() -> None:
     assert write(image_of(-1), Brokers(written(0)), Local(), ("t", 0)) == {("t", 0): ErrorCode.LEADER_NOT_AVAILABLE}
+
+
+def test_a_partition_is_deleted_only_if_the_image_of_the_cluster_is_complete() -> None:
+    """Else a broker that starts, and loads its transactions before it knows the topics, would skip their markers."""
+    image = ClusterImage(cluster_id="c")
+    coordinator = transaction_coordinator(
+        node_id=HERE,
+        log=cast(CoordinatorLog, SimpleNamespace(name="__transaction_state")),
+        session=cast(Any, None),
+        image=image,
+        replicas=cast(ReplicaManager, SimpleNamespace(on_leadership=[])),
+        offsets_decided=cast(Any, None),
+        config=DynamicConfig({}),
+        timer=cast(Any, SimpleNamespace(call_later=lambda *_: None)),
+        clock_ms=lambda: 0,
+        loop=cast(Any, None),
+        channels=cast(BrokerChannels, None),
+    )
+    assert coordinator._sender._exists(("t", 0))
+    image.complete = True
+    assert not coordinator._sender._exists(("t", 0))
 
 
 # Verification.

@@ -64,7 +64,7 @@ def transaction_coordinator(
         markers=local,
         spread_markers=spread,
         elsewhere=elsewhere,
-        exists=lambda partition: image.partition(*partition) is not None,
+        exists=lambda partition: image.partition(*partition) is not None or not image.complete,
         version=lambda: image.features.get(FEATURE, 0),
         timer=timer,
         clock_ms=clock_ms,
