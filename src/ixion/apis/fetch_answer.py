@@ -79,9 +79,8 @@ class FetchAnswer:
             session_id = session.id
             session.move_to_end(self._gave)
         if not self._elsewhere:
-            return FetchResponse(throttle_time_ms=0, session_id=session_id, responses=tuple(self._topics))
+            return FetchResponse(session_id=session_id, responses=tuple(self._topics))
         return FetchResponse(
-            throttle_time_ms=0,
             session_id=session_id,
             responses=tuple(self._topics),
             node_endpoints=tuple(

@@ -327,7 +327,7 @@ def unread(place: Place, wish: FetchWish, refused: bool) -> FetchResult:
 
 
 def refusal(code: ErrorCode) -> FetchResponse:
-    return FetchResponse(throttle_time_ms=0, error_code=int(code), responses=())
+    return FetchResponse(error_code=int(code), responses=())
 
 
 def check_session(session: FetchSession | None, request: FetchRequest, version: int) -> ErrorCode:

@@ -52,7 +52,7 @@ def make(services: Services) -> Handle:
         for key in request.coordinator_keys:
             found.append(find(request.key_type, key, call.listener))
             yield
-        return FindCoordinatorResponse(throttle_time_ms=0, coordinators=tuple(found))
+        return FindCoordinatorResponse(coordinators=tuple(found))
 
     many = sliced(find_all)
 
@@ -60,7 +60,6 @@ def make(services: Services) -> Handle:
         request = cast(FindCoordinatorRequest, call.body)
         one = find(request.key_type, request.key, call.listener)
         return FindCoordinatorResponse(
-            throttle_time_ms=0,
             error_code=one.error_code,
             error_message=one.error_message,
             node_id=one.node_id,

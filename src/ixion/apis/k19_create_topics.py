@@ -54,7 +54,7 @@ def make(services: Services) -> Handle:
             for outcome in made:
                 outcomes[outcome.name] = outcome
         results = await in_turns(results_of(config, list(outcomes.values()), call.version, request.validate_only))
-        return CreateTopicsResponse(throttle_time_ms=0, topics=tuple(results))
+        return CreateTopicsResponse(topics=tuple(results))
 
     return in_own_task(handle)
 

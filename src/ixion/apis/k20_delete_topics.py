@@ -54,7 +54,7 @@ def make(services: Services) -> Handle:
                 )
                 for outcome in outcomes
             ]
-        return DeleteTopicsResponse(throttle_time_ms=0, responses=tuple(results))
+        return DeleteTopicsResponse(responses=tuple(results))
 
     return in_own_task(handle)
 

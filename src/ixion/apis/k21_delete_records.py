@@ -83,4 +83,4 @@ def answer(request: DeleteRecordsRequest, results: list[DeletionResult]) -> Step
             )
             yield
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
-    return DeleteRecordsResponse(throttle_time_ms=0, topics=tuple(topics))
+    return DeleteRecordsResponse(topics=tuple(topics))

@@ -26,11 +26,7 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode, producer_id: int, epoch: int) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 4:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(
-                InitProducerIdResponse(
-                    throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch
-                )
-            )
+            call.respond(InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch))
 
         transactions.init_producer_id(
             request.transactional_id,

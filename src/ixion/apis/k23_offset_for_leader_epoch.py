@@ -39,7 +39,7 @@ def make(services: Services) -> Handle:
                 found.append(find(topic.topic, wish, leader_only))
                 yield
             topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
-        return OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=tuple(topics))
+        return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
     def find(topic: str, wish: OffsetForLeaderPartition, leader_only: bool) -> EpochEndOffset:
         partition = replicas.partition(topic, wish.partition)

@@ -61,7 +61,7 @@ def make(services: Services) -> Handle:
                 respond_in_turns(call, answer_broker(decided))
 
         if not wanted:
-            return AddPartitionsToTxnResponse(throttle_time_ms=0)
+            return AddPartitionsToTxnResponse()
         for each in request.transactions:
             yield from decide(each, call.version, partial(collect, each.transactional_id))
             yield
@@ -102,7 +102,7 @@ def answer_client(version: int, codes: Codes) -> Steps[AddPartitionsToTxnRespons
             for partition, code in codes.items()
         }
     topics = yield from by_topic(codes)
-    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=topics)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
 
 
 def answer_broker(decided: list[tuple[str, Codes]]) -> Steps[AddPartitionsToTxnResponse]:
@@ -111,7 +111,7 @@ def answer_broker(decided: list[tuple[str, Codes]]) -> Steps[AddPartitionsToTxnR
         topics = yield from by_topic(codes)
         results.append(AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=topics))
         yield
-    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_transaction=tuple(results))
+    return AddPartitionsToTxnResponse(results_by_transaction=tuple(results))
 
 
 def by_topic(codes: Codes) -> Steps[tuple[AddPartitionsToTxnTopicResult, ...]]:

@@ -26,7 +26,7 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 2:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code))
+            call.respond(AddOffsetsToTxnResponse(error_code=code))
 
         transactions.add_partitions(
             request.transactional_id,

@@ -26,9 +26,7 @@ def make(services: Services) -> Handle:
         def done(code: ErrorCode, producer_id: int, epoch: int) -> None:
             if code == ErrorCode.PRODUCER_FENCED and call.version < 2:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.respond(
-                EndTxnResponse(throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch)
-            )
+            call.respond(EndTxnResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch))
 
         transactions.end(
             request.transactional_id,

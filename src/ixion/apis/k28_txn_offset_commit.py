@@ -102,4 +102,4 @@ def answer(
             yield
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
         yield
-    return TxnOffsetCommitResponse(throttle_time_ms=0, topics=tuple(topics))
+    return TxnOffsetCommitResponse(topics=tuple(topics))

@@ -49,7 +49,6 @@ def make(services: Services) -> Handle:
                             )
                         )
         return DescribeAclsResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             error_message=None,
             resources=tuple(
@@ -67,4 +66,4 @@ def make(services: Services) -> Handle:
 
 
 def refusal(code: ErrorCode, message: str | None) -> DescribeAclsResponse:
-    return DescribeAclsResponse(throttle_time_ms=0, error_code=code, error_message=message, resources=())
+    return DescribeAclsResponse(error_code=code, error_message=message, resources=())

@@ -44,7 +44,6 @@ def make(services: Services) -> Handle:
         else:
             failed = await acls.create(bindings)
         return CreateAclsResponse(
-            throttle_time_ms=0,
             results=tuple(
                 result_of(failed.get(each)) if isinstance(each, Binding) else result_of(each) for each in results
             ),
@@ -52,9 +51,7 @@ def make(services: Services) -> Handle:
 
     def refuse(call: Call) -> CreateAclsResponse:
         line = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-        return CreateAclsResponse(
-            throttle_time_ms=0, results=(line,) * len(cast(CreateAclsRequest, call.body).creations)
-        )
+        return CreateAclsResponse(results=(line,) * len(cast(CreateAclsRequest, call.body).creations))
 
     return refuse if acls is None else in_own_task(handle)
 

@@ -34,11 +34,10 @@ def make(services: Services) -> Handle:
         assert acls is not None
         if len(request.filters) > MOST_FILTERS:
             line = refused(KafkaError(ErrorCode.INVALID_REQUEST, f"a request has {MOST_FILTERS} filters at most"))
-            return DeleteAclsResponse(throttle_time_ms=0, filter_results=(line,) * len(request.filters))
+            return DeleteAclsResponse(filter_results=(line,) * len(request.filters))
         wanted = [checked(each) for each in request.filters]
         removed = iter(await acls.delete([each for each in wanted if isinstance(each, Filter)]))
         return DeleteAclsResponse(
-            throttle_time_ms=0,
             filter_results=tuple(
                 result_of(next(removed)) if isinstance(each, Filter) else refused(each) for each in wanted
             ),
@@ -46,9 +45,7 @@ def make(services: Services) -> Handle:
 
     def refuse(call: Call) -> DeleteAclsResponse:
         line = refused(KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
-        return DeleteAclsResponse(
-            throttle_time_ms=0, filter_results=(line,) * len(cast(DeleteAclsRequest, call.body).filters)
-        )
+        return DeleteAclsResponse(filter_results=(line,) * len(cast(DeleteAclsRequest, call.body).filters))
 
     return refuse if acls is None else in_own_task(handle)
 

@@ -53,7 +53,7 @@ def make(services: Services) -> Handle:
         for resource in request.resources:
             results.append(answer(request, resource))
             yield
-        return DescribeConfigsResponse(throttle_time_ms=0, results=tuple(results))
+        return DescribeConfigsResponse(results=tuple(results))
 
     def answer(request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
         code, message = ErrorCode.NONE, ""

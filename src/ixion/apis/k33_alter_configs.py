@@ -28,7 +28,7 @@ def make(services: Services) -> Handle:
         request = cast(AlterConfigsRequest, call.body)
         outcomes = await editor.edit(request.resources, edit_of, replace=True, validate_only=request.validate_only)
         answers = await in_turns(map_steps(answer, outcomes))
-        return AlterConfigsResponse(throttle_time_ms=0, responses=tuple(answers))
+        return AlterConfigsResponse(responses=tuple(answers))
 
     return in_own_task(handle)
 

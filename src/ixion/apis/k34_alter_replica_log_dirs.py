@@ -42,7 +42,7 @@ def make(services: Services) -> Handle:
             partitions = yield from map_steps(partition_result, codes.items())
             results.append(AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions)))
             yield
-        return AlterReplicaLogDirsResponse(throttle_time_ms=0, results=tuple(results))
+        return AlterReplicaLogDirsResponse(results=tuple(results))
 
     return sliced(handle)
 

@@ -45,7 +45,7 @@ def make(services: Services) -> Handle:
         for directory in logs.directories:
             result = yield from describe(logs, directory, wanted)
             results.append(result)
-        return DescribeLogDirsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results=tuple(results))
+        return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=tuple(results))
 
     return sliced(handle)
 

@@ -55,7 +55,7 @@ def make(services: Services) -> Handle:
             except KafkaError as error:
                 code, message = error.code, error.message
             results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
-        return CreatePartitionsResponse(throttle_time_ms=0, results=tuple(results))
+        return CreatePartitionsResponse(results=tuple(results))
 
     def too_many(topics: Iterable[CreatePartitionsTopic]) -> KafkaError | None:
         known = image.topics

@@ -26,7 +26,7 @@ def make(services: Services) -> Handle:
         request = cast(DeleteGroupsRequest, call.body)
         names = list(dict.fromkeys(request.groups_names))
         if not names:
-            return DeleteGroupsResponse(throttle_time_ms=0, results=())
+            return DeleteGroupsResponse(results=())
         codes: dict[str, ErrorCode] = {}
 
         def deleted(name: str, code: ErrorCode) -> None:
@@ -47,4 +47,4 @@ def answer(codes: dict[str, ErrorCode], names: list[str]) -> Steps[DeleteGroupsR
     for name in names:
         results.append(DeletableGroupResult(group_id=name, error_code=codes[name]))
         yield
-    return DeleteGroupsResponse(throttle_time_ms=0, results=tuple(results))
+    return DeleteGroupsResponse(results=tuple(results))

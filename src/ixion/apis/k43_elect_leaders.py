@@ -107,7 +107,7 @@ def answer(
     for topic, of_topic in topics.items():
         results.append(ReplicaElectionResult(topic=topic, partition_result=tuple(of_topic)))
         yield
-    return ElectLeadersResponse(throttle_time_ms=0, error_code=whole, replica_election_results=tuple(results))
+    return ElectLeadersResponse(error_code=whole, replica_election_results=tuple(results))
 
 
 def refusal(keys: list[TopicPartition], code: ErrorCode, version: int) -> Steps[ElectLeadersResponse]:

@@ -28,7 +28,7 @@ def make(services: Services) -> Handle:
         request = cast(IncrementalAlterConfigsRequest, call.body)
         outcomes = await editor.edit(request.resources, edit_of, replace=False, validate_only=request.validate_only)
         answers = await in_turns(map_steps(answer, outcomes))
-        return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=tuple(answers))
+        return IncrementalAlterConfigsResponse(responses=tuple(answers))
 
     return in_own_task(handle)
 

@@ -40,7 +40,6 @@ def make(services: Services) -> Handle:
             code, message = error.code, error.message
         topics = await in_turns(results_of(request, outcomes)) if code == ErrorCode.NONE else ()
         return AlterPartitionReassignmentsResponse(
-            throttle_time_ms=0,
             allow_replication_factor_change=request.allow_replication_factor_change,
             error_code=code,
             error_message=message,

@@ -36,9 +36,7 @@ def make(services: Services) -> Handle:
         try:
             found = yield from controller.reassignments.moving()
         except KafkaError as error:
-            return ListPartitionReassignmentsResponse(
-                throttle_time_ms=0, error_code=error.code, error_message=error.message, topics=()
-            )
+            return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message, topics=())
         for (name, number), replicas in found:
             yield
             if wanted is None or (name, number) in wanted:
@@ -53,8 +51,6 @@ def make(services: Services) -> Handle:
         topics = [
             OngoingTopicReassignment(name=name, partitions=tuple(partitions)) for name, partitions in moving.items()
         ]
-        return ListPartitionReassignmentsResponse(
-            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=tuple(topics)
-        )
+        return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=tuple(topics))
 
     return sliced(handle)

@@ -44,7 +44,7 @@ def make(services: Services) -> Handle:
 
         def deleted(code: ErrorCode, codes: list[ErrorCode]) -> None:
             if code is not ErrorCode.NONE:
-                call.respond(OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=()))
+                call.respond(OffsetDeleteResponse(error_code=code, topics=()))
                 return
             respond_in_turns(call, answer(request, dict(zip(there, codes, strict=True))))
 
@@ -65,4 +65,4 @@ def answer(request: OffsetDeleteRequest, codes: dict[TopicPartition, ErrorCode])
             yield
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
         yield
-    return OffsetDeleteResponse(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=tuple(topics))
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=tuple(topics))

@@ -42,9 +42,7 @@ def make(services: Services) -> Handle:
         try:
             check(request.components)
         except KafkaError as error:
-            return DescribeClientQuotasResponse(
-                throttle_time_ms=0, error_code=error.code, error_message=error.message, entries=None
-            )
+            return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
         entries: list[EntryData] = []
         for entity, quotas in list(limits.entities.items()):
             if matches(request, entity):
@@ -58,9 +56,7 @@ def make(services: Services) -> Handle:
                     )
                 )
             yield
-        return DescribeClientQuotasResponse(
-            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message="", entries=tuple(entries)
-        )
+        return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=tuple(entries))
 
     return sliced(handle)
 

@@ -52,7 +52,7 @@ def make(services: Services) -> Handle:
             except KafkaError as error:
                 code, message = error.code, error.message
             results.append(ResponseEntryData(error_code=code, error_message=message, entity=entry.entity))
-        return AlterClientQuotasResponse(throttle_time_ms=0, entries=tuple(results))
+        return AlterClientQuotasResponse(entries=tuple(results))
 
     return in_own_task(handle)
 

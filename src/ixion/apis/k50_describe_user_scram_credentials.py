@@ -51,7 +51,6 @@ def make(services: Services) -> Handle:
             yield
         results = yield from map_steps(result, times.items())
         return DescribeUserScramCredentialsResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             error_message="",
             results=tuple(results),

@@ -55,7 +55,7 @@ def make(services: Services) -> Handle:
             except KafkaError as error:
                 code, message = error.code, error.message
             results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
-        return AlterUserScramCredentialsResponse(throttle_time_ms=0, results=tuple(results))
+        return AlterUserScramCredentialsResponse(results=tuple(results))
 
     return handle
 

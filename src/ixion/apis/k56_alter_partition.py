@@ -37,4 +37,4 @@ def make(services: Services) -> Handle:
 
 
 def refusal(code: ErrorCode) -> AlterPartitionResponse:
-    return AlterPartitionResponse(throttle_time_ms=0, error_code=code, topics=())
+    return AlterPartitionResponse(error_code=code, topics=())

@@ -46,7 +46,6 @@ def make(services: Services) -> Handle:
         except KafkaError as error:
             code, message = error.code, error.message
         return UpdateFeaturesResponse(
-            throttle_time_ms=0,
             error_code=code,
             error_message=message,
             results=tuple(

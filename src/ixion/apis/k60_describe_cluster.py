@@ -33,7 +33,6 @@ def make(services: Services) -> Handle:
         if kind != BROKERS:
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             return DescribeClusterResponse(
-                throttle_time_ms=0,
                 error_code=code,
                 error_message=f"this endpoint is a broker's; endpoints of type {kind} are not here",
                 endpoint_type=BROKERS,
@@ -41,7 +40,6 @@ def make(services: Services) -> Handle:
                 brokers=(),
             )
         return DescribeClusterResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             endpoint_type=BROKERS,
             cluster_id=image.cluster_id,

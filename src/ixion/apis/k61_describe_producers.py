@@ -31,7 +31,7 @@ def make(services: Services) -> Handle:
                 described.append(describe(topic.name, number))
                 yield
             topics.append(TopicResponse(name=topic.name, partitions=tuple(described)))
-        return DescribeProducersResponse(throttle_time_ms=0, topics=tuple(topics))
+        return DescribeProducersResponse(topics=tuple(topics))
 
     def describe(topic: str, number: int) -> PartitionResponse:
         partition = replicas.partition(topic, number)

@@ -27,7 +27,7 @@ def make(services: Services) -> Handle:
         for transactional_id in request.transactional_ids:
             states.append(_describe(transactional_id, transactions.describe(transactional_id)))
             yield
-        return DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=tuple(states))
+        return DescribeTransactionsResponse(transaction_states=tuple(states))
 
     return sliced(handle)
 

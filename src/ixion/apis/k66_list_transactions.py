@@ -39,7 +39,6 @@ def make(services: Services) -> Handle:
         except PatternError:
             return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
         return ListTransactionsResponse(
-            throttle_time_ms=0,
             error_code=0,
             unknown_state_filters=tuple(name for name in request.state_filters if name not in BY_LABEL),
             transaction_states=tuple(chosen),
@@ -76,6 +75,4 @@ def _choose(
 
 
 def _refuse(code: ErrorCode) -> ListTransactionsResponse:
-    return ListTransactionsResponse(
-        throttle_time_ms=0, error_code=code, unknown_state_filters=(), transaction_states=()
-    )
+    return ListTransactionsResponse(error_code=code, unknown_state_filters=(), transaction_states=())

@@ -33,6 +33,4 @@ def make(services: Services) -> Handle:
 
 
 def answer(code: ErrorCode, first: int = 0, count: int = 0) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(
-        throttle_time_ms=0, error_code=code, producer_id_start=first, producer_id_len=count
-    )
+    return AllocateProducerIdsResponse(error_code=code, producer_id_start=first, producer_id_len=count)

@@ -38,6 +38,6 @@ def make(services: Services) -> Handle:
         for group_id in request.group_ids:
             groups.append((yield from describe(group_id, request.include_authorized_operations, call.rights)))
             yield
-        return ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=tuple(groups))
+        return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
     return sliced(handle)

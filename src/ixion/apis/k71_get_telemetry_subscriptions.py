@@ -28,7 +28,6 @@ def make(_services: Services) -> Handle:
         request = cast(GetTelemetrySubscriptionsRequest, call.body)
         client = request.client_instance_id
         return GetTelemetrySubscriptionsResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             client_instance_id=new_id() if client == ZERO_ID else client,
             subscription_id=SUBSCRIPTION,

@@ -17,7 +17,7 @@ RESERVED: Final = (ZERO_ID, (1).to_bytes(16, "big"))
 
 def make(_services: Services) -> Handle:
     def handle(call: Call) -> PushTelemetryResponse:
-        return PushTelemetryResponse(throttle_time_ms=0, error_code=check(cast(PushTelemetryRequest, call.body)))
+        return PushTelemetryResponse(error_code=check(cast(PushTelemetryRequest, call.body)))
 
     return handle
 

@@ -41,7 +41,6 @@ def make(services: Services) -> Handle:
             kinds = list(dict.fromkeys(request.resource_types)) or [int(kind) for kind in ResourceType]
         known = KNOWN.issuperset(kinds)
         return ListConfigResourcesResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
             config_resources=tuple(
                 ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in names(kind)

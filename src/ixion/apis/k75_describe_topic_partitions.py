@@ -55,7 +55,7 @@ def make(services: Services) -> Handle:
         first = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
         if first[1] < 0 or (named and cursor is not None and first[0] not in named):
             refused = yield from map_steps(refuse, request.topics)
-            return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(refused))
+            return DescribeTopicPartitionsResponse(topics=tuple(refused))
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         following = None
         rights = call.rights
@@ -89,7 +89,7 @@ def make(services: Services) -> Handle:
                 following = Cursor(topic_name=name, partition_index=begin + len(page))
                 break
         topics += [failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
-        return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=following)
+        return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
 
     return sliced(handle)
 

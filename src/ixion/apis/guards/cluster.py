@@ -72,13 +72,13 @@ def refused_with(operation: int, answer: Struct) -> Guard:
 def _refused_creations(request: CreateAclsRequest, _version: int) -> Steps[Struct]:
     yield
     line = AclCreationResult(error_code=CODE, error_message=TEXT)
-    return CreateAclsResponse(throttle_time_ms=0, results=(line,) * len(request.creations))
+    return CreateAclsResponse(results=(line,) * len(request.creations))
 
 
 def _refused_deletions(request: DeleteAclsRequest, _version: int) -> Steps[Struct]:
     yield
     line = DeleteAclsFilterResult(error_code=CODE, error_message=TEXT, matching_acls=())
-    return DeleteAclsResponse(throttle_time_ms=0, filter_results=(line,) * len(request.filters))
+    return DeleteAclsResponse(filter_results=(line,) * len(request.filters))
 
 
 def _refused_moves(request: AlterReplicaLogDirsRequest, _version: int) -> Steps[Struct]:
@@ -93,7 +93,7 @@ def _refused_moves(request: AlterReplicaLogDirsRequest, _version: int) -> Steps[
             lambda number: AlterReplicaLogDirPartitionResult(partition_index=number, error_code=CODE), partitions
         )
         results.append(AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(lines)))
-    return AlterReplicaLogDirsResponse(throttle_time_ms=0, results=tuple(results))
+    return AlterReplicaLogDirsResponse(results=tuple(results))
 
 
 def _refused_elections(request: ElectLeadersRequest, version: int) -> Steps[Struct]:
@@ -103,7 +103,6 @@ def _refused_elections(request: ElectLeadersRequest, version: int) -> Steps[Stru
         lambda topic, lines: ReplicaElectionResult(topic=topic.topic, partition_result=lines),
     )
     return ElectLeadersResponse(
-        throttle_time_ms=0,
         error_code=CODE if version >= 1 else ErrorCode.NONE,
         replica_election_results=cast(tuple[ReplicaElectionResult, ...], tuple(topics)),
     )
@@ -118,7 +117,6 @@ def _refused_reassignments(request: AlterPartitionReassignmentsRequest, _version
         lambda topic, lines: ReassignableTopicResponse(name=topic.name, partitions=lines),
     )
     return AlterPartitionReassignmentsResponse(
-        throttle_time_ms=0,
         error_code=CODE,
         error_message=TEXT,
         responses=cast(tuple[ReassignableTopicResponse, ...], tuple(topics)),
@@ -129,7 +127,7 @@ def _refused_quotas(request: AlterClientQuotasRequest, _version: int) -> Steps[S
     lines = yield from map_steps(
         lambda entry: ResponseEntryData(error_code=CODE, error_message=TEXT, entity=entry.entity), request.entries
     )
-    return AlterClientQuotasResponse(throttle_time_ms=0, entries=tuple(lines))
+    return AlterClientQuotasResponse(entries=tuple(lines))
 
 
 def _refused_credentials(request: AlterUserScramCredentialsRequest, _version: int) -> Steps[Struct]:
@@ -137,7 +135,7 @@ def _refused_credentials(request: AlterUserScramCredentialsRequest, _version: in
     lines = yield from map_steps(
         lambda user: AlterUserScramCredentialsResult(user=user, error_code=CODE, error_message=TEXT), users
     )
-    return AlterUserScramCredentialsResponse(throttle_time_ms=0, results=tuple(lines))
+    return AlterUserScramCredentialsResponse(results=tuple(lines))
 
 
 # What only brokers send.
@@ -145,40 +143,36 @@ leader_and_isr = refused_with(CLUSTER_ACTION, LeaderAndIsrResponse(error_code=CO
 stop_replica = refused_with(CLUSTER_ACTION, StopReplicaResponse(error_code=CODE, partition_errors=()))
 update_metadata = refused_with(CLUSTER_ACTION, UpdateMetadataResponse(error_code=CODE))
 controlled_shutdown = refused_with(CLUSTER_ACTION, ControlledShutdownResponse(error_code=CODE, remaining_partitions=()))
-alter_partition = refused_with(CLUSTER_ACTION, AlterPartitionResponse(throttle_time_ms=0, error_code=CODE, topics=()))
+alter_partition = refused_with(CLUSTER_ACTION, AlterPartitionResponse(error_code=CODE, topics=()))
 allocate_producer_ids = refused_with(
     CLUSTER_ACTION,
-    AllocateProducerIdsResponse(throttle_time_ms=0, error_code=CODE, producer_id_start=0, producer_id_len=0),
+    AllocateProducerIdsResponse(error_code=CODE, producer_id_start=0, producer_id_len=0),
 )
 
-describe_acls = refused_with(
-    DESCRIBE, DescribeAclsResponse(throttle_time_ms=0, error_code=CODE, error_message=TEXT, resources=())
-)
+describe_acls = refused_with(DESCRIBE, DescribeAclsResponse(error_code=CODE, error_message=TEXT, resources=()))
 create_acls = in_cluster(ALTER, _refused_creations)
 delete_acls = in_cluster(ALTER, _refused_deletions)
 alter_replica_log_dirs = in_cluster(ALTER, _refused_moves)
-describe_log_dirs = refused_with(DESCRIBE, DescribeLogDirsResponse(throttle_time_ms=0, error_code=CODE, results=()))
+describe_log_dirs = refused_with(DESCRIBE, DescribeLogDirsResponse(error_code=CODE, results=()))
 elect_leaders = in_cluster(ALTER, _refused_elections)
 alter_partition_reassignments = in_cluster(ALTER, _refused_reassignments)
 list_partition_reassignments = refused_with(
-    DESCRIBE, ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=CODE, error_message=TEXT, topics=())
+    DESCRIBE, ListPartitionReassignmentsResponse(error_code=CODE, error_message=TEXT, topics=())
 )
 describe_client_quotas = refused_with(
     DESCRIBE_CONFIGS,
-    DescribeClientQuotasResponse(throttle_time_ms=0, error_code=CODE, error_message=TEXT, entries=None),
+    DescribeClientQuotasResponse(error_code=CODE, error_message=TEXT, entries=None),
 )
 alter_client_quotas = in_cluster(ALTER_CONFIGS, _refused_quotas)
 describe_user_scram_credentials = refused_with(
     DESCRIBE,
-    DescribeUserScramCredentialsResponse(throttle_time_ms=0, error_code=CODE, error_message=TEXT, results=()),
+    DescribeUserScramCredentialsResponse(error_code=CODE, error_message=TEXT, results=()),
 )
 alter_user_scram_credentials = in_cluster(ALTER, _refused_credentials)
 describe_quorum = refused_with(
     DESCRIBE, DescribeQuorumResponse(error_code=CODE, error_message=TEXT, topics=(), nodes=())
 )
-update_features = refused_with(
-    ALTER, UpdateFeaturesResponse(throttle_time_ms=0, error_code=CODE, error_message=TEXT, results=())
-)
+update_features = refused_with(ALTER, UpdateFeaturesResponse(error_code=CODE, error_message=TEXT, results=()))
 list_config_resources = refused_with(
-    DESCRIBE_CONFIGS, ListConfigResourcesResponse(throttle_time_ms=0, error_code=CODE, config_resources=())
+    DESCRIBE_CONFIGS, ListConfigResourcesResponse(error_code=CODE, config_resources=())
 )

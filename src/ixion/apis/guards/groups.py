@@ -209,9 +209,7 @@ def find_coordinator(call: Call, rights: Rights) -> Steps[Struct | None]:
     if call.version < MANY_KEYS_SINCE:
         if rights.may(DESCRIBE, kind, request.key):
             return None
-        return FindCoordinatorResponse(
-            throttle_time_ms=0, error_code=code, error_message=code.explanation, node_id=-1, host="", port=-1
-        )
+        return FindCoordinatorResponse(error_code=code, error_message=code.explanation, node_id=-1, host="", port=-1)
     kept, others = yield from sorted_out(request.coordinator_keys, lambda key: rights.may(DESCRIBE, kind, key))
     if others:
         refused = [
@@ -219,7 +217,7 @@ def find_coordinator(call: Call, rights: Rights) -> Steps[Struct | None]:
             for key in others
         ]
         if not kept:
-            return FindCoordinatorResponse(throttle_time_ms=0, coordinators=tuple(refused))
+            return FindCoordinatorResponse(coordinators=tuple(refused))
         call.narrow(request.replace(coordinator_keys=tuple(kept)))
         call.amend = appended("coordinators", refused)
     return None
@@ -263,7 +261,7 @@ def offset_delete(call: Call, rights: Rights) -> Steps[Struct | None]:
     """DELETE on the group, READ on each topic."""
     request = cast(OffsetDeleteRequest, call.body)
     if not rights.may(DELETE, GROUP, request.group_id):
-        return OffsetDeleteResponse(error_code=NO_GROUP, throttle_time_ms=0, topics=())
+        return OffsetDeleteResponse(error_code=NO_GROUP, topics=())
     yield from trim_topics(
         call,
         lambda topic: rights.may(READ, TOPIC, topic.name),
@@ -287,7 +285,7 @@ def consumer_group_heartbeat(call: Call, rights: Rights) -> Steps[Struct | None]
 
 def refused_heartbeat(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
-        throttle_time_ms=0, error_code=code, error_message=code.explanation, member_epoch=0, heartbeat_interval_ms=0
+        error_code=code, error_message=code.explanation, member_epoch=0, heartbeat_interval_ms=0
     )
 
 

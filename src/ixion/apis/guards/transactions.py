@@ -68,7 +68,7 @@ def init_producer_id(call: Call, rights: Rights) -> Steps[Struct | None]:
         code = NO_CLUSTER
     if code == ErrorCode.NONE:
         return None
-    return InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_id=-1, producer_epoch=0)
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=0)
 
 
 def add_partitions_to_txn(call: Call, rights: Rights) -> Steps[Struct | None]:
@@ -77,7 +77,7 @@ def add_partitions_to_txn(call: Call, rights: Rights) -> Steps[Struct | None]:
     if call.version >= OF_BROKERS_SINCE:
         if rights.may_in_cluster(CLUSTER_ACTION):
             return None
-        return AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=NO_CLUSTER)
+        return AddPartitionsToTxnResponse(error_code=NO_CLUSTER)
     topics = request.v3_and_below_topics
     if not rights.may(WRITE, TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
         return (yield from refused_additions({topic.name: NO_ID for topic in topics}, request))
@@ -101,16 +101,16 @@ def refused_additions(
             )
             yield
         results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=tuple(lines)))
-    return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=tuple(results))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=tuple(results))
 
 
 def add_offsets_to_txn(call: Call, rights: Rights) -> Steps[Struct | None]:
     request = cast(AddOffsetsToTxnRequest, call.body)
     yield
     if not rights.may(WRITE, TRANSACTIONAL_ID, request.transactional_id):
-        return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=NO_ID)
+        return AddOffsetsToTxnResponse(error_code=NO_ID)
     if not rights.may(READ, GROUP, request.group_id):
-        return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=NO_GROUP)
+        return AddOffsetsToTxnResponse(error_code=NO_GROUP)
     return None
 
 
@@ -119,7 +119,7 @@ def end_txn(call: Call, rights: Rights) -> Steps[Struct | None]:
     yield
     if rights.may(WRITE, TRANSACTIONAL_ID, request.transactional_id):
         return None
-    return EndTxnResponse(throttle_time_ms=0, error_code=NO_ID)
+    return EndTxnResponse(error_code=NO_ID)
 
 
 def write_txn_markers(call: Call, rights: Rights) -> Steps[Struct | None]:
@@ -164,9 +164,7 @@ def txn_offset_commit(call: Call, rights: Rights) -> Steps[Struct | None]:
         lambda each: TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code),
         lambda topic, lines: TxnOffsetCommitResponseTopic(name=topic.name, partitions=lines),
     )
-    return TxnOffsetCommitResponse(
-        throttle_time_ms=0, topics=cast(tuple[TxnOffsetCommitResponseTopic, ...], tuple(topics))
-    )
+    return TxnOffsetCommitResponse(topics=cast(tuple[TxnOffsetCommitResponseTopic, ...], tuple(topics)))
 
 
 def describe_transactions(call: Call, rights: Rights) -> Steps[Struct | None]:

@@ -31,7 +31,7 @@ class IsrChanges:
             term = self._active()
             outcomes = await term.run(lambda: alter(term, request))
         except KafkaError as error:
-            return AlterPartitionResponse(throttle_time_ms=0, error_code=error.code, topics=())
+            return AlterPartitionResponse(error_code=error.code, topics=())
         topics = [
             ResponseTopicData(
                 topic_id=topic.topic_id,
@@ -44,7 +44,7 @@ class IsrChanges:
             )
             for topic in request.topics
         ]
-        return AlterPartitionResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, topics=tuple(topics))
+        return AlterPartitionResponse(error_code=ErrorCode.NONE, topics=tuple(topics))
 
 
 async def alter(term: Term, request: AlterPartitionRequest) -> Outcomes:

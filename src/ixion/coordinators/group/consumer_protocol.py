@@ -252,7 +252,6 @@ class ConsumerProtocol:
 
 def _refusal(code: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
-        throttle_time_ms=0,
         error_code=code,
         error_message=message or code.explanation,
         member_epoch=0,

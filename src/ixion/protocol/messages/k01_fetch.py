@@ -110,7 +110,7 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = field("7+", ignorable=True)
     session_id: Int32 = field("7+", default=0)
     responses: tuple[FetchableTopicResponse, ...]

@@ -47,5 +47,5 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[CreatableTopicResult, ...]

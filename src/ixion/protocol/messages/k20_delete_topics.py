@@ -22,5 +22,5 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     responses: tuple[DeletableTopicResult, ...]

@@ -30,5 +30,5 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[DeleteRecordsTopicResult, ...]

@@ -11,7 +11,7 @@ class InitProducerIdRequest(Struct):
 
 
 class InitProducerIdResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     producer_id: ProducerId = -1
     producer_epoch: Int16

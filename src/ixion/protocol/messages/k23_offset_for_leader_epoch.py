@@ -32,5 +32,5 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class OffsetForLeaderEpochResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[OffsetForLeaderTopicResult, ...]

@@ -43,7 +43,7 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = field("4+", ignorable=True)
     results_by_transaction: tuple[AddPartitionsToTxnResult, ...] = field("4+")
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...] = field("0-3")

@@ -11,5 +11,5 @@ class AddOffsetsToTxnRequest(Struct):
 
 
 class AddOffsetsToTxnResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16

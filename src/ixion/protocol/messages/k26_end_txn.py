@@ -11,7 +11,7 @@ class EndTxnRequest(Struct):
 
 
 class EndTxnResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     producer_id: ProducerId = field("5+", default=-1, ignorable=True)
     producer_epoch: Int16 = field("5+", default=-1, ignorable=True)

@@ -48,5 +48,5 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...]

@@ -28,7 +28,7 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None
     resources: tuple[DescribeAclsResource, ...]

@@ -23,5 +23,5 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: tuple[AclCreationResult, ...]

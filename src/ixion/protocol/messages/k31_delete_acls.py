@@ -36,5 +36,5 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     filter_results: tuple[DeleteAclsFilterResult, ...]

@@ -41,5 +41,5 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: tuple[DescribeConfigsResult, ...]

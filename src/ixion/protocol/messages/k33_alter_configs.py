@@ -27,5 +27,5 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     responses: tuple[AlterConfigsResourceResponse, ...]

@@ -28,5 +28,5 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: tuple[AlterReplicaLogDirTopicResult, ...]

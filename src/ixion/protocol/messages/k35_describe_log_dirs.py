@@ -34,6 +34,6 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = field("3+", ignorable=True)
     results: tuple[DescribeLogDirsResult, ...]

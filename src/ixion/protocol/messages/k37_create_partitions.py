@@ -26,5 +26,5 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: tuple[CreatePartitionsTopicResult, ...]

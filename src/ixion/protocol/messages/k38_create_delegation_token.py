@@ -26,4 +26,4 @@ class CreateDelegationTokenResponse(Struct):
     max_timestamp_ms: Int64
     token_id: String
     hmac: Bytes
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0

@@ -11,4 +11,4 @@ class ExpireDelegationTokenRequest(Struct):
 class ExpireDelegationTokenResponse(Struct):
     error_code: Int16
     expiry_timestamp_ms: Int64
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0

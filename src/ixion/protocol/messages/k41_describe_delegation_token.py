@@ -33,4 +33,4 @@ class DescribedDelegationToken(Struct):
 class DescribeDelegationTokenResponse(Struct):
     error_code: Int16
     tokens: tuple[DescribedDelegationToken, ...]
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0

@@ -13,5 +13,5 @@ class DeletableGroupResult(Struct):
 
 
 class DeleteGroupsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: tuple[DeletableGroupResult, ...]

@@ -26,6 +26,6 @@ class ReplicaElectionResult(Struct):
 
 
 class ElectLeadersResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = field("1+")
     replica_election_results: tuple[ReplicaElectionResult, ...]

@@ -28,5 +28,5 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     responses: tuple[AlterConfigsResourceResponse, ...]

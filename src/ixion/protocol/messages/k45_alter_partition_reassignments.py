@@ -31,7 +31,7 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     allow_replication_factor_change: Bool = field("1+", default=True, ignorable=True)
     error_code: Int16
     error_message: String | None

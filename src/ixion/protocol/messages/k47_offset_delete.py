@@ -29,5 +29,5 @@ class OffsetDeleteResponseTopic(Struct):
 
 class OffsetDeleteResponse(Struct):
     error_code: Int16
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[OffsetDeleteResponseTopic, ...]

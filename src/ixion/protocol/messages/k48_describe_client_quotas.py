@@ -30,7 +30,7 @@ class EntryData(Struct):
 
 
 class DescribeClientQuotasResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None
     entries: tuple[EntryData, ...] | None

@@ -31,5 +31,5 @@ class ResponseEntryData(Struct):
 
 
 class AlterClientQuotasResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     entries: tuple[ResponseEntryData, ...]

@@ -44,6 +44,6 @@ class ResponseTopicData(Struct):
 
 
 class AlterPartitionResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     topics: tuple[ResponseTopicData, ...]

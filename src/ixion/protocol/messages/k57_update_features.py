@@ -23,7 +23,7 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdateFeaturesResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None
     results: tuple[UpdatableFeatureResult, ...] = field("0-1", ignorable=True)

@@ -18,7 +18,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None = None
     endpoint_type: Int8 = field("1+", default=1)

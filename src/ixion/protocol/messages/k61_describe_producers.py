@@ -34,5 +34,5 @@ class TopicResponse(Struct):
 
 
 class DescribeProducersResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: tuple[TopicResponse, ...]

@@ -24,5 +24,5 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     transaction_states: tuple[TransactionState, ...]

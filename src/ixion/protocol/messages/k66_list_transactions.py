@@ -17,7 +17,7 @@ class TransactionState(Struct):
 
 
 class ListTransactionsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     unknown_state_filters: tuple[String, ...]
     transaction_states: tuple[TransactionState, ...]

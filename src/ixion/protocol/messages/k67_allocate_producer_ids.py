@@ -9,7 +9,7 @@ class AllocateProducerIdsRequest(Struct):
 
 
 class AllocateProducerIdsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     producer_id_start: ProducerId
     producer_id_len: Int32

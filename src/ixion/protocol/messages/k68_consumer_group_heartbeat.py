@@ -26,7 +26,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None = None
     member_id: String | None = None

@@ -45,5 +45,5 @@ class DescribedGroup(Struct):
 
 
 class ConsumerGroupDescribeResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...]

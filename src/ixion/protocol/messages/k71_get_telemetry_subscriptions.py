@@ -8,7 +8,7 @@ class GetTelemetrySubscriptionsRequest(Struct):
 
 
 class GetTelemetrySubscriptionsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     client_instance_id: Uuid
     subscription_id: Int32

@@ -12,5 +12,5 @@ class PushTelemetryRequest(Struct):
 
 
 class PushTelemetryResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16

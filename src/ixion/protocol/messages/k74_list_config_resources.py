@@ -13,6 +13,6 @@ class ConfigResource(Struct):
 
 
 class ListConfigResourcesResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     config_resources: tuple[ConfigResource, ...]

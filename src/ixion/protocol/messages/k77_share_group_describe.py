@@ -41,5 +41,5 @@ class DescribedGroup(Struct):
 
 
 class ShareGroupDescribeResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...]

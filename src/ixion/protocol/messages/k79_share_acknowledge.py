@@ -52,7 +52,7 @@ class NodeEndpoint(Struct):
 
 
 class ShareAcknowledgeResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None = None
     acquisition_lock_timeout_ms: Int32 = field("2+", ignorable=True)

@@ -40,5 +40,5 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 
 
 class DescribeShareGroupOffsetsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...]

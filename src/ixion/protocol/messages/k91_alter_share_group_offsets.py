@@ -31,7 +31,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
 
 
 class AlterShareGroupOffsetsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None = None
     responses: tuple[AlterShareGroupOffsetsResponseTopic, ...]

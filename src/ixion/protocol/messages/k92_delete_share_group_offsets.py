@@ -20,7 +20,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
 
 
 class DeleteShareGroupOffsetsResponse(Struct):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: String | None = None
     responses: tuple[DeleteShareGroupOffsetsResponseTopic, ...]

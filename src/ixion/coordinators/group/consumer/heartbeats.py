@@ -93,7 +93,6 @@ class ConsumerHeartbeats:
         )
         assigned = member.current.assigned
         return ConsumerGroupHeartbeatResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             member_id=member.member_id,
             member_epoch=member.epoch,
@@ -114,7 +113,6 @@ class ConsumerHeartbeats:
         else:
             self._remove(group, member, "it leaves")
         return ConsumerGroupHeartbeatResponse(
-            throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             member_id=request.member_id,
             member_epoch=request.member_epoch,
