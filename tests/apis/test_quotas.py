@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ixion.protocol.messages.k37_create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from ixion.protocol.messages.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -29,6 +37,7 @@ from ixion.records.builder import BatchBuilder
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.raw import Raw
+from tests.network.harness import request_bytes
 
 ANYBODY = (("user", None),)
 
@@ -172,8 +181,12 @@ def test_quotas_are_described(broker: Broker, admin: Asking) -> None:
         ((("", "u"),), {"producer_byte_rate": 1}, ErrorCode.INVALID_REQUEST),
         ((("user", "u"), ("user", "v")), {"producer_byte_rate": 1}, ErrorCode.INVALID_REQUEST),
         ((("planet", "u"),), {"producer_byte_rate": 1}, ErrorCode.UNSUPPORTED_VERSION),
-        ((("ip", "1.2.3.4"),), {"connection_creation_rate": 1}, ErrorCode.UNSUPPORTED_VERSION),
-        ((("user", "u"),), {"controller_mutation_rate": 1}, ErrorCode.UNSUPPORTED_VERSION),
+        ((("ip", "example.org"),), {"connection_creation_rate": 1}, ErrorCode.INVALID_REQUEST),
+        ((("ip", "1.2.3.4"),), {"connection_creation_rate": 0.5}, ErrorCode.INVALID_REQUEST),
+        ((("ip", "1.2.3.4"),), {"producer_byte_rate": 1}, ErrorCode.INVALID_REQUEST),
+        ((("ip", "1.2.3.4"), ("user", "u")), {"connection_creation_rate": 1}, ErrorCode.INVALID_REQUEST),
+        ((("user", "u"),), {"connection_creation_rate": 1}, ErrorCode.INVALID_REQUEST),
+        ((("user", "u"),), {"controller_mutation_rate": 0}, ErrorCode.INVALID_REQUEST),
         ((("user", "u"),), {"speed": 1}, ErrorCode.INVALID_REQUEST),
         ((("user", "u"),), {"producer_byte_rate": 0.5}, ErrorCode.INVALID_REQUEST),
         ((("user", "u"),), {"producer_byte_rate": -1}, ErrorCode.INVALID_REQUEST),
@@ -188,12 +201,73 @@ def test_quotas_that_make_no_sense(
     assert described(admin) == {}
 
 
+def create(names: Sequence[str], partitions: int = 10, validate_only: bool = False) -> CreateTopicsRequest:
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
+        for name in names
+    )
+    return CreateTopicsRequest(topics=topics, validate_only=validate_only)
+
+
+def test_changes_over_the_quota_are_refused(broker: Broker, admin: Asking) -> None:
+    over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    alter(admin, (("client-id", "asking"),), controller_mutation_rate=0.001)
+    with Asking(broker.bootstrap) as client:
+        trial = client.ask(create(["x"], validate_only=True), CreateTopicsResponse, 6)
+        assert (trial.topics[0].error_code, trial.throttle_time_ms) == (0, 0)  # a trial costs nothing
+        answer = client.ask(create(["a", "t", "b"]), CreateTopicsResponse, 6)
+        assert [topic.error_code for topic in answer.topics] == [0, ErrorCode.TOPIC_ALREADY_EXISTS, over]
+        assert answer.throttle_time_ms > 9_000_000  # 10 partitions, less the burst, at one in 1,000 s
+        assert held(broker) == 1
+        let_go(broker)
+        grown = CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name="a", count=11, assignments=None),), timeout_ms=9_000, validate_only=False
+        )
+        refused = client.ask(grown, CreatePartitionsResponse, 3)
+        assert (refused.results[0].error_code, refused.throttle_time_ms > 9_000_000) == (over, True)
+        let_go(broker)
+        gone = DeleteTopicsRequest(topic_names=("a",), timeout_ms=9_000)
+        kept = client.ask(gone, DeleteTopicsResponse, 5)
+        assert (kept.responses[0].error_code, kept.throttle_time_ms > 9_000_000) == (over, True)
+        let_go(broker)
+        older = client.ask(gone, DeleteTopicsResponse, 4)  # a client that does not know the code must wait
+        assert (older.responses[0].error_code, older.throttle_time_ms > 19_000_000) == (0, True)
+        let_go(broker)
+        made = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="new"),)), MetadataResponse, 12)
+        assert (made.topics[0].error_code, made.throttle_time_ms > 20_000_000) == (0, True)
+    there = admin.ask(MetadataRequest(topics=None), MetadataResponse, 12)
+    assert {topic.name for topic in there.topics} == {"t", "new"}
+
+
+def test_an_address_that_connects_too_fast_is_turned_away(broker: Broker, admin: Asking) -> None:
+    def answered() -> bool:
+        """Whether a new connection gets an answer; otherwise the broker closes it, without having read anything."""
+        host, _, port = broker.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            client.sendall(request_bytes(7))
+            try:
+                return len(client.recv(8)) > 0
+            except ConnectionError:
+                return False
+
+    assert answered()
+    assert alter(admin, (("ip", "127.0.0.1"),), connection_creation_rate=1) is ErrorCode.NONE
+    outcomes = [answered() for _ in range(12)]
+    assert outcomes[:8] == [True] * 8
+    while outcomes[-1]:
+        outcomes.append(answered())
+    assert alter(admin, (("ip", "127.0.0.1"),), connection_creation_rate=None) is ErrorCode.NONE
+    assert all(answered() for _ in range(20))
+
+
 def test_quotas_survive_a_restart(tmp_path: Path) -> None:
     both = (("user", "alice"), ("client-id", "app"))
     with Broker(data=tmp_path) as broker, Asking(broker.bootstrap) as admin:
         for entity in (both, ANYBODY, (("client-id", None),)):
-            assert alter(admin, entity, producer_byte_rate=5_000_000) is ErrorCode.NONE
+            assert alter(admin, entity, producer_byte_rate=5_000_000, controller_mutation_rate=99.5) is ErrorCode.NONE
+        for entity in ((("ip", None),), (("ip", "10.0.0.1"),), (("ip", "fe80::1"),)):
+            assert alter(admin, entity, connection_creation_rate=1_000) is ErrorCode.NONE
         before = described(admin)
     with Broker(data=tmp_path) as broker, Asking(broker.bootstrap) as admin:
         assert described(admin) == before
-        assert len(before) == 3
+        assert len(before) == 6

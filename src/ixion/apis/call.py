@@ -38,6 +38,7 @@ class Call:
         self.meter: Callable[[Struct], int] | None = (
             None  # with quotas: how long the client must wait behind the answer
         )
+        self.charge: Callable[[int], None] = free  # with quotas: note so many changes of partitions, or refuse them
         self.amend: Callable[[Struct], Steps[Struct]] | None = None  # what the check of rights adds to or takes away
 
     @property
@@ -151,6 +152,10 @@ class Call:
     def on_gone(self, cancel: Callable[[], None]) -> None:
         """Call `cancel` if the client goes while its answer waits for others; then nobody needs to respond."""
         self.request.on_gone(cancel)
+
+
+def free(_count: int) -> None:
+    """There is no quota on changes."""
 
 
 def nothing() -> None:

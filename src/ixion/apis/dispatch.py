@@ -98,7 +98,7 @@ class Dispatch:
             return made
         from ixion.apis.metering import metered
 
-        return metered(api, made, quotas)
+        return metered(api, made, quotas, self._services.mutations)
 
     def _step_down(self, request: Request) -> Answer:
         """A client that is newer than we are: it learns in version 0 which versions there are."""

@@ -20,7 +20,7 @@ from ixion.apis.operations import NOT_ASKED, cluster_operations, topic_operation
 from ixion.apis.own_task import in_own_task
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE
+from ixion.config.cluster_settings import AUTO_CREATE_TOPICS_ENABLE, NUM_PARTITIONS
 from ixion.controller.planning import NewTopic
 from ixion.metadata.image import ClusterImage, TopicImage
 from ixion.model.errors import ErrorCode, KafkaError
@@ -72,6 +72,9 @@ def make(services: Services) -> Handle:
                     for outcome in outcomes
                     if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
                 }
+                made = sum(outcome.code is ErrorCode.NONE for outcome in outcomes)
+                if made:
+                    call.charge(made * config.current[NUM_PARTITIONS])
             except KafkaError as error:
                 refused |= dict.fromkeys(wanted, error.code)
         return await in_turns(answer(call, refused))

@@ -3,8 +3,8 @@
 -1 partitions or replicas take the broker's defaults (version 4 on, KIP-464). The answer has the number of partitions
 and replicas and all settings of the new topic from version 5 on (KIP-525), its id from version 7 on. A name that comes
 twice is refused, as are null values of settings; each topic is answered for itself. All topics of a request together
-may have so many partitions as the controller makes at a time (POLICY_VIOLATION for all of them otherwise). Version 6
-may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is never the case here.
+may have so many partitions as the controller makes at a time (POLICY_VIOLATION for all of them otherwise). From version
+6 on, a topic over the quota on changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def make(services: Services) -> Handle:
         outcomes, wanted = await in_turns(wishes_of(request))
         if wanted:
             try:
-                work = controller.topics.create(wanted, request.validate_only)
+                work = controller.topics.create(wanted, request.validate_only, call.charge)
                 made = await in_time(timer, request.timeout_ms, work)
             except KafkaError as error:
                 made = [TopicOutcome(name=wish.name, code=error.code, message=error.message) for wish in wanted]

@@ -2,7 +2,8 @@
 
 Whatever names a topic twice (a name or an id that is repeated, a name and the id behind it) is refused for that topic,
 because a client that does so is confused about something. The settings of the topics go with them. Where
-delete.topic.enable is false all are refused; before version 3 the code for that was INVALID_REQUEST.
+delete.topic.enable is false all are refused; before version 3 the code for that was INVALID_REQUEST. From version 5 on,
+a topic over the quota on changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def make(services: Services) -> Handle:
         doomed, by_id, results = await in_turns(sort_out(image, request, refused))
         if doomed:
             try:
-                outcomes = await in_time(timer, request.timeout_ms, controller.topics.delete(list(doomed), by_id))
+                work = controller.topics.delete(list(doomed), by_id, call.charge)
+                outcomes = await in_time(timer, request.timeout_ms, work)
             except KafkaError as error:
                 outcomes = [TopicOutcome(name=name, code=error.code, message=error.message) for name in doomed]
             results += [

@@ -2,8 +2,8 @@
 
 Where the new ones go is the broker's choice unless the request says so. Records that are there stay where they are, so
 keys may change their partition. All topics of a request together may get so many partitions as the controller makes at
-a time (POLICY_VIOLATION for all of them otherwise). Version 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599), which is
-never the case here.
+a time (POLICY_VIOLATION for all of them otherwise). From version 3 on, a topic over the quota on changes gets
+THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def make(services: Services) -> Handle:
                     raise excess
                 if times[topic.name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is in the request more than once")
-                await in_time(timer, request.timeout_ms, grow(topic, request.validate_only))
+                await in_time(timer, request.timeout_ms, grow(call, topic, request.validate_only))
             except KafkaError as error:
                 code, message = error.code, error.message
             results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
@@ -67,8 +67,8 @@ def make(services: Services) -> Handle:
             return error
         return None
 
-    async def grow(topic: CreatePartitionsTopic, validate_only: bool) -> None:
+    async def grow(call: Call, topic: CreatePartitionsTopic, validate_only: bool) -> None:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
-        await controller.topics.create_partitions(topic.name, topic.count, assignment, validate_only)
+        await controller.topics.create_partitions(topic.name, topic.count, assignment, validate_only, call.charge)
 
     return in_own_task(handle)

@@ -7,6 +7,7 @@ must be none or the other way round, and addresses together with users or client
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
@@ -21,8 +22,8 @@ from ixion.protocol.messages.k48_describe_client_quotas import (
     EntryData,
     ValueData,
 )
+from ixion.quota.limits import CONNECTIONS, Entity
 from ixion.quota.limits import DEFAULT as EVERY
-from ixion.quota.limits import Entity
 from ixion.timer.turns import Steps
 
 USER: Final = "user"
@@ -36,6 +37,7 @@ SPECIFIED: Final = 2
 
 def make(services: Services) -> Handle:
     limits = services.quotas.limits
+    addresses = services.address_rates.bounds
 
     def handle(call: Call) -> Steps[DescribeClientQuotasResponse]:
         request = cast(DescribeClientQuotasRequest, call.body)
@@ -44,13 +46,15 @@ def make(services: Services) -> Handle:
         except KafkaError as error:
             return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
         entries: list[EntryData] = []
-        for entity, quotas in list(limits.entities.items()):
-            if matches(request, entity):
+        of_clients = [(parts_of(entity), quotas) for entity, quotas in limits.entities.items()]
+        of_addresses = [({IP: address}, {CONNECTIONS: bound}) for address, bound in addresses.items()]
+        for parts, quotas in [*of_clients, *of_addresses]:
+            if matches(request, parts):
                 entries.append(
                     EntryData(
                         entity=tuple(
                             EntityData(entity_type=kind, entity_name=None if name == EVERY else name)
-                            for kind, name in parts_of(entity).items()
+                            for kind, name in parts.items()
                         ),
                         values=tuple(ValueData(key=key, value=value) for key, value in quotas.items()),
                     )
@@ -66,8 +70,7 @@ def parts_of(entity: Entity) -> dict[str, str]:
     return {kind: name for kind, name in named.items() if name is not None}
 
 
-def matches(request: DescribeClientQuotasRequest, entity: Entity) -> bool:
-    parts = parts_of(entity)
+def matches(request: DescribeClientQuotasRequest, parts: Mapping[str, str]) -> bool:
     if request.strict and len(parts) != len(request.components):
         return False
     for component in request.components:

@@ -1,15 +1,18 @@
 """AlterClientQuotas, 0 to 1: set and remove the quotas of users, client ids, and users with client ids (KIP-546).
 
 Each entry is changed as a whole or not at all. producer_byte_rate and consumer_byte_rate are whole bytes a second,
-request_percentage a percentage of one core. Quotas that are not enforced here, on changes of topics and on connections
-of an address, are refused with UNSUPPORTED_VERSION, which clients show as "not supported by this broker".
+request_percentage a percentage of one core, controller_mutation_rate partitions created and deleted a second (KIP-599);
+an address has connection_creation_rate, whole connections a second (KIP-612), and nothing else. Addresses are written
+as addresses: a host name, which Kafka would look up, is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from ipaddress import ip_address
 from typing import Final, cast
+from urllib.parse import quote
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.controller_calls import translated
@@ -26,11 +29,11 @@ from ixion.protocol.messages.k49_alter_client_quotas import (
     OpData,
     ResponseEntryData,
 )
-from ixion.quota.limits import KINDS, REQUEST
+from ixion.quota.limits import CONNECTIONS, KINDS, MUTATION, REQUEST
 
 MOST_ENTRIES: Final = 1_000  # in one request: each is a change of the metadata
 MOST_OPS: Final = 100  # of one entry; there are fewer quotas
-NOT_ENFORCED: Final = ("controller_mutation_rate", "connection_creation_rate")
+FRACTIONS: Final = frozenset({REQUEST, MUTATION})
 
 
 def make(services: Services) -> Handle:
@@ -46,7 +49,7 @@ def make(services: Services) -> Handle:
                 if many:
                     raise invalid(f"{len(request.entries)} entries in one request, {MOST_ENTRIES} allowed")
                 kind, entity = place_of(entry.entity)
-                check(entry)
+                check(entry, (CONNECTIONS,) if kind == "ips" else KINDS)
                 change = partial(changed, ops=entry.ops)
                 await translated(configs.alter(kind, entity, change, request.validate_only))
             except KafkaError as error:
@@ -73,7 +76,9 @@ def place_of(entity: tuple[EntityData, ...]) -> tuple[str, str]:
     if not nodes:
         raise invalid("an entry needs an entity")
     if IP in nodes:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "ixion has no quotas for addresses; nothing was changed")
+        if len(nodes) > 1:
+            raise invalid(f"'{IP}' cannot be combined with other entity types")
+        return "ips", address_of(entity[0].entity_name)
     others = [kind for kind in nodes if kind not in (USER, CLIENT_ID)]
     if others:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{others[0]}' is no entity type")
@@ -82,18 +87,26 @@ def place_of(entity: tuple[EntityData, ...]) -> tuple[str, str]:
     return "users", f"{nodes[USER]}/clients/{nodes[CLIENT_ID]}" if CLIENT_ID in nodes else nodes[USER]
 
 
-def check(entry: EntryData) -> None:
+def address_of(name: str | None) -> str:
+    """The node of an address, in the form in which sockets have it."""
+    if name is None:
+        return paths.DEFAULT_ENTITY
+    try:
+        return quote(str(ip_address(name)), safe=".")
+    except ValueError:
+        raise invalid(f"'{name}' is not an IP address") from None
+
+
+def check(entry: EntryData, known: Sequence[str]) -> None:
     if len(entry.ops) > MOST_OPS:
         raise invalid(f"there are no {len(entry.ops)} quotas")
     for op in entry.ops:
-        if op.key in NOT_ENFORCED:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"ixion does not enforce {op.key}; nothing was changed")
-        if op.key not in KINDS:
-            raise invalid(f"'{op.key}' is no quota: {', '.join(KINDS)}")
+        if op.key not in known:
+            raise invalid(f"'{op.key}' is no quota here: {', '.join(known)}")
         if not op.remove:
             if not 0 < op.value < float("inf"):
                 raise invalid(f"{op.key} must be more than 0, not {op.value}")
-            if op.key != REQUEST and op.value != int(op.value):
+            if op.key not in FRACTIONS and op.value != int(op.value):
                 raise invalid(f"{op.key} must be a whole number, not {op.value}")
 
 
@@ -102,7 +115,7 @@ def changed(config: dict[str, str], ops: tuple[OpData, ...]) -> Mapping[str, str
         if op.remove:
             config.pop(op.key, None)
         else:
-            config[op.key] = str(op.value) if op.key == REQUEST else str(int(op.value))
+            config[op.key] = str(op.value) if op.key in FRACTIONS else str(int(op.value))
     return config
 
 

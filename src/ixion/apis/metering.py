@@ -1,9 +1,12 @@
-"""Holds clients to their quotas: bytes produced and fetched, and time of the event loop.
+"""Holds clients to their quotas: bytes produced and fetched, changes of topics, and time of the event loop.
 
 What a request costs is recorded when it is handled; how long its client must wait is stamped into the answer in one
 place (`Call.encode`), and the connection is not read until then. Handlers know nothing of it. The answer itself is not
 held back, and a fetch that is too much is given all the same: the wait behind it makes up for it. (Kafka empties the
 answer.) A fetch gives no more than the quota allows in all windows together.
+
+The controller calls `Call.charge` with the partitions that a request creates or deletes, once it knows that it could:
+it may refuse (THROTTLING_QUOTA_EXCEEDED), for clients new enough to expect that (`STRICT_SINCE`, KIP-599).
 
 What brokers send each other, and logging in, is not counted.
 """
@@ -15,10 +18,12 @@ from time import perf_counter_ns
 from typing import Any, Final, cast
 
 from ixion.apis.call import Call, Handle
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
-from ixion.quota.limits import FETCH, PRODUCE, REQUEST
+from ixion.quota.limits import FETCH, MUTATION, PRODUCE, REQUEST
+from ixion.quota.mutations import Mutations
 from ixion.quota.quotas import Quotas
 
 EXEMPT: Final = frozenset(
@@ -29,10 +34,14 @@ EXEMPT: Final = frozenset(
     }
 )
 REPLICA_STATE_SINCE: Final = 15
+# Older versions of these, and Metadata that creates topics, are never refused: their clients wait.
+STRICT_SINCE: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
+CHANGES: Final = frozenset({*STRICT_SINCE, ApiKey.METADATA})
+NEVER: Final = 1 << 16
 PERCENT_NS: Final = 10_000_000  # of one core, in a second
 
 
-def metered(key: ApiKey, handle: Handle, quotas: Quotas) -> Handle:
+def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -> Handle:
     if key in EXEMPT:
         return handle
     limits = quotas.limits
@@ -53,6 +62,9 @@ def metered(key: ApiKey, handle: Handle, quotas: Quotas) -> Handle:
         waiting = Waiting(wait_ms)
         if key is ApiKey.FETCH and limits.has(FETCH):
             waiting.record = lambda answer: quotas.record(FETCH, user, client_id, fetched(answer))
+        if key in CHANGES and limits.has(MUTATION):
+            strict = call.version >= STRICT_SINCE.get(key, NEVER)
+            call.charge = Charge(quotas, mutations, user, client_id, strict, waiting)
         call.meter = waiting.settle
         begun_ns = perf_counter_ns()
         outcome = handle(call)
@@ -72,12 +84,42 @@ class Waiting:
     def __init__(self, wait_ms: int) -> None:
         self.wait_ms = wait_ms
         self.record: Callable[[Struct], int] | None = None
+        self.left_ms: Callable[[], int] | None = None  # of a wait that began before there was an answer
 
     def settle(self, answer: Struct) -> int:
         if self.record is not None:
             self.wait_ms = max(self.wait_ms, self.record(answer))
             self.record = None
+        if self.left_ms is not None:
+            self.wait_ms = max(self.wait_ms, self.left_ms())
         return self.wait_ms
+
+
+class Charge:
+    """Notes the changes of one request. KafkaError THROTTLING_QUOTA_EXCEEDED if the client must wait first."""
+
+    def __init__(
+        self, quotas: Quotas, mutations: Mutations, user: str, client_id: str, strict: bool, waiting: Waiting
+    ) -> None:
+        self._quotas = quotas
+        self._mutations = mutations
+        self._user = user
+        self._client_id = client_id
+        self._strict = strict
+        self._waiting = waiting
+        self._due_ms = 0
+
+    def __call__(self, count: int) -> None:
+        verdict = self._mutations.record(self._user, self._client_id, count, self._strict)
+        if verdict.wait_ms > 0:
+            self._due_ms = self._mutations.monotonic_ms() + verdict.wait_ms
+            self._waiting.left_ms = self._left_ms
+            self._quotas.note(MUTATION)
+        if not verdict.accepted:
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "the quota on changes of topics is used up")
+
+    def _left_ms(self) -> int:
+        return max(self._due_ms - self._mutations.monotonic_ms(), 0)
 
 
 def fetched(answer: Struct) -> float:

@@ -13,6 +13,8 @@ from ixion.controller.planning import NewTopic
 from ixion.controller.topics import TopicOutcome
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.metadata.image import ClusterImage
+from ixion.quota.addresses import AddressRates
+from ixion.quota.mutations import Mutations
 from ixion.quota.quotas import Quotas
 from ixion.replica.control import Control
 from ixion.replica.internal_topic import InternalTopic
@@ -45,6 +47,8 @@ class Services:
     transactions: TransactionCoordinator
     credentials: ScramCredentials
     quotas: Quotas
+    mutations: Mutations
+    address_rates: AddressRates
     authorizer: Authorizer | None  # None: everybody may do everything
     acls: Acls | None  # with an authorizer: the rules that it goes by
     clock_ms: Callable[[], int]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.quota_nodes import take_quotas
+from ixion.broker.quota_nodes import take_address, take_quotas
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
@@ -108,6 +108,8 @@ class ConfigChanges:
                 await in_turns(parts.replicas.reconfigure_all())
         elif kind == "groups":
             self._take_group(entity, config)
+        elif kind == "ips":
+            take_address(parts.address_rates, entity, config)
         elif kind in ("users", "clients"):
             take_quotas(parts.quotas, kind, entity, config)
             if kind == "users" and "/" not in entity:

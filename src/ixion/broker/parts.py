@@ -24,6 +24,8 @@ from ixion.metadata.image import ClusterImage
 from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.metadata.session import MetadataSession
 from ixion.network import SocketServer
+from ixion.quota.addresses import AddressRates
+from ixion.quota.mutations import Mutations
 from ixion.quota.quotas import Quotas
 from ixion.replica.control import Control
 from ixion.replica.internal_topic import InternalTopic
@@ -91,6 +93,8 @@ class Parts:
     groups: LateGroups
     transactions: TransactionCoordinator
     quotas: Quotas
+    mutations: Mutations
+    address_rates: AddressRates
     authorizer: Authorizer | None = None
     acls: Acls | None = None
     services: Services

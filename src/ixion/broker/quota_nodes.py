@@ -1,4 +1,5 @@
-"""Quotas in the tree: `/config/users/alice`, `/config/users/alice/clients/app` and `/config/clients/app`."""
+"""Quotas in the tree: `/config/users/alice`, `/config/users/alice/clients/app`, `/config/clients/app` and
+`/config/ips/10.0.0.1`."""
 
 from __future__ import annotations
 
@@ -9,13 +10,16 @@ from ixion.metadata import paths
 from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.session import MetadataSession
-from ixion.quota.limits import DEFAULT, Entity, quotas_of
+from ixion.quota.addresses import AddressRates
+from ixion.quota.limits import CONNECTIONS, DEFAULT, Entity, quotas_of
 from ixion.quota.quotas import Quotas
 
 logger = logging.getLogger(__name__)
 
 
-async def load_quotas(session: MetadataSession, quotas: Quotas) -> None:
+async def load_quotas(session: MetadataSession, quotas: Quotas, addresses: AddressRates) -> None:
+    for address in await session.children(f"{paths.CONFIG}/ips"):
+        take_address(addresses, address, await read_config(session, "ips", address))
     for client_id in await session.children(f"{paths.CONFIG}/clients"):
         take_quotas(quotas, "clients", client_id, await read_config(session, "clients", client_id))
     for user in await session.children(f"{paths.CONFIG}/users"):
@@ -38,6 +42,16 @@ def take_quotas(quotas: Quotas, kind: str, entity: str, config: Mapping[str, str
         quotas.put(entity_of(kind, entity), quotas_of(config))
     except ValueError as error:
         logger.error("the quotas of %s/%s in the metadata cannot be read: %s", kind, entity, error)
+
+
+def take_address(addresses: AddressRates, entity: str, config: Mapping[str, str]) -> None:
+    """The settings of an address have changed."""
+    try:
+        bound = float(config[CONNECTIONS]) if CONNECTIONS in config else None
+    except ValueError as error:
+        logger.error("the quota of address %s in the metadata cannot be read: %s", entity, error)
+        return
+    addresses.put(name_of(entity), bound)
 
 
 def entity_of(kind: str, entity: str) -> Entity:

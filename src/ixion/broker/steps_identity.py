@@ -17,7 +17,12 @@ from ixion.broker.scheduler import Scheduler
 from ixion.broker.upkeep import keep_session
 from ixion.config import cluster_settings as cluster
 from ixion.config.dynamic import Level
-from ixion.config.quota_settings import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
+from ixion.config.quota_settings import (
+    CONTROLLER_QUOTA_WINDOW_NUM,
+    CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS,
+    QUOTA_WINDOW_NUM,
+    QUOTA_WINDOW_SIZE_SECONDS,
+)
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties
@@ -27,6 +32,8 @@ from ixion.metadata.config_node import read_config
 from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import NodeExistsError, NoNodeError
 from ixion.model.ids import id_text, new_id
+from ixion.quota.addresses import AddressRates
+from ixion.quota.mutations import Mutations
 from ixion.quota.quotas import Quotas
 
 logger = logging.getLogger(__name__)
@@ -117,13 +124,22 @@ async def scheduler(parts: Parts) -> None:
 
 
 async def quotas(parts: Parts) -> None:
-    """8. Quotas of clients and users, from the tree. Quotas of addresses are not enforced: they get a warning."""
+    """8. Quotas of users, client ids and addresses, from the tree."""
     config = parts.config.current
-    window_ms = config[QUOTA_WINDOW_SIZE_SECONDS] * 1_000
-    parts.quotas = Quotas(config[QUOTA_WINDOW_NUM], window_ms, lambda: time.monotonic_ns() // 1_000_000)
-    await load_quotas(parts.session, parts.quotas)
-    for entity in await parts.session.children(f"{paths.CONFIG}/ips"):
-        logger.warning("a quota is set for address %s, but quotas of addresses are not enforced", entity)
+    windows, window_ms = config[QUOTA_WINDOW_NUM], config[QUOTA_WINDOW_SIZE_SECONDS] * 1_000
+    parts.quotas = Quotas(windows, window_ms, monotonic_ms)
+    parts.mutations = Mutations(
+        parts.quotas.limits,
+        config[CONTROLLER_QUOTA_WINDOW_NUM],
+        config[CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
+        monotonic_ms,
+    )
+    parts.address_rates = AddressRates(windows, window_ms, monotonic_ms)
+    await load_quotas(parts.session, parts.quotas, parts.address_rates)
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def read_all_meta(directories: list[str]) -> dict[str, MetaProperties | None]:

@@ -154,6 +154,8 @@ async def services(parts: Parts) -> None:
         transactions=parts.transactions,
         credentials=parts.credentials,
         quotas=parts.quotas,
+        mutations=parts.mutations,
+        address_rates=parts.address_rates,
         authorizer=parts.authorizer,
         acls=parts.acls,
         clock_ms=parts.clock_ms,

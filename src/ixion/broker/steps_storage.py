@@ -136,6 +136,7 @@ async def socket_server(parts: Parts) -> None:
         limits=limits_of(config),
         processors=config[network.NUM_NETWORK_THREADS],
         handlers=config[network.NUM_IO_THREADS],
+        arrive=parts.address_rates.arrive,
     )
     try:
         parts.server.start_acceptors()

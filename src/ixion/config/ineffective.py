@@ -18,7 +18,7 @@ _ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers
 _ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
 _ACCESS: Final = "nodes are written without access lists"
 _TOKENS: Final = "there are no delegation tokens"
-_QUOTAS: Final = "clients are throttled, but neither replication nor changes of topics"
+_QUOTAS: Final = "clients are throttled, but replication is not"
 _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
 
@@ -34,8 +34,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "replication.quota.window.size.seconds": _QUOTAS,
     "alter.log.dirs.replication.quota.window.num": _QUOTAS,
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
-    "controller.quota.window.num": _QUOTAS,
-    "controller.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
     "zookeeper.set.acl": _ACCESS,
     "delegation.token.master.key": _TOKENS,

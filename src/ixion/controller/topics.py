@@ -39,6 +39,13 @@ from ixion.timer.turns import Steps, in_turns
 logger = logging.getLogger(__name__)
 
 
+Charge = Callable[[int], None]  # notes so many changes of partitions; KafkaError if a quota refuses them
+
+
+def free(_count: int) -> None:
+    """Changes that no quota is about."""
+
+
 @dataclass(slots=True, kw_only=True)
 class TopicOutcome:
     """What became of one topic of a request."""
@@ -66,13 +73,15 @@ class Topics:
         self.half_deleted: set[str] = set()  # their logs are gone; the tree could not be written yet
         self.on_deleted: list[Callable[[list[str]], None]] = []
 
-    async def create(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
+    async def create(
+        self, wanted: Sequence[NewTopic], validate_only: bool = False, charge: Charge = free
+    ) -> list[TopicOutcome]:
         """An outcome for each topic, in their order. One that is refused does not hold up the others."""
-        return await self._queue.run(lambda: self._create(wanted, validate_only))
+        return await self._queue.run(lambda: self._create(wanted, validate_only, charge))
 
-    async def _create(self, wanted: Sequence[NewTopic], validate_only: bool) -> list[TopicOutcome]:
+    async def _create(self, wanted: Sequence[NewTopic], validate_only: bool, charge: Charge) -> list[TopicOutcome]:
         outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
-        await in_turns(self._plan(wanted, outcomes))
+        await in_turns(self._plan(wanted, outcomes, free if validate_only else charge))
         made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
         if made and not validate_only:
             await self._write(made)
@@ -81,7 +90,7 @@ class Topics:
                 await in_turns(self._local.lead_all(topic, topic.partitions))
         return outcomes
 
-    def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome]) -> Steps[None]:
+    def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome], charge: Charge) -> Steps[None]:
         settings = self._config.current
         brokers = sorted(self._image.brokers)
         names = Names((*self._image.topics, *self.half_deleted))
@@ -92,7 +101,9 @@ class Topics:
             fault = refused or refusal_of(partial(names.check, wish.name)) or full
             try:
                 if fault is None:
-                    outcome.topic = yield from plan_topic(wish, brokers, settings)
+                    topic = yield from plan_topic(wish, brokers, settings)
+                    charge(len(topic.partitions))
+                    outcome.topic = topic
                     names.add(wish.name)
             except KafkaError as error:
                 fault = error
@@ -111,11 +122,15 @@ class Topics:
         partitions = [(topic, partition) for topic in topics for partition in topic.partitions]
         await self._queue.in_thread(lambda: self._local.make_logs(partitions))
 
-    async def delete(self, names: Sequence[str], ids: Mapping[str, bytes] | None = None) -> list[TopicOutcome]:
+    async def delete(
+        self, names: Sequence[str], ids: Mapping[str, bytes] | None = None, charge: Charge = free
+    ) -> list[TopicOutcome]:
         """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile."""
-        return await self._queue.run(lambda: self._delete_checked(names, ids))
+        return await self._queue.run(lambda: self._delete_checked(names, ids, charge))
 
-    async def _delete_checked(self, names: Sequence[str], ids: Mapping[str, bytes] | None) -> list[TopicOutcome]:
+    async def _delete_checked(
+        self, names: Sequence[str], ids: Mapping[str, bytes] | None, charge: Charge
+    ) -> list[TopicOutcome]:
         outcomes = []
         doomed: dict[str, TopicImage] = {}
         for name in names:
@@ -128,7 +143,7 @@ class Topics:
                 outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
             elif not self._config.current[DELETE_TOPIC_ENABLE]:
                 outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
-            else:
+            elif charged(outcome, charge, len(topic.partitions)):
                 doomed[name] = topic
         if doomed:
             gone = list(doomed)
@@ -162,19 +177,30 @@ class Topics:
             self.half_deleted.discard(name)
 
     async def create_partitions(
-        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[tuple[int, ...]] | None,
+        validate_only: bool = False,
+        charge: Charge = free,
     ) -> None:
         """Bring a topic to `count` partitions. KafkaError if that cannot be."""
-        await self._queue.run(lambda: self._grow(name, count, assignment, validate_only))
+        await self._queue.run(lambda: self._grow(name, count, assignment, validate_only, charge))
 
     async def _grow(
-        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[tuple[int, ...]] | None,
+        validate_only: bool,
+        charge: Charge,
     ) -> None:
         topics = self._image.topics
         added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
         self._local.check_room()
         if validate_only:
             return
+        charge(len(added))
         topic = topics[name]
         after = replace(topic, partitions=[*topic.partitions, *added])
         operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
@@ -184,6 +210,14 @@ class Topics:
         await self._queue.in_thread(lambda: self._local.make_logs([(after, partition) for partition in added]))
         self._image.put_topic(after)
         await in_turns(self._local.lead_all(after, added))
+
+
+def charged(outcome: TopicOutcome, charge: Charge, count: int) -> bool:
+    """Whether the quota allows `count` more changes; the outcome says so if not."""
+    fault = refusal_of(partial(charge, count))
+    if fault is not None:
+        outcome.code, outcome.message = fault.code, fault.message
+    return fault is None
 
 
 def refusal_of(check: Callable[[], None]) -> KafkaError | None:

@@ -92,6 +92,10 @@ class Acceptor:
             await self._shared.connection_rate.wait()
         set_options(accepted)
         self._shared.counters.accepted += 1
+        wait_ms = self._shared.arrive(address)
+        if wait_ms > 0:
+            self._shared.turned_away.hold(accepted, wait_ms)
+            return
         if not quotas.take(name, address):
             accepted.close()
             self._shared.counters.count_closed("address_limit")

@@ -5,6 +5,7 @@ its requests must not queue behind a thousand fetches, so it has a queue and a h
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ixion.network.busy_poll import BusyPoll
@@ -18,6 +19,7 @@ from ixion.network.request_times import RequestTimes
 from ixion.network.slow_readers import SlowReaders
 from ixion.network.slow_senders import SlowSenders
 from ixion.network.strangers import Strangers
+from ixion.network.turned_away import TurnedAway
 from ixion.timer.clock import Clock
 from ixion.timer.lane import Lane
 from ixion.timer.stall_watch import StallWatch
@@ -25,6 +27,10 @@ from ixion.timer.timer import Timer
 
 if TYPE_CHECKING:
     from ixion.network.quotas import ConnectionQuotas
+
+
+def at_once(_address: str) -> int:
+    return 0
 
 
 class Shared:
@@ -39,7 +45,9 @@ class Shared:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         stalls: StallWatch,
+        arrive: Callable[[str], int] = at_once,
     ) -> None:
+        """`arrive`: the time after which a connection of an address is closed; 0: it may come in."""
         self.limits = limits
         self.quotas = quotas
         self.timer = timer
@@ -56,6 +64,8 @@ class Shared:
         self.busy_poll = BusyPoll(limits.busy_poll_us, loop, self.counters)
         self.times = RequestTimes()
         self.strangers = Strangers()
+        self.turned_away = TurnedAway(timer, self.counters)
+        self.arrive = arrive
 
 
 class Plane:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ixion.network.acceptor import Acceptor
 from ixion.network.connection import Connection
 from ixion.network.limits import NetworkLimits
 from ixion.network.listener import BoundListener, Listener
-from ixion.network.plane import Plane, Shared
+from ixion.network.plane import Plane, Shared, at_once
 from ixion.network.processor import Processor
 from ixion.network.quotas import ConnectionQuotas
 from ixion.network.request import Handler
@@ -49,6 +49,7 @@ class SocketServer:
         handlers: int = 8,  # num.io.threads
         clock: Clock = system_clock,
         stalls: StallWatch | None = None,
+        arrive: Callable[[str], int] = at_once,  # see Shared
     ) -> None:
         names = [listener.name for listener in listeners]
         if not names or len(set(names)) < len(names):
@@ -57,7 +58,9 @@ class SocketServer:
         limits = limits or NetworkLimits()
         quotas = ConnectionQuotas(limits, listeners)
         stalls = stalls if stalls is not None else StallWatch()
-        self._shared = shared = Shared(limits=limits, quotas=quotas, timer=timer, clock=clock, loop=loop, stalls=stalls)
+        self._shared = shared = Shared(
+            limits=limits, quotas=quotas, timer=timer, clock=clock, loop=loop, stalls=stalls, arrive=arrive
+        )
         self._handlers = handlers
         data = RequestChannel(
             "data", handle, loop=loop, stalls=stalls, queued_max=limits.queued_max_requests, handlers=handlers
@@ -123,6 +126,7 @@ class SocketServer:
         for processor in self._processors():
             processor.stop()
         shared = self._shared
+        shared.turned_away.close_all()
         if shared.quotas.total:
             empty = shared.quotas.when_empty()
             bound = shared.timer.call_later(drain_ms, self._cut_off)

@@ -20,7 +20,9 @@ DEFAULT: Final = "<default>"
 PRODUCE: Final = "producer_byte_rate"  # bytes of requests a second
 FETCH: Final = "consumer_byte_rate"  # bytes of records a second
 REQUEST: Final = "request_percentage"  # of one core
-KINDS: Final = (PRODUCE, FETCH, REQUEST)
+MUTATION: Final = "controller_mutation_rate"  # partitions created and deleted a second
+KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
+CONNECTIONS: Final = "connection_creation_rate"  # of an address, a second
 MOST_FOUND: Final = 10_000  # clients whose quota is remembered
 
 

@@ -47,8 +47,12 @@ class Quotas:
         if kind == REQUEST:
             wait_ms = min(wait_ms, self._window_ms)
         if wait_ms > 0:
-            self.throttled[kind] = self.throttled.get(kind, 0) + 1
+            self.note(kind)
         return wait_ms
+
+    def note(self, kind: str) -> None:
+        """Count a client that must wait."""
+        self.throttled[kind] = self.throttled.get(kind, 0) + 1
 
     def most_at_once(self, kind: str, user: str, client_id: str) -> float | None:
         """What a client may do in all windows together: no single fetch gives more. None: no quota holds for it."""

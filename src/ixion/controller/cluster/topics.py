@@ -29,7 +29,7 @@ from ixion.controller.planning import (
     plan_topic,
 )
 from ixion.controller.topic_nodes import topic_node
-from ixion.controller.topics import TopicOutcome, refusal_of
+from ixion.controller.topics import Charge, TopicOutcome, charged, free, refusal_of
 from ixion.metadata import paths
 from ixion.metadata.config_node import encode_config
 from ixion.metadata.errors import NodeExistsError
@@ -48,16 +48,20 @@ class ClusterTopics:
         """`active`: the present term; KafkaError NOT_CONTROLLER if another broker is the controller."""
         self._active = active
 
-    async def create(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicOutcome]:
+    async def create(
+        self, wanted: Sequence[NewTopic], validate_only: bool = False, charge: Charge = free
+    ) -> list[TopicOutcome]:
         """An outcome for each topic, in their order. When this returns, this broker's metadata shows the topics."""
         term = self._active()
-        outcomes = await term.run(lambda: self._create(term, wanted, validate_only))
+        outcomes = await term.run(lambda: self._create(term, wanted, validate_only, charge))
         await term.channels.settled(term.sender.controller_id)
         return outcomes
 
-    async def _create(self, term: Term, wanted: Sequence[NewTopic], validate_only: bool) -> list[TopicOutcome]:
+    async def _create(
+        self, term: Term, wanted: Sequence[NewTopic], validate_only: bool, charge: Charge
+    ) -> list[TopicOutcome]:
         outcomes = [TopicOutcome(name=wish.name) for wish in wanted]
-        await in_turns(plan(term, wanted, outcomes))
+        await in_turns(plan(term, wanted, outcomes, free if validate_only else charge))
         if validate_only:
             return outcomes
         for outcome in outcomes:
@@ -70,13 +74,15 @@ class ClusterTopics:
         await take_new(term, [outcome.name for outcome in outcomes if outcome.topic is not None])
         return outcomes
 
-    async def delete(self, names: Sequence[str], ids: Mapping[str, bytes] | None = None) -> list[TopicOutcome]:
+    async def delete(
+        self, names: Sequence[str], ids: Mapping[str, bytes] | None = None, charge: Charge = free
+    ) -> list[TopicOutcome]:
         """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile.
 
         Returns when the topics are deleted, or cannot be for now because a broker with a replica is gone.
         """
         term = self._active()
-        outcomes = await term.run(lambda: self._delete(term, names, ids))
+        outcomes = await term.run(lambda: self._delete(term, names, ids, charge))
         gone = [outcome.name for outcome in outcomes if outcome.code is ErrorCode.NONE]
 
         def is_over() -> bool:
@@ -86,7 +92,9 @@ class ClusterTopics:
         await term.channels.settled(term.sender.controller_id)
         return outcomes
 
-    async def _delete(self, term: Term, names: Sequence[str], ids: Mapping[str, bytes] | None) -> list[TopicOutcome]:
+    async def _delete(
+        self, term: Term, names: Sequence[str], ids: Mapping[str, bytes] | None, charge: Charge
+    ) -> list[TopicOutcome]:
         outcomes = [TopicOutcome(name=name) for name in names]
         doomed = []
         for outcome in outcomes:
@@ -97,22 +105,33 @@ class ClusterTopics:
                 outcome.code = ErrorCode.UNKNOWN_TOPIC_ID
             elif not term.config.current[DELETE_TOPIC_ENABLE]:
                 outcome.code = ErrorCode.TOPIC_DELETION_DISABLED
-            else:
+            elif charged(outcome, charge, len(topic.partitions)):
                 doomed.append(outcome.name)
         await term.tree.create_all([Create(paths.delete_topic(name)) for name in doomed])
         await deletion.begin(term, doomed)
         return outcomes
 
     async def create_partitions(
-        self, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool = False
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[tuple[int, ...]] | None,
+        validate_only: bool = False,
+        charge: Charge = free,
     ) -> None:
         """Bring a topic to `count` partitions. KafkaError if that cannot be."""
         term = self._active()
-        await term.run(lambda: self._grow(term, name, count, assignment, validate_only))
+        await term.run(lambda: self._grow(term, name, count, assignment, validate_only, charge))
         await term.channels.settled(term.sender.controller_id)
 
     async def _grow(
-        self, term: Term, name: str, count: int, assignment: Sequence[tuple[int, ...]] | None, validate_only: bool
+        self,
+        term: Term,
+        name: str,
+        count: int,
+        assignment: Sequence[tuple[int, ...]] | None,
+        validate_only: bool,
+        charge: Charge,
     ) -> None:
         cluster = term.cluster
         topic = None if name in cluster.doomed else cluster.topics.get(name)
@@ -123,6 +142,7 @@ class ClusterTopics:
         added = await in_turns(plan_growth(known, name, count, assignment, live, racks_of(term)))
         if validate_only or topic is None:
             return
+        charge(len(added))
         after = {**topic.partitions, **{each.number: Replicas(all=each.replicas) for each in added}}
         data = encode_topic(TopicNode(topic_id=topic.topic_id, partitions=after))
         check_size(name, len(after), data)
@@ -139,7 +159,7 @@ class ClusterTopics:
         await follow_deletions(term, await term.session.children(paths.DELETE_TOPICS))
 
 
-def plan(term: Term, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome]) -> Steps[None]:
+def plan(term: Term, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome], charge: Charge) -> Steps[None]:
     settings = term.config.current
     brokers = sorted(term.cluster.live)
     names = Names(term.cluster.topics)
@@ -152,6 +172,7 @@ def plan(term: Term, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome
             if fault is None:
                 topic = yield from plan_topic(wish, brokers, settings, racks)
                 check_size(wish.name, len(topic.partitions), encode_topic(topic_node(topic)))
+                charge(len(topic.partitions))
                 outcome.topic = topic
                 names.add(wish.name)
         except KafkaError as error:
