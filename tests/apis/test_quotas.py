@@ -265,8 +265,8 @@ def test_quotas_survive_a_restart(tmp_path: Path) -> None:
     with Broker(data=tmp_path) as broker, Asking(broker.bootstrap) as admin:
         for entity in (both, ANYBODY, (("client-id", None),)):
             assert alter(admin, entity, producer_byte_rate=5_000_000, controller_mutation_rate=99.5) is ErrorCode.NONE
-        for entity in ((("ip", None),), (("ip", "10.0.0.1"),), (("ip", "fe80::1"),)):
-            assert alter(admin, entity, connection_creation_rate=1_000) is ErrorCode.NONE
+        for address in (None, "10.0.0.1", "fe80::1"):
+            assert alter(admin, (("ip", address),), connection_creation_rate=1_000) is ErrorCode.NONE
         before = described(admin)
     with Broker(data=tmp_path) as broker, Asking(broker.bootstrap) as admin:
         assert described(admin) == before

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ixion.acl.authorizer import Authorizer
     from ixion.controller.acls import Acls
     from ixion.controller.cluster.controller import ClusterController
+    from ixion.controller.tokens import TokenManager
     from ixion.coordinators.group.coordinator import GroupCoordinator
 
 CreateTopics = Callable[[list[NewTopic]], Awaitable[list[TopicOutcome]]]
@@ -46,6 +47,7 @@ class Services:
     make_groups: Callable[[], GroupCoordinator]
     transactions: TransactionCoordinator
     credentials: ScramCredentials
+    tokens: TokenManager | None  # None: delegation.token.secret.key is not set
     quotas: Quotas
     mutations: Mutations
     address_rates: AddressRates

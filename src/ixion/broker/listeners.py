@@ -18,6 +18,7 @@ from ixion.config.listeners import Endpoint, listeners
 from ixion.network import Listener
 from ixion.security.credentials import ScramCredentials
 from ixion.security.gate import Gate, MakeExchange
+from ixion.security.tokens import Tokens
 
 if TYPE_CHECKING:
     import ssl
@@ -28,7 +29,7 @@ SUPPORTED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CERTIFICATES_CHECK_S: Final = 1.0
 
 
-def listeners_of(config: BrokerConfig, credentials: ScramCredentials) -> list[Listener]:
+def listeners_of(config: BrokerConfig, credentials: ScramCredentials, tokens: Tokens) -> list[Listener]:
     known = listeners(config)
     backlog = config[network.SOCKET_LISTEN_BACKLOG_SIZE]
     return [
@@ -39,7 +40,7 @@ def listeners_of(config: BrokerConfig, credentials: ScramCredentials) -> list[Li
             control_plane=endpoint.listener == known.control_plane,
             inter_broker=endpoint.listener == known.inter_broker and len(known.bound) > 1,
             tls=Certificates(config, endpoint.listener).context if uses_tls(endpoint) else None,
-            gate=gate_of(config, endpoint.listener, credentials) if uses_sasl(endpoint) else None,
+            gate=gate_of(config, endpoint.listener, credentials, tokens) if uses_sasl(endpoint) else None,
             first_max_bytes=config[security.SASL_SERVER_MAX_RECEIVE_SIZE],
             backlog=max(backlog, 1024),
         )
@@ -68,18 +69,24 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
         if uses_tls(endpoint):
             Certificates(config, endpoint.listener)
         if uses_sasl(endpoint):
-            mechanisms_of(config, endpoint.listener, ScramCredentials())
+            mechanisms_of(config, endpoint.listener, ScramCredentials(), Tokens(None, now_ms))
     except InvalidSettingError as error:
         raise StartupError(f"listener {endpoint}: {error}") from error
 
 
-def gate_of(config: BrokerConfig, listener: str, credentials: ScramCredentials) -> Callable[[], Gate]:
-    mechanisms = mechanisms_of(config, listener, credentials)
+def gate_of(config: BrokerConfig, listener: str, credentials: ScramCredentials, tokens: Tokens) -> Callable[[], Gate]:
+    mechanisms = mechanisms_of(config, listener, credentials, tokens)
     lifetime_ms = config.of_listener(listener, security.CONNECTIONS_MAX_REAUTH_MS)
-    return partial(Gate, mechanisms, lifetime_ms, lambda: time.monotonic_ns() // 1_000_000)
+    return partial(Gate, mechanisms, lifetime_ms, lambda: time.monotonic_ns() // 1_000_000, now_ms)
 
 
-def mechanisms_of(config: BrokerConfig, listener: str, credentials: ScramCredentials) -> dict[str, MakeExchange]:
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def mechanisms_of(
+    config: BrokerConfig, listener: str, credentials: ScramCredentials, tokens: Tokens
+) -> dict[str, MakeExchange]:
     """InvalidSettingError for a mechanism that is not there, or has no users to compare with."""
     # Imported only by a broker that authenticates.
     from ixion.sasl.plain import PlainExchange
@@ -90,7 +97,7 @@ def mechanisms_of(config: BrokerConfig, listener: str, credentials: ScramCredent
     for mechanism in config.of_listener(listener, setting):
         if mechanism in MECHANISMS:
             find: Callable[[str], ScramCredential | None] = partial(_find, credentials, mechanism)
-            made[mechanism] = partial(ScramExchange, mechanism, find)
+            made[mechanism] = partial(ScramExchange, mechanism, find, find_token=partial(tokens.login, mechanism))
         elif mechanism == "PLAIN":
             made[mechanism] = partial(PlainExchange, _plain_users(config, listener))
         else:

@@ -31,6 +31,7 @@ from ixion.replica.control import Control
 from ixion.replica.internal_topic import InternalTopic
 from ixion.replica.manager import ReplicaManager
 from ixion.security.credentials import ScramCredentials
+from ixion.security.tokens import Tokens
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.stall_watch import StallWatch
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ixion.broker.renewing import Renewal
     from ixion.controller.acls import Acls
     from ixion.controller.cluster.controller import ClusterController
+    from ixion.controller.tokens import TokenManager
     from ixion.replica.broker_channels import BrokerChannels
     from ixion.replica.controller_channel import ControllerChannel
     from ixion.replica.fetchers import FetcherPool
@@ -92,6 +94,8 @@ class Parts:
     internal_topics: dict[str, InternalTopic]
     groups: LateGroups
     transactions: TransactionCoordinator
+    tokens: Tokens
+    token_manager: TokenManager | None = None  # None: delegation.token.secret.key is not set
     quotas: Quotas
     mutations: Mutations
     address_rates: AddressRates

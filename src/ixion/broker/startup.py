@@ -1,8 +1,7 @@
 """The 27 steps in which a broker starts, by name and in order. They are in the three files beside this one.
 
 A step leaves its part in `Parts` and, if the part must be stopped, an entry in `undo`. A start that fails and a stop
-both go through that list from its end. Steps about features that are missing (tokens, credentials, authorisation) check
-whether the settings ask for them, and then refuse to start rather than leave the broker open.
+both go through that list from its end.
 """
 
 from __future__ import annotations

@@ -153,6 +153,7 @@ async def services(parts: Parts) -> None:
         make_groups=parts.groups.get,
         transactions=parts.transactions,
         credentials=parts.credentials,
+        tokens=parts.token_manager,
         quotas=parts.quotas,
         mutations=parts.mutations,
         address_rates=parts.address_rates,

@@ -36,6 +36,7 @@ from ixion.network.request import Answer, Request
 from ixion.replica.log_settings import log_config, sibling_config
 from ixion.replica.manager import ReplicaManager
 from ixion.security.credentials import ScramCredentials
+from ixion.security.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -112,13 +113,14 @@ async def metadata_cache(parts: Parts) -> None:
 
 
 async def credentials(parts: Parts) -> None:
-    """11. The SCRAM credentials of users. Delegation tokens are not supported. (Kafka: the credential provider.)"""
+    """11. The SCRAM credentials of users, and the place of delegation tokens. (Kafka: the credential provider.)"""
     parts.credentials = ScramCredentials()
     users = f"{paths.CONFIG}/users"
     for entity in await parts.session.children(users):
         parts.credentials.take(paths.plain(entity), await read_config(parts.session, "users", entity))
-    if parts.config.current[cluster.DELEGATION_TOKEN_SECRET_KEY] is not None:
-        raise StartupError("delegation.token.secret.key is set, but delegation tokens are not supported; remove it")
+    config = parts.config.current
+    secret = config[cluster.DELEGATION_TOKEN_SECRET_KEY] or config[cluster.DELEGATION_TOKEN_MASTER_KEY]
+    parts.tokens = Tokens(secret, parts.clock_ms)
 
 
 async def socket_server(parts: Parts) -> None:
@@ -129,7 +131,7 @@ async def socket_server(parts: Parts) -> None:
         return parts.dispatch.handle(request)
 
     parts.server = SocketServer(
-        listeners_of(config, parts.credentials),
+        listeners_of(config, parts.credentials, parts.tokens),
         handle,
         timer=parts.timer,
         stalls=parts.stalls,
@@ -199,6 +201,28 @@ async def write_meta_properties(parts: Parts) -> None:
 
 
 async def delegation_tokens(parts: Parts) -> None:
-    """16. Delegation tokens are not supported: warn if the tree holds any. (Kafka: the token manager.)"""
-    if await parts.session.exists(paths.DELEGATION_TOKENS) is not None:
-        logger.warning("the tree holds delegation tokens; they are not served")
+    """16. The token manager, with the delegation tokens of the tree, if delegation.token.secret.key is set."""
+    if not parts.tokens.enabled:
+        if await parts.session.exists(paths.DELEGATION_TOKENS) is not None:
+            logger.warning("the tree has delegation tokens; they hold once delegation.token.secret.key is set")
+        return
+    from ixion.controller.tokens import TokenManager
+
+    config = parts.config.current
+    manager = parts.token_manager = TokenManager(
+        parts.session,
+        parts.tokens,
+        parts.clock_ms,
+        max_lifetime_ms=config[cluster.DELEGATION_TOKEN_MAX_LIFETIME_MS],
+        expiry_time_ms=config[cluster.DELEGATION_TOKEN_EXPIRY_TIME_MS],
+    )
+    parts.undo.append(("delegation tokens", manager.stop))
+    await manager.start()
+    parts.on_new_session.append(manager.resume)
+
+    def remove_expired() -> None:
+        if parts.image.controller_id == parts.node_id:
+            manager.remove_expired_soon()
+
+    interval_ms = config[cluster.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS]
+    parts.scheduler.every_on_loop("delete-expired-tokens", interval_ms, remove_expired)

@@ -83,6 +83,15 @@ SECURITY: Final = (
         section=CONNECTION,
     ),
     Option(
+        "token_file",
+        "--token-file",
+        "Log in with the delegation token or the signed token (JWT) in this file.",
+        metavar="FILE",
+        complete="file",
+        environment="IXION_TOKEN_FILE",
+        section=CONNECTION,
+    ),
+    Option(
         "mechanism",
         "--mechanism",
         f"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default: {MECHANISM}).",
@@ -128,9 +137,10 @@ def read_access(given: dict[str, Any], *, may_ask: bool = True) -> Access:
 def read_security(found: dict[str, Any], may_ask: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     has_tls = any(found.get(name) for name in ("tls", "tls_ca", "tls_cert", "tls_any_host"))
-    user = found.get("user")
-    if has_tls or user is not None:
-        protocol = ("SASL_" if user is not None else "") + ("SSL" if has_tls else "")
+    user, token_file = found.get("user"), found.get("token_file")
+    logs_in = user is not None or token_file is not None
+    if has_tls or logs_in:
+        protocol = ("SASL_" if logs_in else "") + ("SSL" if has_tls else "")
         settings["security_protocol"] = protocol if has_tls else "SASL_PLAINTEXT"
     if found.get("tls_ca"):
         settings["ssl_truststore_location"] = os.path.expanduser(found["tls_ca"])
@@ -138,7 +148,11 @@ def read_security(found: dict[str, Any], may_ask: bool) -> dict[str, Any]:
         settings["ssl_keystore_location"] = os.path.expanduser(found["tls_cert"])
     if found.get("tls_any_host"):
         settings["ssl_endpoint_identification_algorithm"] = ""
-    if user is not None:
+    if token_file is not None:
+        if user is not None or "password_file" in found:
+            raise UsageError("--token-file excludes --user and --password-file")
+        settings |= read_token(token_file, found.get("mechanism", MECHANISM))
+    elif user is not None:
         settings["sasl_username"] = user
         settings["sasl_mechanism"] = found.get("mechanism", MECHANISM)
         settings["sasl_password"] = found.get("password") or read_password(found.get("password_file"), user, may_ask)
@@ -147,6 +161,23 @@ def read_security(found: dict[str, Any], may_ask: bool) -> dict[str, Any]:
             if name in found:
                 raise UsageError(f"--{name.replace('_', '-')} needs --user")
     return settings
+
+
+def read_token(path: str, mechanism: str) -> dict[str, Any]:
+    """A delegation token is two lines, its id and its secret (`ixion token create`); a signed token is one line."""
+    with open(os.path.expanduser(path), encoding="utf-8") as file:
+        lines = file.read(1 << 20).split()
+    if len(lines) == 1 and lines[0].count(".") == 2:
+        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": lines[0]}
+    if len(lines) != 2:
+        raise UsageError(f"{path} holds no token: a JWT in one line, or the id and the secret of a delegation token")
+    token_id, secret = lines
+    return {
+        "sasl_username": token_id,
+        "sasl_password": secret,
+        "sasl_mechanism": mechanism,
+        "sasl_tokenauth": "true",
+    }
 
 
 def read_password(path: str | None, user: str, may_ask: bool) -> str:

@@ -38,6 +38,7 @@ SECTIONS: Final = (
             ("cluster", "ixion.cli.cluster:CLUSTER_GROUP", "Show the brokers, and what their disks hold."),
             ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
             ("user", "ixion.cli.user:USER", "Add, list and remove users that log in."),
+            ("token", "ixion.cli.token:TOKEN", "Create, list, renew and expire delegation tokens."),
             ("acl", "ixion.cli.acl:ACL", "Add, list, remove and check access rules."),
         ),
     ),

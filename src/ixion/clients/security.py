@@ -28,6 +28,7 @@ class SecurityOptions(TypedDict, total=False):
 
     sasl_mechanism: str | None
     sasl_password: str | None
+    sasl_tokenauth: str | None
     sasl_username: str | None
     security_protocol: str
     ssl_cipher_suites: str | None
@@ -92,7 +93,10 @@ def read_credentials(found: Mapping[str, str]) -> Credentials:
     for setting, value in (("sasl_username", name), ("sasl_password", password)):
         if not value or "\0" in value:
             raise ValueError(f"{setting} is missing or has a NUL in it; {mechanism} needs it")
-    return SaslCredentials(mechanism, name, password)
+    chosen = found.get("sasl_tokenauth", "false")
+    if chosen not in ("true", "false") or (chosen == "true" and not mechanism.startswith("SCRAM")):
+        raise ValueError("sasl_tokenauth is true or false, and true with a mechanism of SCRAM only")
+    return SaslCredentials(mechanism, name, password, chosen == "true")
 
 
 def read_context(found: Mapping[str, Any]) -> ssl.SSLContext:

@@ -17,7 +17,6 @@ from ixion.config.topic import OWN, TOPIC_SETTINGS
 _ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers"
 _ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
 _ACCESS: Final = "nodes are written without access lists"
-_TOKENS: Final = "there are no delegation tokens"
 _QUOTAS: Final = "clients are throttled, but replication is not"
 _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
@@ -36,10 +35,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
     "zookeeper.set.acl": _ACCESS,
-    "delegation.token.master.key": _TOKENS,
-    "delegation.token.max.lifetime.ms": _TOKENS,
-    "delegation.token.expiry.time.ms": _TOKENS,
-    "delegation.token.expiry.check.interval.ms": _TOKENS,
     "socket.send.buffer.bytes": _SYSTEM,
     "socket.receive.buffer.bytes": _SYSTEM,
     "log.preallocate": "segments grow as they are written",

@@ -19,6 +19,16 @@ class Exchange:
         """The user, once the client has proved to be that user."""
         raise NotImplementedError
 
+    @property
+    def expires_ms(self) -> int | None:
+        """When the proof is no longer good, in milliseconds since 1970; None: it stays good."""
+        return None
+
+    @property
+    def by_token(self) -> bool:
+        """Whether the proof was a delegation token."""
+        return False
+
 
 class ClientExchange:
     """The client's side of one authentication."""

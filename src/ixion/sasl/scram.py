@@ -19,7 +19,7 @@ import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.sasl.exchange import Exchange, SaslRefusedError
 
@@ -30,6 +30,8 @@ _NONCE_BYTES: Final = 18
 _SALT_BYTES: Final = 16
 _SECRET: Final = os.urandom(32)  # of this process: for the salts of users that do not exist
 MAX_MESSAGE: Final = 4_096
+# In the first message of a client that has a delegation token.
+TOKEN_AUTH: Final = "tokenauth"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,29 @@ def new_credential(mechanism: str, password: str, iterations: int = LEAST_ITERAT
     return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
 
 
-class ScramExchange(Exchange):
-    """The broker's side. `find` gives the credential of a user, or None."""
+class TokenLogin(NamedTuple):
+    """What a client with a delegation token is compared with."""
 
-    def __init__(self, mechanism: str, find: Callable[[str], ScramCredential | None], nonce: str | None = None) -> None:
+    owner: str
+    credential: ScramCredential
+    expires_ms: int
+
+
+class ScramExchange(Exchange):
+    """The broker's side. `find` gives the credential of a user, or None; `find_token` does so for a token's id, which
+    is the name of a client that says tokenauth=true."""
+
+    def __init__(
+        self,
+        mechanism: str,
+        find: Callable[[str], ScramCredential | None],
+        nonce: str | None = None,
+        find_token: Callable[[str], TokenLogin | None] | None = None,
+    ) -> None:
         self._digest = MECHANISMS[mechanism]
         self._find = find
+        self._find_token = find_token
+        self._token: TokenLogin | None = None
         self._nonce = nonce or encode(os.urandom(_NONCE_BYTES))
         self._name = ""
         self._user: str | None = None
@@ -89,6 +108,14 @@ class ScramExchange(Exchange):
     @property
     def user(self) -> str | None:
         return self._user
+
+    @property
+    def expires_ms(self) -> int | None:
+        return None if self._token is None else self._token.expires_ms
+
+    @property
+    def by_token(self) -> bool:
+        return self._token is not None
 
     def step(self, received: bytes) -> bytes:
         if len(received) > MAX_MESSAGE:
@@ -105,7 +132,7 @@ class ScramExchange(Exchange):
         self._name = _name(fields["n"])
         if identity and _name(identity) != self._name:
             raise SaslRefusedError("nobody may act as another user")
-        found = self._find(self._name)
+        found = self._lookup(fields)
         self._exists = found is not None
         self._credential = found or self._stranger()
         self._header = received[: len(received) - len(bare)]
@@ -113,6 +140,12 @@ class ScramExchange(Exchange):
         answer = f"r={self._full_nonce},s={encode(self._credential.salt)},i={self._credential.iterations}".encode()
         self._first = bare + b"," + answer
         return answer
+
+    def _lookup(self, fields: dict[str, str]) -> ScramCredential | None:
+        if fields.get(TOKEN_AUTH, "").lower() != "true":
+            return self._find(self._name)
+        self._token = None if self._find_token is None else self._find_token(self._name)
+        return None if self._token is None else self._token.credential
 
     def _end(self, received: bytes) -> bytes:
         credential = self._credential
@@ -132,7 +165,7 @@ class ScramExchange(Exchange):
         same = hmac.compare_digest(hashlib.new(self._digest, client_key).digest(), credential.stored_key)
         if not same or not self._exists:
             raise SaslRefusedError("wrong name or password")
-        self._user = self._name
+        self._user = self._name if self._token is None else self._token.owner
         return b"v=" + encode(_hmac(self._digest, credential.server_key, signed)).encode()
 
     def _stranger(self) -> ScramCredential:

@@ -13,7 +13,7 @@ import os
 from typing import Final
 
 from ixion.sasl.exchange import ClientExchange, SaslRefusedError
-from ixion.sasl.scram import LEAST_ITERATIONS, MECHANISMS, decode, encode, fields_of, salted_password
+from ixion.sasl.scram import LEAST_ITERATIONS, MECHANISMS, TOKEN_AUTH, decode, encode, fields_of, salted_password
 
 MOST_CLIENT_ITERATIONS: Final = 1 << 17  # some 100 ms; Kafka's own brokers store 16,384 at most
 _NONCE_BYTES: Final = 18
@@ -22,8 +22,10 @@ _NONCE_BYTES: Final = 18
 class ScramUser:
     """Name and password, and the last salted password: a second login with the same salt costs nothing."""
 
-    def __init__(self, mechanism: str, name: str, password: str) -> None:
+    def __init__(self, mechanism: str, name: str, password: str, by_token: bool = False) -> None:
+        """`by_token`: the name is the id of a delegation token, the password its HMAC in base64."""
         self.mechanism = mechanism
+        self.by_token = by_token
         self.name = name
         self._password = password
         self._known: tuple[bytes, int, bytes] | None = None
@@ -42,6 +44,8 @@ class ScramClient(ClientExchange):
         self._digest = MECHANISMS[user.mechanism]
         self._nonce = nonce or encode(os.urandom(_NONCE_BYTES))
         self._bare = f"n={user.name.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
+        if user.by_token:
+            self._bare += f",{TOKEN_AUTH}=true"
         self._signature: bytes | None = None  # of the server, as it must be
 
     def first(self) -> bytes:

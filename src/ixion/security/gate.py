@@ -8,11 +8,13 @@
 | OPEN, expired | passes      | CHOSEN (again)       | ILLEGAL_SASL_STATE           | connection ends   |
 
 A refused client gets its answer after connection.failed.authentication.delay.ms, and then the connection ends. A client
-that authenticates again (KIP-368) must be the same user, by the same mechanism.
+that authenticates again (KIP-368) must be the same user, by the same mechanism. A proof that expires (a
+delegation token, a signed token) lets the client in until then.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -43,12 +45,18 @@ class Answer:
 
 class Gate:
     def __init__(
-        self, mechanisms: Mapping[str, MakeExchange], max_reauth_ms: int, monotonic_ms: Callable[[], int]
+        self,
+        mechanisms: Mapping[str, MakeExchange],
+        max_reauth_ms: int,
+        monotonic_ms: Callable[[], int],
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.mechanisms = mechanisms
         self.principal = ANONYMOUS
         self._max_reauth_ms = max_reauth_ms
         self._monotonic_ms = monotonic_ms
+        self._clock_ms = clock_ms
+        self.by_token = False  # whether the client has shown a delegation token
         self._exchange: Exchange | None = None
         self._mechanism = ""
         self._open = False
@@ -103,6 +111,14 @@ class Gate:
         self._exchange = None
         self._open = True
         self.principal = f"User:{user}"
-        lifetime_ms = self._max_reauth_ms
+        self.by_token = exchange.by_token
+        lifetime_ms = self._lifetime_ms(exchange)
         self._expires_ms = self._monotonic_ms() + lifetime_ms if lifetime_ms > 0 else None
         return Answer(data=data, lifetime_ms=lifetime_ms)
+
+    def _lifetime_ms(self, exchange: Exchange) -> int:
+        """How long the client is let in: while its proof is good, connections.max.reauth.ms at most; 0: for ever."""
+        if exchange.expires_ms is None:
+            return self._max_reauth_ms
+        left_ms = max(exchange.expires_ms - self._clock_ms(), 1)
+        return min(left_ms, self._max_reauth_ms) if self._max_reauth_ms > 0 else left_ms

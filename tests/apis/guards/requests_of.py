@@ -82,6 +82,13 @@ from ixion.protocol.messages.k34_alter_replica_log_dirs import (
 )
 from ixion.protocol.messages.k35_describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from ixion.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ixion.protocol.messages.k38_create_delegation_token import CreateDelegationTokenRequest
+from ixion.protocol.messages.k39_renew_delegation_token import RenewDelegationTokenRequest
+from ixion.protocol.messages.k40_expire_delegation_token import ExpireDelegationTokenRequest
+from ixion.protocol.messages.k41_describe_delegation_token import (
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+)
 from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
 from ixion.protocol.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -553,6 +560,22 @@ REQUESTS: dict[ApiKey, Callable[[Names, int], list[Struct]]] = {
             compression_type=0,
             metrics=b"",
         )
+    ],
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda _names, version: [
+        CreateDelegationTokenRequest(
+            owner_principal_type="User" if version >= 3 else None,
+            owner_principal_name="alice" if version >= 3 else None,
+            renewers=(),
+            max_lifetime_ms=-1,
+        )
+    ],
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda _names, _: [RenewDelegationTokenRequest(hmac=b"x", renew_period_ms=1)],
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda _names, _: [
+        ExpireDelegationTokenRequest(hmac=b"x", expiry_time_period_ms=1)
+    ],
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda _names, _: [
+        DescribeDelegationTokenRequest(owners=owners)
+        for owners in (None, (DescribeDelegationTokenOwner(principal_type="User", principal_name="alice"),))
     ],
     ApiKey.LIST_CONFIG_RESOURCES: lambda _names, _: [ListConfigResourcesRequest()],
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda names, _: [

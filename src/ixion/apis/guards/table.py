@@ -72,6 +72,10 @@ RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_LOG_DIRS: cluster.describe_log_dirs,
     ApiKey.SASL_AUTHENTICATE: EVERYBODY,
     ApiKey.CREATE_PARTITIONS: topics.create_partitions,
+    ApiKey.CREATE_DELEGATION_TOKEN: IN_HANDLER,  # for another owner: CREATE_TOKENS user
+    ApiKey.RENEW_DELEGATION_TOKEN: EVERYBODY,  # the token says which principals
+    ApiKey.EXPIRE_DELEGATION_TOKEN: EVERYBODY,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: IN_HANDLER,  # of others: DESCRIBE token or DESCRIBE_TOKENS user
     ApiKey.DELETE_GROUPS: groups.delete_groups,
     ApiKey.ELECT_LEADERS: cluster.elect_leaders,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,

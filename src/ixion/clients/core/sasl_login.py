@@ -29,11 +29,12 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class SaslCredentials(Credentials):
-    def __init__(self, mechanism: str, name: str, password: str) -> None:
+    def __init__(self, mechanism: str, name: str, password: str, by_token: bool = False) -> None:
+        """`by_token`: name and password are those of a delegation token."""
         self.mechanism = mechanism
         self.name = name
         self._password = password
-        self._scram = None if mechanism == "PLAIN" else ScramUser(mechanism, name, password)
+        self._scram = None if mechanism == "PLAIN" else ScramUser(mechanism, name, password, by_token)
 
     def __repr__(self) -> str:
         return f"<{self.mechanism} credentials of {self.name!r}>"

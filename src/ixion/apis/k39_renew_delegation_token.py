@@ -1,0 +1,25 @@
+"""RenewDelegationToken, 1 to 2: a token lives longer, up to its greatest age. For its owner, requester and renewers."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.own_task import in_own_task
+from ixion.apis.services import Services
+from ixion.apis.token_requests import manager_of, requester_of
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k39_renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+
+
+def make(services: Services) -> Handle:
+    async def handle(call: Call) -> RenewDelegationTokenResponse:
+        request = cast(RenewDelegationTokenRequest, call.body)
+        try:
+            requester, manager = requester_of(call), manager_of(services)
+            expires_ms = await manager.renew(requester, bytes(request.hmac), request.renew_period_ms)
+        except KafkaError as error:
+            return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+        return RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expires_ms)
+
+    return in_own_task(handle)

@@ -1,0 +1,31 @@
+"""ExpireDelegationToken, 1 to 2: a token ends after a period, or at once if that is negative.
+
+For its owner, requester and renewers. Connections that were opened with the token stay until it would have expired.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.apis.call import Call, Handle
+from ixion.apis.own_task import in_own_task
+from ixion.apis.services import Services
+from ixion.apis.token_requests import manager_of, requester_of
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k40_expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+
+
+def make(services: Services) -> Handle:
+    async def handle(call: Call) -> ExpireDelegationTokenResponse:
+        request = cast(ExpireDelegationTokenRequest, call.body)
+        try:
+            requester, manager = requester_of(call), manager_of(services)
+            expires_ms = await manager.expire(requester, bytes(request.hmac), request.expiry_time_period_ms)
+        except KafkaError as error:
+            return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+        return ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expires_ms)
+
+    return in_own_task(handle)

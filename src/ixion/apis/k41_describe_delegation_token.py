@@ -1,0 +1,80 @@
+"""DescribeDelegationToken, 1 to 3: the tokens of some owners, or all, as far as the client may see them.
+
+Everybody sees the tokens that they own, asked for, or may renew. Others need DESCRIBE on the token, or DESCRIBE_TOKENS
+on its owner. The answer has the secrets, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ixion.acl.numbers import DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
+from ixion.apis.call import Call, Handle
+from ixion.apis.services import Services
+from ixion.apis.sliced import sliced
+from ixion.apis.token_requests import OWNER_SINCE, manager_of, requester_of, split
+from ixion.model.delegation_token import Token
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k41_describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from ixion.timer.turns import Steps
+
+
+def make(services: Services) -> Handle:
+    def handle(call: Call) -> Steps[DescribeDelegationTokenResponse]:
+        request = cast(DescribeDelegationTokenRequest, call.body)
+        try:
+            requester, manager = requester_of(call), manager_of(services)
+        except KafkaError as error:
+            return DescribeDelegationTokenResponse(error_code=error.code, tokens=())
+        owners: set[str] | None = None
+        if request.owners is not None:
+            owners = set()
+            for owner in request.owners:
+                owners.add(f"{owner.principal_type}:{owner.principal_name}")
+                yield
+        found = []
+        for token in manager.tokens.all() if owners is None or owners else ():
+            if is_meant(token, owners) and (token.concerns(requester) or may_see(call, token)):
+                found.append(described(token, manager.tokens.hmac_of(token.token_id), call.version))
+            yield
+        return DescribeDelegationTokenResponse(error_code=ErrorCode.NONE, tokens=tuple(found))
+
+    return sliced(handle)
+
+
+def is_meant(token: Token, owners: set[str] | None) -> bool:
+    return owners is None or not owners.isdisjoint((token.owner, token.requester, *token.renewers))
+
+
+def may_see(call: Call, token: Token) -> bool:
+    rights = call.rights
+    return (
+        rights is None
+        or rights.sees(DESCRIBE, DELEGATION_TOKEN, token.token_id)
+        or rights.sees(DESCRIBE_TOKENS, USER, token.owner)
+    )
+
+
+def described(token: Token, hmac: bytes, version: int) -> DescribedDelegationToken:
+    owner_kind, owner_name = split(token.owner)
+    kind, name = split(token.requester)
+    return DescribedDelegationToken(
+        principal_type=owner_kind,
+        principal_name=owner_name,
+        token_requester_principal_type=kind if version >= OWNER_SINCE else "",
+        token_requester_principal_name=name if version >= OWNER_SINCE else "",
+        issue_timestamp=token.issued_ms,
+        expiry_timestamp=token.expires_ms,
+        max_timestamp=token.max_ms,
+        token_id=token.token_id,
+        hmac=hmac,
+        renewers=tuple(
+            DescribedDelegationTokenRenewer(principal_type=split(each)[0], principal_name=split(each)[1])
+            for each in token.renewers
+        ),
+    )

@@ -1,0 +1,39 @@
+"""What requests about delegation tokens (38 to 41) have in common: which clients may send them.
+
+As in Kafka, a client must have proved its identity by other means than a token: otherwise a token could make itself
+live for ever. Without delegation.token.secret.key there are no tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ixion.apis.call import Call
+from ixion.apis.services import Services
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.security.gate import ANONYMOUS
+
+if TYPE_CHECKING:
+    from ixion.controller.tokens import TokenManager
+
+OWNER_SINCE: Final = 3  # a token has an owner and the user that asked for it (KIP-373)
+
+
+def requester_of(call: Call) -> str:
+    """The principal. KafkaError if the client may send no request about tokens."""
+    connection = call.request.connection
+    gate = connection.gate
+    if connection.principal == ANONYMOUS if gate is None else gate.by_token:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    return connection.principal
+
+
+def manager_of(services: Services) -> TokenManager:
+    if services.tokens is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return services.tokens
+
+
+def split(principal: str) -> tuple[str, str]:
+    kind, _, name = principal.partition(":")
+    return kind, name

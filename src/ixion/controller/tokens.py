@@ -1,0 +1,206 @@
+"""Creates, renews and expires delegation tokens in the tree, and follows the changes that other brokers make.
+
+Every broker writes tokens itself, as in Kafka. The node of a token and the notification of its change are one
+transaction. A change is in force on this broker when the call returns, and on the others when they have seen the
+notification. A broker that is the controller removes tokens whose time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from ixion.metadata import token_node
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.ensure import ensure
+from ixion.metadata.errors import MetadataError, NoNodeError, StoreUnusableError
+from ixion.metadata.node import Create, Delete, Operation, Set
+from ixion.metadata.session import Event, MetadataSession
+from ixion.model.delegation_token import Token
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.ids import id_text, new_id
+from ixion.security.tokens import MOST_TOKENS, Tokens
+
+logger = logging.getLogger(__name__)
+
+KEPT_MS: Final = 15 * 60 * 1000  # a notification, for brokers that were out of contact
+
+
+class TokenManager:
+    def __init__(
+        self,
+        session: MetadataSession,
+        tokens: Tokens,
+        clock_ms: Callable[[], int],
+        *,
+        max_lifetime_ms: int,
+        expiry_time_ms: int,
+    ) -> None:
+        self.tokens = tokens
+        self._session = session
+        self._clock_ms = clock_ms
+        self._max_lifetime_ms = max_lifetime_ms
+        self._expiry_time_ms = expiry_time_ms
+        self._turn = asyncio.Lock()  # one change at a time
+        self._seen = ""  # the last notification that was followed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Watch first and load then, so that no change is missed between the two."""
+        session = self._session
+        await ensure(session, token_node.BASE)
+        session.watch(token_node.CHANGES, self._follow_soon)
+        names = await session.children(token_node.CHANGES)
+        self._seen = names[-1] if names else ""
+        await self._load()
+
+    async def resume(self, session: MetadataSession) -> None:
+        """Go on with another session: all tokens are read anew."""
+        self._session = session
+        await self.start()
+
+    async def _load(self) -> None:
+        found = await self._session.children(token_node.TOKENS)
+        for token_id in found:
+            await self._take(token_id)
+        for token in self.tokens.all():
+            if token.token_id not in found:
+                self.tokens.remove(token.token_id)
+
+    async def create(self, owner: str, requester: str, renewers: tuple[str, ...], lifetime_ms: int) -> Token:
+        """A new token. A lifetime of 0 or less asks for the longest that delegation.token.max.lifetime.ms allows."""
+        async with self._turn:
+            if len(self.tokens) >= MOST_TOKENS:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"there can be {MOST_TOKENS} delegation tokens at most")
+            now_ms = self._clock_ms()
+            most_ms = self._max_lifetime_ms
+            token = Token(
+                token_id=id_text(new_id()),
+                owner=owner,
+                requester=requester,
+                renewers=renewers,
+                issued_ms=now_ms,
+                max_ms=now_ms + (most_ms if lifetime_ms <= 0 else min(lifetime_ms, most_ms)),
+                expires_ms=now_ms,
+            ).lives_until(now_ms + self._expiry_time_ms)
+            await self._write(
+                token.token_id, Create(token_node.path_of(token.token_id), token_node.encode_token(token))
+            )
+            self.tokens.put(token)
+            return token
+
+    async def renew(self, principal: str, token_hmac: bytes, period_ms: int) -> int:
+        """When it expires now. A negative period asks for delegation.token.expiry.time.ms."""
+        async with self._turn:
+            token = self._find(principal, token_hmac)
+            return await self._extend(token, self._expiry_time_ms if period_ms < 0 else period_ms)
+
+    async def expire(self, principal: str, token_hmac: bytes, period_ms: int) -> int:
+        """When it expires now. With a negative period it is removed at once."""
+        async with self._turn:
+            token = self._find(principal, token_hmac)
+            if period_ms < 0:
+                await self._remove(token.token_id)
+                return self._clock_ms()
+            return await self._extend(token, period_ms)
+
+    async def remove_expired(self) -> None:
+        """The task that recurs every delegation.token.expiry.check.interval.ms."""
+        for token in self.tokens.all():
+            if token.is_over(self._clock_ms()):
+                async with self._turn:
+                    current = self.tokens.get(token.token_id)  # it may have been renewed meanwhile
+                    if current is not None and current.is_over(self._clock_ms()):
+                        await self._remove(token.token_id)
+
+    def remove_expired_soon(self) -> None:
+        self._run(self.remove_expired(), "expired delegation tokens could not be removed")
+
+    def _find(self, principal: str, token_hmac: bytes) -> Token:
+        token = self.tokens.find(token_hmac)
+        if token is None:
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+        if not token.concerns(principal):
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+        if token.is_over(self._clock_ms()):
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+        return token
+
+    async def _extend(self, token: Token, period_ms: int) -> int:
+        extended = token.lives_until(self._clock_ms() + period_ms)
+        data = token_node.encode_token(extended)
+        await self._write(token.token_id, Set(token_node.path_of(token.token_id), data))
+        self.tokens.put(extended)
+        return extended.expires_ms
+
+    async def _remove(self, token_id: str) -> None:
+        await self._write(token_id, Delete(token_node.path_of(token_id)))
+        self.tokens.remove(token_id)
+
+    async def _write(self, token_id: str, change: Operation) -> None:
+        notification = Create(token_node.NEW_CHANGE, token_id.encode(), sequential=True)
+        try:
+            await self._session.multi([change, notification])
+        except NoNodeError:  # another broker has removed it
+            self.tokens.remove(token_id)
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND) from None
+        except (MetadataError, StoreUnusableError) as error:
+            logger.error("a delegation token could not be stored: %s", error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the token could not be stored: {error}") from error
+
+    async def _take(self, token_id: str) -> None:
+        """Put in force what the tree has for a token."""
+        try:
+            data = (await self._session.get(token_node.path_of(token_id))).data
+            self.tokens.put(token_node.decode_token(token_id, data))
+        except NoNodeError:
+            self.tokens.remove(token_id)
+        except CorruptNodeError as error:
+            logger.error("a delegation token is ignored: %s", error)
+            self.tokens.remove(token_id)
+
+    def _follow_soon(self, _event: Event) -> None:
+        self._run(self._follow(_event), "changes of delegation tokens could not be followed")
+
+    async def _follow(self, event: Event) -> None:
+        session = self._session
+        async with self._turn:
+            if event.kind.name == "RESUMED":
+                await self._load()  # notifications may be gone
+            names = await session.children(token_node.CHANGES)
+            for name in [name for name in names if name > self._seen]:
+                try:
+                    await self._take((await session.get(f"{token_node.CHANGES}/{name}")).data.decode(errors="replace"))
+                except NoNodeError:
+                    pass
+                self._seen = name
+            await self._forget_old(names)
+
+    async def _forget_old(self, names: list[str]) -> None:
+        oldest = self._clock_ms() - KEPT_MS
+        for name in names:
+            path = f"{token_node.CHANGES}/{name}"
+            stat = await self._session.exists(path)
+            if stat is None or stat.created_ms > oldest:
+                return
+            try:
+                await self._session.delete(path)
+            except NoNodeError:
+                pass
+
+    def _run(self, work: Coroutine[Any, Any, None], failed: str) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                logger.exception(failed)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()

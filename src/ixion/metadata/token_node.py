@@ -1,0 +1,63 @@
+"""`/delegation_token/tokens/ID`: a delegation token, without its HMAC, which every broker can compute.
+
+A change is announced by a sequential node with the id: `/delegation_token/token_changes/token_change_`. Principals are
+encoded as in a URL: `User%3Aalice`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from ixion.metadata.content import from_json, to_json
+from ixion.model.delegation_token import Token
+
+TOKENS: Final = "/delegation_token/tokens"
+CHANGES: Final = "/delegation_token/token_changes"
+NEW_CHANGE: Final = f"{CHANGES}/token_change_"
+BASE: Final = (TOKENS, CHANGES)  # made when a broker with tokens starts, where they are missing
+REQUESTER_SINCE: Final = 3
+VERSION: Final = 3
+
+
+def path_of(token_id: str) -> str:
+    return f"{TOKENS}/{token_id}"
+
+
+def encode_token(token: Token) -> bytes:
+    return to_json(
+        {
+            "version": VERSION,
+            "owner": sanitized(token.owner),
+            "tokenRequester": sanitized(token.requester),
+            "renewers": [sanitized(each) for each in token.renewers],
+            "issueTimestamp": token.issued_ms,
+            "maxTimestamp": token.max_ms,
+            "expirationTimestamp": token.expires_ms,
+            "tokenId": token.token_id,
+        }
+    )
+
+
+def decode_token(token_id: str, data: bytes) -> Token:
+    def read(members: dict[str, Any]) -> Token:
+        version = int(members["version"])
+        if not 1 <= version <= VERSION:
+            raise ValueError(f"version {version}")
+        owner = unquote(members["owner"])
+        return Token(
+            token_id=str(members["tokenId"]),
+            owner=owner,
+            requester=unquote(members["tokenRequester"]) if version >= REQUESTER_SINCE else owner,
+            renewers=tuple(unquote(each) for each in members["renewers"]),
+            issued_ms=int(members["issueTimestamp"]),
+            max_ms=int(members["maxTimestamp"]),
+            expires_ms=int(members["expirationTimestamp"]),
+        )
+
+    return from_json(f"delegation token {token_id}", data, read)
+
+
+def sanitized(principal: str) -> str:
+    """As Kafka encodes a principal: a form of URL encoding in which a blank is %20."""
+    return quote(principal, safe="._-")

@@ -1,0 +1,228 @@
+"""Delegation tokens: made, used through SCRAM, renewed and expired, by the principals that may do so."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.acl.names import Operation, ResourceKind
+from ixion.clients import Admin
+from ixion.clients.admin.tokens import DelegationToken
+from ixion.clients.faults import AuthenticationError
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.token_node import decode_token, encode_token
+from ixion.model.delegation_token import Token
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.security.tokens import Tokens
+from ixion.testing import Broker
+from tests.apis.guards.secured import AskingAs, allow, rule, secured
+
+SECRET = {"delegation.token.secret.key": "the secret of the cluster", "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with secured(SECRET) as running:
+        yield running
+
+
+def admin_as(broker: Broker, user: str) -> Admin:
+    return Admin(
+        broker.bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=user,
+        sasl_password=f"{user}-secret",
+    )
+
+
+def admin_by(broker: Broker, token: DelegationToken, **other: Any) -> Admin:
+    return Admin(
+        broker.bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_username=token.token_id,
+        sasl_password=base64.b64encode(token.hmac).decode(),
+        **{"sasl_tokenauth": "true", **other},
+    )
+
+
+def change(broker: Broker, token: DelegationToken, **fields: int) -> None:
+    """Make the broker believe that a token has other times."""
+
+    async def work(real: Any) -> None:
+        from dataclasses import replace
+
+        tokens = real.parts.tokens
+        tokens.put(replace(tokens.get(token.token_id), **fields))
+
+    broker.call(work)
+
+
+def code_of(work: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        work()
+    return caught.value.code
+
+
+def test_a_token_lets_its_owner_in(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice, admin_as(broker, "root") as root:
+        token = alice.create_delegation_token(renewers=["User:bob"])
+        assert (token.owner, token.renewers) == ("User:alice", ("User:bob",))
+        assert token.max_ms - token.issued_ms == 7 * 24 * 3_600_000
+        assert token.expires_ms - token.issued_ms == 24 * 3_600_000
+        assert "hmac" not in repr(token)
+        with admin_by(broker, token) as job:
+            # It is alice, with alice's rights only.
+            assert job.list_topics() == alice.list_topics()
+            assert code_of(lambda: job.describe_client_quotas()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            for work in (
+                job.create_delegation_token,
+                job.describe_delegation_tokens,
+                lambda: job.renew_delegation_token(token.hmac),
+                lambda: job.expire_delegation_token(token.hmac),
+            ):
+                assert code_of(work) is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert [each.token_id for each in alice.describe_delegation_tokens()] == [token.token_id]
+        assert [each.hmac for each in root.describe_delegation_tokens(["User:alice"])] == [token.hmac]
+        assert root.describe_delegation_tokens(["User:root"]) == []
+        alice.expire_delegation_token(token.hmac)
+        with pytest.raises(AuthenticationError, match="wrong name or password"), admin_by(broker, token) as job:
+            job.list_topics()
+
+
+def test_a_token_is_no_user_and_a_user_is_no_token(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice:
+        token = alice.create_delegation_token()
+        wrong = token._replace(hmac=bytes(64))
+        for login in (token, wrong, token._replace(token_id="alice")):
+            as_token = "false" if login is token else "true"
+            with pytest.raises(AuthenticationError), admin_by(broker, login, sasl_tokenauth=as_token) as job:
+                job.list_topics()
+        alice.expire_delegation_token(token.hmac)
+
+
+def test_who_may_renew_and_expire(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice, admin_as(broker, "bob") as bob, admin_as(broker, "root") as root:
+        token = alice.create_delegation_token(max_lifetime_ms=3_600_000)
+        assert token.expires_ms == token.max_ms == token.issued_ms + 3_600_000
+        assert code_of(lambda: bob.renew_delegation_token(token.hmac)) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        assert code_of(lambda: root.expire_delegation_token(token.hmac)) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        assert code_of(lambda: alice.renew_delegation_token(b"none")) is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        assert bob.describe_delegation_tokens() == []
+        assert alice.renew_delegation_token(token.hmac) == token.max_ms  # and no longer
+        assert alice.expire_delegation_token(token.hmac, period_ms=60_000) < token.max_ms
+        change(broker, token, expires_ms=1)
+        assert code_of(lambda: alice.renew_delegation_token(token.hmac)) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+        with pytest.raises(AuthenticationError), admin_by(broker, token) as job:
+            job.list_topics()
+
+
+def test_a_token_for_another_owner_needs_a_right(broker: Broker) -> None:
+    with admin_as(broker, "bob") as bob, admin_as(broker, "root") as root, admin_as(broker, "alice") as alice:
+        refused = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert code_of(lambda: bob.create_delegation_token(owner="User:alice")) is refused
+        with AskingAs(broker.bootstrap, "root") as asking:
+            allow(asking, rule("bob", Operation.CREATE_TOKENS, ResourceKind.USER, "User:alice"))
+        token = bob.create_delegation_token(owner="User:alice")
+        assert token.owner == "User:alice"
+        assert token.token_id in {each.token_id for each in alice.describe_delegation_tokens()}
+        assert token.token_id in {each.token_id for each in root.describe_delegation_tokens(["User:bob"])}
+        assert code_of(lambda: bob.create_delegation_token(renewers=["Group:x"])) is ErrorCode.INVALID_PRINCIPAL_TYPE
+        bob.expire_delegation_token(token.hmac)
+
+
+def test_a_connection_ends_with_its_token(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice:
+        token = alice.create_delegation_token()
+        change(broker, token, expires_ms=token.issued_ms + 3_600_000)
+
+        async def lifetimes(real: Any) -> list[int]:
+            every = [each for one in real.parts.server._processors() for each in one.connections.values()]
+            gates = [each.gate for each in every if each.gate is not None and each.gate.by_token]
+            return [gate._expires_ms - gate._monotonic_ms() for gate in gates]
+
+        with admin_by(broker, token) as job:
+            job.list_topics()
+            left_ms = broker.call(lifetimes)
+            assert left_ms
+            assert all(0 < each <= 3_600_000 for each in left_ms)
+        alice.expire_delegation_token(token.hmac)
+
+
+def test_expired_tokens_are_removed(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice, admin_as(broker, "root") as root:
+        token, other = alice.create_delegation_token(), alice.create_delegation_token()
+        change(broker, token, expires_ms=1)
+
+        async def look(real: Any) -> None:
+            await real.parts.token_manager.remove_expired()
+
+        broker.call(look)
+        left = {each.token_id for each in root.describe_delegation_tokens()}
+        assert token.token_id not in left
+        assert other.token_id in left
+
+
+def test_tokens_survive_a_restart(tmp_path: Path) -> None:
+    with secured(SECRET, data=tmp_path) as broker, admin_as(broker, "alice") as alice:
+        token, gone = alice.create_delegation_token(renewers=["User:b ob"]), alice.create_delegation_token()
+        alice.expire_delegation_token(gone.hmac)
+    with secured(SECRET, data=tmp_path) as broker, admin_as(broker, "alice") as alice:
+        assert alice.describe_delegation_tokens() == [token]
+        with admin_by(broker, token) as job:
+            job.list_topics()
+    with (
+        secured(SECRET | {"delegation.token.secret.key": "other"}, data=tmp_path) as broker,
+        pytest.raises(AuthenticationError),
+        admin_by(broker, token) as job,
+    ):
+        job.list_topics()
+
+
+def test_without_a_secret_there_are_no_tokens() -> None:
+    with secured() as broker, admin_as(broker, "alice") as alice:
+        for work in (alice.create_delegation_token, alice.describe_delegation_tokens):
+            assert code_of(work) is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def test_a_token_in_the_tree_is_kafkas() -> None:
+    token = Token(
+        token_id="abc",
+        owner="User:al ice",
+        requester="User:bob",
+        renewers=("User:CN=c,O=d",),
+        issued_ms=1,
+        max_ms=3,
+        expires_ms=2,
+    )
+    data = encode_token(token)
+    assert json.loads(data) == {
+        "version": 3,
+        "owner": "User%3Aal%20ice",
+        "tokenRequester": "User%3Abob",
+        "renewers": ["User%3ACN%3Dc%2CO%3Dd"],
+        "issueTimestamp": 1,
+        "maxTimestamp": 3,
+        "expirationTimestamp": 2,
+        "tokenId": "abc",
+    }
+    assert decode_token("abc", data) == token
+    older = json.loads(data) | {"version": 2}
+    del older["tokenRequester"]
+    assert decode_token("abc", json.dumps(older).encode()).requester == token.owner
+    for broken in (b"", b"{}", data.replace(b"3", b"9", 1)):
+        with pytest.raises(CorruptNodeError):
+            decode_token("abc", broken)
+
+
+def test_the_hmac_is_kafkas() -> None:
+    """HmacSHA512 of the id under the secret, as `openssl dgst -sha512 -hmac` has it."""
+    tokens = Tokens("secret", lambda: 0)
+    assert tokens.hmac_of("tokenId").hex().startswith("f712b7992c63fdb8")
+    assert len(tokens.hmac_of("tokenId")) == 64
