@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.broker.errors import StartupError
+from ixion.broker.mechanisms import Logins, gate_of, mechanisms_of
 from ixion.config import network_settings as network
 from ixion.config import security_settings as security
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import Endpoint, listeners
 from ixion.network import Listener
-from ixion.security.credentials import ScramCredentials
-from ixion.security.gate import Gate, MakeExchange
-from ixion.security.tokens import Tokens
 
 if TYPE_CHECKING:
     import ssl
 
-    from ixion.sasl.scram import ScramCredential
-
-SUPPORTED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CERTIFICATES_CHECK_S: Final = 1.0
 
 
-def listeners_of(config: BrokerConfig, credentials: ScramCredentials, tokens: Tokens) -> list[Listener]:
+def listeners_of(config: BrokerConfig, logins: Logins) -> list[Listener]:
     known = listeners(config)
     backlog = config[network.SOCKET_LISTEN_BACKLOG_SIZE]
     return [
@@ -40,7 +34,7 @@ def listeners_of(config: BrokerConfig, credentials: ScramCredentials, tokens: To
             control_plane=endpoint.listener == known.control_plane,
             inter_broker=endpoint.listener == known.inter_broker and len(known.bound) > 1,
             tls=Certificates(config, endpoint.listener).context if uses_tls(endpoint) else None,
-            gate=gate_of(config, endpoint.listener, credentials, tokens) if uses_sasl(endpoint) else None,
+            gate=gate_of(config, endpoint.listener, logins) if uses_sasl(endpoint) else None,
             first_max_bytes=config[security.SASL_SERVER_MAX_RECEIVE_SIZE],
             backlog=max(backlog, 1024),
         )
@@ -69,59 +63,9 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
         if uses_tls(endpoint):
             Certificates(config, endpoint.listener)
         if uses_sasl(endpoint):
-            mechanisms_of(config, endpoint.listener, ScramCredentials(), Tokens(None, now_ms))
+            mechanisms_of(config, endpoint.listener, Logins(is_trial=True))
     except InvalidSettingError as error:
         raise StartupError(f"listener {endpoint}: {error}") from error
-
-
-def gate_of(config: BrokerConfig, listener: str, credentials: ScramCredentials, tokens: Tokens) -> Callable[[], Gate]:
-    mechanisms = mechanisms_of(config, listener, credentials, tokens)
-    lifetime_ms = config.of_listener(listener, security.CONNECTIONS_MAX_REAUTH_MS)
-    return partial(Gate, mechanisms, lifetime_ms, lambda: time.monotonic_ns() // 1_000_000, now_ms)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def mechanisms_of(
-    config: BrokerConfig, listener: str, credentials: ScramCredentials, tokens: Tokens
-) -> dict[str, MakeExchange]:
-    """InvalidSettingError for a mechanism that is not there, or has no users to compare with."""
-    # Imported only by a broker that authenticates.
-    from ixion.sasl.plain import PlainExchange
-    from ixion.sasl.scram import MECHANISMS, ScramExchange
-
-    setting = security.SASL_ENABLED_MECHANISMS
-    made: dict[str, MakeExchange] = {}
-    for mechanism in config.of_listener(listener, setting):
-        if mechanism in MECHANISMS:
-            find: Callable[[str], ScramCredential | None] = partial(_find, credentials, mechanism)
-            made[mechanism] = partial(ScramExchange, mechanism, find, find_token=partial(tokens.login, mechanism))
-        elif mechanism == "PLAIN":
-            made[mechanism] = partial(PlainExchange, _plain_users(config, listener))
-        else:
-            raise InvalidSettingError(setting.name, mechanism, f"one or more of {', '.join(SUPPORTED)}")
-    if not made:
-        raise InvalidSettingError(setting.name, "", f"one or more of {', '.join(SUPPORTED)}")
-    return made
-
-
-def _find(credentials: ScramCredentials, mechanism: str, user: str) -> ScramCredential | None:
-    return credentials.find(user, mechanism)
-
-
-def _plain_users(config: BrokerConfig, listener: str) -> dict[str, str]:
-    from ixion.security.jaas import plain_users
-
-    name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
-    text = config.jaas_of(listener, "PLAIN")
-    if text is None:
-        raise InvalidSettingError(name, "", "set, with the users and their passwords")
-    try:
-        return plain_users(text)
-    except ValueError as error:
-        raise InvalidSettingError(name, "[hidden]", f"a login module with users: {error}") from None
 
 
 class Certificates:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from typing import Final
 
 from ixion.apis.features import INITIAL, UNNAMED
 from ixion.broker.adopt import settings_to_adopt
 from ixion.broker.errors import StartupError
 from ixion.broker.limits import follow_limits, limits_of
 from ixion.broker.listeners import listeners_of
+from ixion.broker.mechanisms import Logins
 from ixion.broker.membership import make_control
 from ixion.broker.parts import Parts
 from ixion.broker.registering import register
@@ -18,6 +20,7 @@ from ixion.broker.upkeep import schedule
 from ixion.config import cluster_settings as cluster
 from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
+from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REPLICA_ALTER_LOG_DIRS_THREADS
 from ixion.config.topic import TopicConfig
 from ixion.delay.schedules import Schedules
@@ -39,6 +42,8 @@ from ixion.security.credentials import ScramCredentials
 from ixion.security.tokens import Tokens
 
 logger = logging.getLogger(__name__)
+
+KEYS_CHECK_MS: Final = 1_000
 
 
 async def log_manager(parts: Parts) -> None:
@@ -130,8 +135,15 @@ async def socket_server(parts: Parts) -> None:
     def handle(request: Request) -> Answer | Awaitable[Answer]:
         return parts.dispatch.handle(request)
 
+    logins = Logins(credentials=parts.credentials, tokens=parts.tokens)
+    try:  # on a thread: the keys of OAUTHBEARER may be on another machine
+        found = await parts.loop.run_in_executor(parts.scheduler.workers, listeners_of, config, logins)
+    except InvalidSettingError as error:
+        raise StartupError(str(error)) from error
+    for keys in logins.key_sets:
+        parts.scheduler.every("keys-of-oauthbearer", KEYS_CHECK_MS, keys.look)
     parts.server = SocketServer(
-        listeners_of(config, parts.credentials, parts.tokens),
+        found,
         handle,
         timer=parts.timer,
         stalls=parts.stalls,

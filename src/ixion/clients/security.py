@@ -11,7 +11,7 @@ system are believed. The host name in the broker's certificate is checked unless
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ixion.clients.core.security import PLAINTEXT, Credentials, Security, Tls
@@ -27,6 +27,7 @@ class SecurityOptions(TypedDict, total=False):
     """Settings of all clients."""
 
     sasl_mechanism: str | None
+    sasl_oauthbearer_token: str | Callable[[], str] | None
     sasl_password: str | None
     sasl_tokenauth: str | None
     sasl_username: str | None
@@ -66,6 +67,8 @@ def read_security(given: Mapping[str, Any]) -> Security:
     """What the security settings among them say. TypeError or ValueError, naming it, for one that is wrong."""
     found = {name: value for name in sorted(NAMES) if (value := given.get(name)) is not None}
     for name, value in found.items():
+        if name == "sasl_oauthbearer_token" and callable(value):
+            continue
         if name != "ssl_context" and not isinstance(value, str):
             raise TypeError(f"{name} must be text, not of type {type(value).__name__}")
     protocol = found.pop("security_protocol", "PLAINTEXT")
@@ -83,12 +86,20 @@ def read_security(given: Mapping[str, Any]) -> Security:
     return Security(Tls(read_context(found)) if protocol.endswith("SSL") else None, credentials)
 
 
-def read_credentials(found: Mapping[str, str]) -> Credentials:
-    from ixion.clients.core.sasl_login import MECHANISMS, SaslCredentials
+def read_credentials(found: Mapping[str, Any]) -> Credentials:
+    from ixion.clients.core.sasl_login import MECHANISMS, BearerCredentials, SaslCredentials
 
     mechanism = found.get("sasl_mechanism", "")
     if mechanism not in MECHANISMS:
         raise ValueError(f"sasl_mechanism is {mechanism!r}; allowed are {', '.join(MECHANISMS)}")
+    if mechanism == "OAUTHBEARER":
+        token = found.get("sasl_oauthbearer_token")
+        others = [name for name in ("sasl_username", "sasl_password", "sasl_tokenauth") if name in found]
+        if not token or others:
+            raise ValueError(f"OAUTHBEARER needs sasl_oauthbearer_token, and no {' or '.join(others or ['user'])}")
+        return BearerCredentials(token if callable(token) else lambda: str(token))
+    if "sasl_oauthbearer_token" in found:
+        raise ValueError(f"sasl_oauthbearer_token needs sasl_mechanism OAUTHBEARER, not {mechanism}")
     name, password = found.get("sasl_username", ""), found.get("sasl_password", "")
     for setting, value in (("sasl_username", name), ("sasl_password", password)):
         if not value or "\0" in value:

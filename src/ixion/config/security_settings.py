@@ -30,7 +30,30 @@ SSL_ENABLED_PROTOCOLS: Final = words(
 )
 SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, by OpenSSL's names")
 SASL_ENABLED_MECHANISMS: Final = words(
-    "sasl.enabled.mechanisms", ("GSSAPI",), doc="mechanisms of SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+    "sasl.enabled.mechanisms",
+    ("GSSAPI",),
+    doc="mechanisms of SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = optional_string(
+    "sasl.oauthbearer.jwks.endpoint.url", doc="https: or file: URL of the keys that OAUTHBEARER tokens are signed with"
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS: Final = long(
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000, least=1, doc="how often these keys are read again"
+)
+SASL_OAUTHBEARER_EXPECTED_ISSUER: Final = optional_string(
+    "sasl.oauthbearer.expected.issuer", doc="issuer that tokens must have; without one, any"
+)
+SASL_OAUTHBEARER_EXPECTED_AUDIENCE: Final = words(
+    "sasl.oauthbearer.expected.audience", (), doc="audiences of which tokens must have one; without any, all"
+)
+SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS: Final = integer(
+    "sasl.oauthbearer.clock.skew.seconds", 30, least=0, doc="difference allowed between the clocks of issuer and broker"
+)
+SASL_OAUTHBEARER_SCOPE_CLAIM_NAME: Final = string(
+    "sasl.oauthbearer.scope.claim.name", "scope", doc="claim with the scope of a token"
+)
+SASL_OAUTHBEARER_SUB_CLAIM_NAME: Final = string(
+    "sasl.oauthbearer.sub.claim.name", "sub", doc="claim with the user of a token"
 )
 SASL_SERVER_MAX_RECEIVE_SIZE: Final = integer(
     "sasl.server.max.receive.size", 512 * 1024, least=1, doc="largest request before a client has authenticated"

@@ -21,11 +21,12 @@ from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateReques
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.sasl.exchange import ClientExchange, SaslRefusedError
+from ixion.sasl.oauthbearer import OAuthBearerClient
 from ixion.sasl.plain import PlainClient
 from ixion.sasl.scram_client import ScramClient, ScramUser
 
 HANDSHAKE_VERSION: Final = 1  # version 0 is followed by messages without Kafka's headers
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 class SaslCredentials(Credentials):
@@ -46,6 +47,22 @@ class SaslCredentials(Credentials):
         if self._scram is None:
             return PlainClient(self.name, self._password)
         return ScramClient(self._scram)
+
+
+class BearerCredentials(Credentials):
+    """A signed token, or what gives one: it is called for every login, so that the token can be a new one."""
+
+    def __init__(self, give: Callable[[], str]) -> None:
+        self._give = give
+
+    def __repr__(self) -> str:
+        return "<OAUTHBEARER credentials>"
+
+    def login(self) -> Login:
+        return SaslLogin("OAUTHBEARER", self._exchange)
+
+    def _exchange(self) -> ClientExchange:
+        return OAuthBearerClient(self._give())
 
 
 class SaslLogin(Login):

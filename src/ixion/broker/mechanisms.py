@@ -1,0 +1,118 @@
+"""The SASL mechanisms of a listener, from the broker's settings: what each compares a client's proof with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ixion.config import security_settings as security
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.security.credentials import ScramCredentials
+from ixion.security.gate import Gate, MakeExchange
+from ixion.security.tokens import Tokens
+
+if TYPE_CHECKING:
+    from ixion.sasl.scram import ScramCredential
+    from ixion.security.key_set import KeySet
+
+SUPPORTED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+NO_KERBEROS: Final = f"{', '.join(SUPPORTED)}; GSSAPI (Kerberos), Kafka's default, is not supported"
+INSTALL: Final = "pip install 'ixion[security]'"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Logins:
+    """What all listeners of a broker share."""
+
+    credentials: ScramCredentials = field(default_factory=ScramCredentials)
+    tokens: Tokens = field(default_factory=lambda: Tokens(None, now_ms))
+    key_sets: list[KeySet] = field(default_factory=list)  # of OAUTHBEARER; they are looked after once a second
+    is_trial: bool = False  # only check the settings: ask no other machine
+
+
+def gate_of(config: BrokerConfig, listener: str, logins: Logins) -> Callable[[], Gate]:
+    mechanisms = mechanisms_of(config, listener, logins)
+    lifetime_ms = config.of_listener(listener, security.CONNECTIONS_MAX_REAUTH_MS)
+    return partial(Gate, mechanisms, lifetime_ms, lambda: time.monotonic_ns() // 1_000_000, now_ms)
+
+
+def mechanisms_of(config: BrokerConfig, listener: str, logins: Logins) -> dict[str, MakeExchange]:
+    """InvalidSettingError for a mechanism that is not there, or has nothing to compare with."""
+    # Imported only by a broker that authenticates.
+    from ixion.sasl.plain import PlainExchange
+    from ixion.sasl.scram import MECHANISMS, ScramExchange
+
+    setting = security.SASL_ENABLED_MECHANISMS
+    made: dict[str, MakeExchange] = {}
+    for mechanism in config.of_listener(listener, setting):
+        if mechanism in MECHANISMS:
+            find: Callable[[str], ScramCredential | None] = partial(_find, logins.credentials, mechanism)
+            find_token = partial(logins.tokens.login, mechanism)
+            made[mechanism] = partial(ScramExchange, mechanism, find, find_token=find_token)
+        elif mechanism == "PLAIN":
+            made[mechanism] = partial(PlainExchange, _plain_users(config, listener))
+        elif mechanism == "OAUTHBEARER":
+            made[mechanism] = _bearer_exchange(config, listener, logins)
+        elif mechanism == "GSSAPI":
+            raise InvalidSettingError(setting.name, mechanism, f"one or more of {NO_KERBEROS}")
+        else:
+            raise InvalidSettingError(setting.name, mechanism, f"one or more of {', '.join(SUPPORTED)}")
+    if not made:
+        raise InvalidSettingError(setting.name, "", f"one or more of {', '.join(SUPPORTED)}")
+    return made
+
+
+def _find(credentials: ScramCredentials, mechanism: str, user: str) -> ScramCredential | None:
+    return credentials.find(user, mechanism)
+
+
+def _plain_users(config: BrokerConfig, listener: str) -> dict[str, str]:
+    from ixion.security.jaas import plain_users
+
+    name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
+    text = config.jaas_of(listener, "PLAIN")
+    if text is None:
+        raise InvalidSettingError(name, "", "set, with the users and their passwords")
+    try:
+        return plain_users(text)
+    except ValueError as error:
+        raise InvalidSettingError(name, "[hidden]", f"a login module with users: {error}") from None
+
+
+def _bearer_exchange(config: BrokerConfig, listener: str, logins: Logins) -> MakeExchange:
+    """Without keys there is no OAUTHBEARER: a token whose signature nobody checks lets everybody in."""
+    from ixion.sasl.oauthbearer import OAuthBearerExchange
+    from ixion.security.bearer_tokens import BearerTokens, Expected, check_installed
+    from ixion.security.key_set import KeySet, path_of
+
+    try:
+        check_installed()
+    except ImportError as error:
+        setting = security.SASL_ENABLED_MECHANISMS
+        raise InvalidSettingError(setting.name, "OAUTHBEARER", f"without it, or: {INSTALL} ({error})") from None
+    where = security.SASL_OAUTHBEARER_JWKS_ENDPOINT_URL
+    url = config.of_listener(listener, where)
+    if not url:
+        raise InvalidSettingError(where.name, "", "set, to the keys that tokens are signed with (https: or file:)")
+    refresh_ms = config.of_listener(listener, security.SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS)
+    try:
+        keys = KeySet(url, refresh_ms / 1_000, late=logins.is_trial and path_of(url) is None)
+    except ValueError as error:
+        raise InvalidSettingError(where.name, url, f"a set of keys ({error})") from None
+    logins.key_sets.append(keys)
+    expected = Expected(
+        issuer=config.of_listener(listener, security.SASL_OAUTHBEARER_EXPECTED_ISSUER) or None,
+        audience=config.of_listener(listener, security.SASL_OAUTHBEARER_EXPECTED_AUDIENCE),
+        skew_s=config.of_listener(listener, security.SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS),
+        user_claim=config.of_listener(listener, security.SASL_OAUTHBEARER_SUB_CLAIM_NAME),
+        scope_claim=config.of_listener(listener, security.SASL_OAUTHBEARER_SCOPE_CLAIM_NAME),
+    )
+    return partial(OAuthBearerExchange, BearerTokens(keys, expected).validate)

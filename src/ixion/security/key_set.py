@@ -1,0 +1,145 @@
+"""The keys of an identity provider (JWKS, RFC 7517), from a file or an https address, read again while the broker runs.
+
+The address is in the settings of the broker, which no client can change. It must be https, and no redirection is
+followed: a broker that can be sent to any address would read for others what only it can reach.
+
+    loop thread      `find` looks a key up; one that is not there asks for a new look (`wanted`)
+    worker thread    `look`, once a second: reads again if the file changed, the time is over, or a key was missing
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES: Final = 1 << 20
+MOST_KEYS: Final = 1_000
+PATIENCE_S: Final = 10.0
+SOONEST_S: Final = 10.0  # between two questions to an address, however many keys are missing
+# Signatures by a private key only: with HS256 the public key would do to sign a token.
+ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+
+Key = Mapping[str, Any]  # a JSON Web Key
+
+
+class KeySet:
+    def __init__(
+        self, url: str, refresh_s: float, *, late: bool = False, context: ssl.SSLContext | None = None
+    ) -> None:
+        """Reads the keys. ValueError, with the reason, if there are none. `late`: only when `look` is called.
+        `context`: of https, where the authorities of the system are not the ones to trust."""
+        self._url = url
+        self._refresh_s = refresh_s
+        self._context = context
+        self._path = path_of(url)
+        self._stamp = self._stamp_now()
+        self._read_s = time.monotonic()
+        self._keys = [] if late else self._read()
+        self.wanted = False
+
+    def find(self, key_id: str | None, algorithm: str) -> Key | None:
+        """The key of a token. One without a key id must be the only one that fits."""
+        fitting = [key for key in self._keys if fits(key, algorithm)]
+        if key_id is None:
+            return fitting[0] if len(fitting) == 1 else None
+        for key in fitting:
+            if key.get("kid") == key_id:
+                return key
+        self.wanted = True
+        return None
+
+    def look(self) -> None:
+        """On a worker thread. Keys that cannot be read again stay as they were, and a line says so."""
+        now_s = time.monotonic()
+        if self._path is not None:
+            stamp = self._stamp_now()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+        elif now_s - self._read_s < (SOONEST_S if self.wanted else self._refresh_s):
+            return
+        self._read_s = now_s
+        self.wanted = False
+        try:
+            self._keys = self._read()
+        except ValueError as error:
+            logger.error("the keys of OAUTHBEARER stay as they were: %s", error)
+
+    def _stamp_now(self) -> tuple[int, int, int]:
+        if self._path is None:
+            return 0, 0, 0
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return 0, 0, 0
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> list[Key]:
+        return keys_of(self._url, self._read_file(self._path) if self._path is not None else self._ask())
+
+    def _read_file(self, path: str) -> bytes:
+        try:
+            with open(path, "rb") as file:
+                return file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+
+    def _ask(self) -> bytes:
+        import http.client
+
+        place = urlsplit(self._url)
+        connection = http.client.HTTPSConnection(
+            place.hostname or "", place.port, timeout=PATIENCE_S, context=self._context
+        )
+        try:
+            path = (place.path or "/") + (f"?{place.query}" if place.query else "")
+            connection.request("GET", path, headers={"Accept": "application/json", "User-Agent": "ixion"})
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise ValueError(f"{self._url} answers {answer.status} {answer.reason}")
+            return answer.read(MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise ValueError(f"{self._url} cannot be read: {error}") from None
+        finally:
+            connection.close()
+
+
+def path_of(url: str) -> str | None:
+    """The file that a URL names; None: an https address. ValueError for any other."""
+    place = urlsplit(url)
+    if place.scheme == "file" and not place.netloc and place.path:
+        return unquote(place.path)
+    if place.scheme != "https" or not place.hostname or place.username is not None:
+        raise ValueError("an https address without a user, or a file: URL")
+    return None
+
+
+def keys_of(source: str, data: bytes) -> list[Key]:
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{source} has more than {MOST_BYTES} bytes")
+    try:
+        keys = json.loads(data)["keys"]
+        usable = [key for key in keys if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{source} is not a JSON Web Key Set") from None
+    if not usable or len(usable) > MOST_KEYS:
+        raise ValueError(f"{source} has {len(usable)} public keys for signatures; 1 to {MOST_KEYS} are allowed")
+    return usable
+
+
+def fits(key: Key, algorithm: str) -> bool:
+    return algorithm in ALGORITHMS[key["kty"]] and key.get("alg", algorithm) == algorithm
