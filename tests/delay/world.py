@@ -78,7 +78,8 @@ class DelayWorld(World):
     def start(self) -> Partition:
         """Lead the partition, and read what waits."""
         partition = self.lead()
-        self.flush()
+        while self.flush():
+            pass
         return partition
 
     def restart(self, down_ms: int = 0, files: Files | None = None) -> DelayWorld:

@@ -18,6 +18,7 @@ from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
+from ixion.model.delay_names import sibling_id, sibling_of
 from ixion.model.errors import ErrorCode
 from ixion.protocol.codec.sink import joined
 from ixion.protocol.messages.k01_fetch import (
@@ -43,10 +44,12 @@ from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.fetcher import Fetcher, FetcherSettings
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.replica.siblings import follow_sibling
 from ixion.timer import LoopTimer, ManualClock
 from tests.log.support import NOW, QuickFiles, batch
 
 TOPIC_ID = bytes(range(16))
+NAMES = {TOPIC_ID: "t", sibling_id(TOPIC_ID): sibling_of("t")}
 KEY = ("t", 0)
 SETTINGS = FetcherSettings(
     limits=Limits(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20),
@@ -79,7 +82,10 @@ class Node:
     def open(self) -> None:
         loop = asyncio.get_running_loop()
         self.logs = LogManager(
-            [str(self.path)], clock_ms=lambda: NOW, config_of=lambda _: self.nodes.config, files=QuickFiles()
+            [str(self.path)],
+            clock_ms=lambda: NOW + self.nodes.clock.now_ms,
+            config_of=lambda _: self.nodes.config,
+            files=QuickFiles(),
         )
         self.logs.load()
         self.replicas = ReplicaManager(
@@ -93,6 +99,7 @@ class Node:
             max_lag_ms=10_000,
         )
         self.replicas.on_isr_wanted = self.nodes.isr_wanted
+        self.nodes.opened(self)
 
     @property
     def partition(self) -> Partition:
@@ -136,7 +143,7 @@ class Node:
         assert isinstance(request, FetchRequest)
         wishes = [
             FetchWish(
-                *("t", topic.topic_id, each.partition, each.fetch_offset, each.partition_max_bytes),
+                *(NAMES[topic.topic_id], topic.topic_id, each.partition, each.fetch_offset, each.partition_max_bytes),
                 *(each.current_leader_epoch, each.last_fetched_epoch, each.log_start_offset),
             )
             for topic in request.topics
@@ -151,21 +158,25 @@ class Node:
             isolation=Isolation.LOG_END,
         )
         results: list[FetchResult] = []
+        self.nodes.arrange(wishes)
         self.replicas.fetch(terms, wishes, results.extend)
-        partitions = tuple(answer_of(result) for result in results)
         return FetchResponse(
             throttle_time_ms=0,
             session_id=0,
-            responses=(FetchableTopicResponse(topic_id=TOPIC_ID, partitions=partitions),),
+            responses=tuple(
+                FetchableTopicResponse(topic_id=result.wish.topic_id, partitions=(answer_of(result),))
+                for result in results
+            ),
         )
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         (wish,) = request.topics[0].partitions
-        log = self.partition.log
+        name = request.topics[0].name
+        log = self.replicas.partitions[name, 0].log
         offset = log.end_offset if wish.timestamp == -1 else log.log_start
         found = ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=offset)
         return ListOffsetsResponse(
-            throttle_time_ms=0, topics=(ListOffsetsTopicResponse(name="t", partitions=(found,)),)
+            throttle_time_ms=0, topics=(ListOffsetsTopicResponse(name=name, partitions=(found,)),)
         )
 
 
@@ -177,6 +188,7 @@ def answer_of(result: FetchResult) -> PartitionData:
         partition_index=result.wish.number,
         error_code=int(result.code),
         high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start,
         diverging_epoch=diverging,
         aborted_transactions=None,
@@ -217,6 +229,7 @@ class Nodes:
     def __init__(self, path: Path, count: int = 3, min_isr: int = 1) -> None:
         self.clock = ManualClock(1000)
         self.config = LogConfig()
+        self.settings = SETTINGS
         self.min_isr = min_isr
         self.cut_off: set[int] = set()
         self.asked: list[tuple[int, Struct, Struct]] = []
@@ -225,6 +238,12 @@ class Nodes:
         self.leader = -1
         self.isr: tuple[int, ...] = tuple(range(1, count + 1))
         self.nodes = {number: Node(self, number, path / str(number)) for number in range(1, count + 1)}
+
+    def opened(self, node: Node) -> None:
+        """A node has started."""
+
+    def arrange(self, wishes: list[FetchWish]) -> None:
+        """The order in which a leader reads partitions: those of a session go round."""
 
     def isr_wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self.wanted.append((partition, isr))
@@ -273,10 +292,10 @@ class Nodes:
             address_of_leader=lambda: address,
             connect=lambda where, _name, _timeout_s: DirectPeer(self, number, where),
             broker_epoch=lambda: 100 + number,
-            settings=lambda: SETTINGS,
+            settings=lambda: self.settings,
             workers=Inline(),
         )
-        node.fetcher.add(partition)
+        node.fetcher.add(partition, follow_sibling(node.replicas, partition))
 
     async def settle(self, turns: int = 60) -> None:
         for _ in range(turns):

@@ -30,6 +30,7 @@ from ixion.apis.topic_ids import FETCH_BY_ID_SINCE
 from ixion.config.network_settings import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from ixion.log.reader import Isolation
 from ixion.metadata.image import ClusterImage
+from ixion.model.delay_names import sibling_id, sibling_of
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k01_fetch import (
     FetchPartition,
@@ -114,7 +115,10 @@ class Fetch:
         if not by_id:
             return name
         known = self.image.ids.get(topic_id)
-        return UNKNOWN if known is None else known.name
+        if known is not None:
+            return known.name
+        known = self.image.ids.get(sibling_id(topic_id))
+        return UNKNOWN if known is None else sibling_of(known.name)
 
 
 class Fetching:

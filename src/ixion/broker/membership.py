@@ -64,4 +64,5 @@ def join_others(parts: Parts, control: Control) -> None:
         config=lambda: parts.config.current,
         workers=parts.scheduler.workers,
     )
+    parts.replicas.on_reconfigured.append(parts.fetchers.reconfigured)
     parts.undo.append(("fetchers", parts.fetchers.close))

@@ -18,12 +18,13 @@ on: it tells which records were delivered and which transactions ended (`loading
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Final
 
 from ixion.delay.note import Kind, Note, read_note, write_note
 from ixion.log.log import Log
 from ixion.log.reader import read
-from ixion.model.errors import KafkaError
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.batches import iter_complete_batches
 
@@ -36,9 +37,19 @@ class Journal:
         """`rolled` is called when a segment was sealed and should be flushed."""
         self.log: Final = log
         self._rolled = rolled
+        self._writing = Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Write no more: another broker leads the partition, and a fetcher writes to the sibling from now on."""
+        with self._writing:
+            self._closed = True
 
     def write(self, notes: bytes) -> None:
-        info = self.log.append_as_follower(notes)
+        with self._writing:
+            if self._closed:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.log.name} is written by another leader")
+            info = self.log.append_as_follower(notes)
         self.log.raise_high_watermark(self.log.end_offset)
         if info.rolled:
             self._rolled()
@@ -49,8 +60,9 @@ class Journal:
 
     def align(self, end_offset: int) -> None:
         """Cut off the notes about what is not in the partition. Blocks, but only after a failure."""
-        if self.log.end_offset > end_offset:
-            self.log.truncate_to(end_offset)
+        with self._writing:
+            if self.log.end_offset > end_offset and not self._closed:
+                self.log.truncate_to(end_offset)
 
     def notes(self, offset: int) -> Iterator[Note]:
         """Every note from `offset` on."""

@@ -13,6 +13,7 @@ A transaction that ends is noted in the sibling if it has delayed records: they 
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from ixion.delay.delivery import Delivery
@@ -31,6 +32,8 @@ from ixion.records.split import split
 from ixion.records.validate import MAX_RECORD_ERRORS, InvalidRecords, RecordError, TopicRules, Validated
 from ixion.replica.partition import Partition
 
+logger = logging.getLogger(__name__)
+
 # Bytes of a note and of the headers on delivery beside the record itself: what a record must leave free in a segment.
 MARGIN: Final = 512
 
@@ -40,12 +43,17 @@ Accepted = tuple[Kind, int, int, bytes, int, int]  # as `State.accept` takes it
 class Schedule:
     """Loop thread only, apart from `flush`. Until the notes were read `state` is None, and nothing is appended."""
 
-    def __init__(self, partition: Partition, journal: Journal, figures: Figures, delivery: Delivery) -> None:
+    def __init__(
+        self, partition: Partition, journal: Journal, figures: Figures, delivery: Delivery, shown: Partition
+    ) -> None:
+        """`shown`: the sibling as followers and clients see it."""
         self.partition: Final = partition
         self.journal: Final = journal
         self.state: State | None = None
         self.delivery: Final = delivery
+        self.shown: Final = shown
         self._figures = figures
+        self._kept_out: set[int] = set()  # followers that were logged
         self._taken: list[Accepted] = []  # by the append that is under way
 
     # Appending.
@@ -99,13 +107,8 @@ class Schedule:
         codec: Codec = batch.codec if rules.codec is None else rules.codec
         left, records = split(batch, checked.wishes, codec, rules.level)
         wishes = [wish for wish in checked.wishes if wish.is_taken]
-        if wishes and len(self.partition.replicas) > 1:
-            # Another leader would have the hole of a record, but not the record.
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD,
-                f"{self.partition.log.name} has {len(self.partition.replicas)} replicas, and delayed records have one:"
-                " they are accepted in topics with one replica only",
-            )
+        if wishes:
+            self._check_copies()
         producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER
         notes: list[bytes] = []
         refused: list[RecordError] = []
@@ -150,6 +153,34 @@ class Schedule:
         if notes:
             self.journal.write(b"".join(notes))
         return left
+
+    def _check_copies(self) -> None:
+        """Each in-sync replica must copy delayed records: as a leader it would have a hole, but not the record.
+
+        A follower of our kind fetches the sibling with its first request; for the moment until then clients try again.
+        """
+        partition = self.partition
+        without = [number for number in partition.isr if number != partition.node_id and not self.copies(number)]
+        if without:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{partition.log.name} takes no delayed records: broker {without[0]} is in sync and does not copy them",
+            )
+
+    def copies(self, broker_id: int) -> bool:
+        """Whether a follower has fetched the sibling from this leader."""
+        follower = self.shown.followers.get(broker_id)
+        return follower is not None and follower.end_offset >= 0
+
+    def may_join(self, broker_id: int) -> bool:
+        state = self.state
+        if self.copies(broker_id) or (state is not None and state.count == 0):
+            return True
+        if broker_id not in self._kept_out:
+            self._kept_out.add(broker_id)
+            name = self.partition.log.name
+            logger.warning("broker %d does not copy the delayed records of %s, and stays out of sync", broker_id, name)
+        return False
 
     def _append_markers(self, state: State, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
         log = self.partition.log

@@ -18,13 +18,14 @@ from ixion.delay.figures import Figures
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import AppendInfo, Origin
-from ixion.model.delay_names import sibling_of
+from ixion.model.delay_names import sibling_id, sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.layout import Buffer
 from ixion.replica.log_settings import sibling_config
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.replica.siblings import make_sibling
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
@@ -53,6 +54,9 @@ class NotReady:
 
     def flush(self, log: Log) -> None:
         log.flush()
+
+    def may_join(self, _broker_id: int) -> bool:
+        return False
 
 
 class Schedules:
@@ -110,21 +114,16 @@ class Schedules:
         known = self._schedules.get(partition.key)
         if known is not None:
             known.journal.log.reconfigure(sibling_config(config))
+            if known.shown.leads and known.shown.leader_epoch != partition.leader_epoch:
+                self._show(known)
             known.delivery.look_soon()
         elif config.delays_records or self._logs.get(sibling, partition.number) is not None:
             self._open(partition)
 
     def _open(self, partition: Partition) -> None:
         sibling = sibling_of(partition.topic)
-        where = [each for each in self._logs.directories if each.path == partition.log.directory.path]
         try:
-            log = self._logs.create(
-                sibling,
-                partition.number,
-                partition.topic_id or None,
-                where[0] if where else None,
-                sibling_config(partition.log.config),
-            )
+            log = make_sibling(self._replicas, partition)
         except KafkaError as error:
             logger.error("delayed records of %s cannot be accepted: %s", partition.log.name, error)
             partition.schedule = NotReady(f"{sibling}-{partition.number} cannot be opened: {error}")
@@ -136,19 +135,52 @@ class Schedules:
 
         journal = Journal(log, partial(self._flush_sealed, log))
         delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures)
-        schedule = Schedule(partition, journal, self.figures, delivery)
+        shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
+        schedule = Schedule(partition, journal, self.figures, delivery, shown)
         self._schedules[partition.key] = schedule
         partition.schedule = schedule
-        self._show(log, partition)
-        self._load(schedule)
+        if log.end_offset > partition.log.end_offset:
+            self._align(schedule)
+        else:
+            self._begin(schedule)
         self._watch_clock()
 
-    def _show(self, log: Log, partition: Partition) -> None:
-        """Let clients that name the sibling read it: `ixion schedule list` does. Nobody can append to it."""
+    def _align(self, schedule: Schedule) -> None:
+        """Cut off the notes about what is not in the partition; again and again if that fails."""
+        if self._is_current(schedule):
+            end = schedule.partition.log.end_offset
+            work = self._loop.run_in_executor(self._workers, schedule.journal.align, end)
+            work.add_done_callback(partial(self._aligned, schedule))
+
+    def _aligned(self, schedule: Schedule, done: asyncio.Future[None]) -> None:
+        if not self._is_current(schedule) or done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._align_later(schedule, error)
+        else:
+            self._begin(schedule)
+
+    def _align_later(self, schedule: Schedule, error: BaseException) -> None:
+        logger.error("the delayed records of %s cannot be aligned: %s", schedule.partition.log.name, error)
+        self._timer.call_later(RETRY_MS, partial(self._align, schedule))
+
+    def _begin(self, schedule: Schedule) -> None:
+        try:
+            self._show(schedule)
+        except KafkaError as error:
+            self._align_later(schedule, error)
+        else:
+            self._load(schedule)
+
+    def _show(self, schedule: Schedule) -> None:
+        """Let followers copy the sibling, and clients read it: `ixion schedule list` does. Clients cannot append."""
+        partition, shown = schedule.partition, schedule.shown
         here = self._replicas.node_id
-        shown = Partition(log, here, 1, 0, self._clock_ms)
-        shown.schedule = NotReady(f"{log.name} takes no records from clients")
-        shown.make_leader(partition.leader_epoch, (here,), (here,))
+        shown.topic_id = sibling_id(partition.topic_id) if partition.topic_id else b""
+        shown.covers = partition
+        shown.schedule = NotReady(f"{shown.log.name} takes no records from clients")
+        shown.make_leader(partition.leader_epoch, (here,), partition.replicas)
         self._replicas.partitions[shown.key] = shown
 
     def _open_again(self, partition: Partition) -> None:
@@ -181,6 +213,7 @@ class Schedules:
         schedule = self._schedules.pop(key, None)
         if schedule is not None:
             schedule.delivery.stop()
+            schedule.journal.close()
             schedule.partition.schedule = None
             self._replicas.partitions.pop((sibling_of(key[0]), key[1]), None)
             if schedule.state is not None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from ixion.log.manager import LogManager
 from ixion.log.together import for_each
 from ixion.metadata.image import ClusterImage
+from ixion.model.delay_names import sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_name import is_topic_name
 from ixion.model.topic_partition import TopicPartition
@@ -298,6 +299,7 @@ class Control:
 
     def _delete_log(self, key: TopicPartition) -> None:
         self._logs.delete(*key)
+        self._logs.delete(sibling_of(key[0]), key[1])
 
     async def _fence(self, name: str, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         own, image = self._broker_epoch(), self._image

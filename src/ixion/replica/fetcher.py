@@ -9,6 +9,9 @@ diverged on worker threads. What becomes of a partition, by the leader's answer:
 - FENCED_LEADER_EPOCH: leave it: LeaderAndIsr with a newer epoch is under way;
 - anything else, or an append that failed: fetch it again after replica.fetch.backoff.ms. The others go on.
 
+The sibling of a partition, where its delayed records wait, is fetched with it, and limits what is appended to it
+(`siblings`).
+
 An answer counts only for a partition that is still followed under the role and from the offset it was asked for:
 `Followed` is made anew for each role, and its offset is compared.
 """
@@ -40,6 +43,7 @@ from ixion.replica.fetch_requests import NEWEST, OLDEST, FetchRequests, Limits, 
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
 from ixion.replica.reconciling import cut_at, start_offset
+from ixion.replica.siblings import covered_part
 from ixion.timer.turns import Steps, in_turns
 
 logger = logging.getLogger(__name__)
@@ -86,6 +90,8 @@ class Followed:
         self.partition: Final = partition
         self.leader_epoch: Final = partition.leader_epoch
         self.offset = start_offset(partition.log)
+        self.sibling: Followed | None = None  # of the partition, with its delayed records
+        self.covered = -1  # of a sibling: it has every note below this offset
         self.not_before_s = 0.0
         self.cutting: asyncio.Future[None] | None = None  # on a worker thread
         self._wish: FetchPartition | None = None
@@ -151,16 +157,36 @@ class Fetcher:
     def followed(self) -> Collection[TopicPartition]:
         return self._followed.keys()
 
-    def add(self, partition: Partition) -> None:
-        self._followed[partition.key] = Followed(partition)
+    def add(self, partition: Partition, sibling: Partition | None = None) -> None:
+        followed = Followed(partition)
+        if sibling is not None:
+            self._follow_sibling(followed, sibling)  # before its partition, so that no answer is full before it
+        self._followed[partition.key] = followed
         self._stirred.set()
+
+    def add_sibling(self, partition: Partition, sibling: Partition) -> None:
+        """A partition that is followed gets a sibling."""
+        followed = self._followed.get(partition.key)
+        if followed is not None and followed.sibling is None:
+            self._follow_sibling(followed, sibling)
+            self._stirred.set()
+
+    def _follow_sibling(self, followed: Followed, sibling: Partition) -> None:
+        made = followed.sibling = Followed(sibling)
+        made.offset = min(sibling.log.end_offset, followed.partition.log.end_offset)
+        self._followed[sibling.key] = made
+        self._requests.start_over()  # the leader must say again how far its notes go
 
     async def remove(self, keys: Collection[TopicPartition]) -> None:
         """Returns when nothing is appended to these partitions or cut off them any more."""
         for key in keys:
             followed = self._followed.pop(key, None)
-            if followed is not None and followed.cutting is not None:
-                await asyncio.wait([followed.cutting])
+            sibling = None if followed is None else followed.sibling
+            if sibling is not None:
+                self._followed.pop(sibling.partition.key, None)
+            for each in (followed, sibling):
+                if each is not None and each.cutting is not None:
+                    await asyncio.wait([each.cutting])
 
     async def close(self) -> None:
         await self.remove(list(self._followed))
@@ -244,14 +270,34 @@ class Fetcher:
         asked: dict[Place, tuple[Followed, int]],
         later: list[Coroutine[Any, Any, None]],
     ) -> Steps[None]:
-        for topic in answer.responses:
-            for data in topic.partitions:
-                followed, offset = asked.get((topic.topic_id, data.partition_index), (None, -1))
-                if followed is not None and self._is_current(followed) and followed.offset == offset:
-                    work = self._take_one(followed, data)
-                    if work is not None:
-                        later.append(work)
-                yield
+        found = {
+            (topic.topic_id, data.partition_index): data for topic in answer.responses for data in topic.partitions
+        }
+        # Siblings first: they limit what is appended to their partitions.
+        for place in sorted(found, key=lambda place: place not in asked or asked[place][0].partition.covers is None):
+            followed, offset = asked.get(place, (None, -1))
+            if followed is not None and self._is_current(followed) and followed.offset == offset:
+                if followed.sibling is not None:
+                    self._look_at_sibling(followed, found)
+                work = self._take_one(followed, found[place])
+                if work is not None:
+                    later.append(work)
+            yield
+
+    def _look_at_sibling(self, followed: Followed, found: dict[Place, PartitionData]) -> None:
+        """A leader that knows the topic but not the id of its sibling is not of our kind: there are no notes."""
+        sibling = followed.sibling
+        answer = None if sibling is None else found.get(sibling.place)
+        if answer is not None and answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+            of_topic = found[followed.place]
+            if of_topic.error_code == ErrorCode.NONE and sibling is not None:
+                logger.warning(
+                    "%s: the leader of %s keeps no delayed records; those that wait here wait until a broker that does"
+                    " leads",
+                    *(self.name, followed.partition.log.name),
+                )
+                self._followed.pop(sibling.partition.key, None)
+                followed.sibling = None
 
     def _is_current(self, followed: Followed) -> bool:
         return self._followed.get(followed.partition.key) is followed
@@ -276,9 +322,14 @@ class Fetcher:
     def _append(self, followed: Followed, data: PartitionData) -> None:
         partition = followed.partition
         log = partition.log
+        records = cast(Buffer, data.records or b"")
+        if followed.sibling is not None and records:
+            records = covered_part(records, followed.sibling.covered)
+            if not records:
+                followed.not_before_s = followed.sibling.not_before_s
         try:
-            if data.records:
-                info = log.append_as_follower(cast(Buffer, data.records))
+            if records:
+                info = log.append_as_follower(records)
                 if info.flush_due:
                     self._replicas.flush_soon(partition)
                 if info.rolled:
@@ -290,7 +341,10 @@ class Fetcher:
         except KafkaError as error:
             self._put_off(followed, str(error))
             return
-        if moved:
+        if partition.covers is not None:
+            end = log.end_offset
+            followed.covered = max(followed.covered, data.high_watermark if end >= data.last_stable_offset else end)
+        elif moved:
             self._replicas.high_watermark_moved(partition)
 
     async def _cut(self, followed: Followed, offset: int) -> None:
@@ -298,6 +352,17 @@ class Fetcher:
         name, end = followed.partition.log.name, followed.partition.log.end_offset
         if offset < end:
             logger.info("%s: %s is cut from %d to %d", self.name, name, end, offset)
+        sibling = followed.sibling
+        if sibling is not None:
+            # First: until the partition is cut as well, its notes are fetched again.
+            while sibling.cutting is not None:
+                await asyncio.wait([sibling.cutting])
+            sibling.covered = min(sibling.covered, offset)
+            self._requests.start_over()
+            await self._on_thread(sibling, lambda log: log.truncate_to(offset))
+            if sibling.offset > offset:
+                self._put_off(followed, "")
+                return
         await self._on_thread(followed, lambda log: log.truncate_to(offset))
 
     async def _find_place(self, followed: Followed) -> None:
@@ -356,6 +421,8 @@ class Fetcher:
 
     def _put_off(self, followed: Followed, why: str) -> None:
         followed.not_before_s = self._loop.time() + self._settings().backoff_s
+        if followed.partition.covers is not None:
+            self._requests.start_over()
         if why:
             logger.warning("%s: %s is fetched again later: %s", self.name, followed.partition.log.name, why)
 

@@ -17,6 +17,7 @@ from ixion.replica.fetcher import Fetcher, FetcherSettings
 from ixion.replica.internal_topic import java_hash
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.replica.siblings import Copied, follow_sibling
 
 
 class FetcherPool:
@@ -61,7 +62,15 @@ class FetcherPool:
         if fetcher is None:
             fetcher = self._fetchers[home] = self._make(*home)
         self._homes[partition.key] = home
-        fetcher.add(partition)
+        fetcher.add(partition, follow_sibling(self._replicas, partition))
+
+    def reconfigured(self, partition: Partition) -> None:
+        """The settings of a partition have changed: it may have delayed records from now on."""
+        home = self._homes.get(partition.key)
+        if home is not None and not isinstance(partition.schedule, Copied):
+            sibling = follow_sibling(self._replicas, partition)
+            if sibling is not None:
+                self._fetchers[home].add_sibling(partition, sibling)
 
     async def stop(self, keys: Collection[TopicPartition]) -> None:
         homes: dict[tuple[int, int], list[TopicPartition]] = {}

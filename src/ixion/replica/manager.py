@@ -183,6 +183,7 @@ class ReplicaManager:
         """The partition is no longer here. Operations that wait for it complete with an error."""
         self.offline.discard((topic, number))
         self._take_out((topic, number))
+        self._take_out((sibling_of(topic), number))
         if delete:
             self.logs.delete(topic, number)
             self.logs.delete(sibling_of(topic), number)
@@ -294,6 +295,9 @@ class ReplicaManager:
             return
         result.partition = partition
         log = partition.log
+        if partition.covers is not None:
+            result.code = ErrorCode.POLICY_VIOLATION  # delayed records are cancelled, not deleted
+            return
         if not partition.leads:
             result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             return

@@ -41,6 +41,9 @@ class Scheduling(Protocol):
 
     def flush(self, log: Log) -> None: ...
 
+    def may_join(self, broker_id: int) -> bool:
+        """Whether a follower that has caught up may be in sync: it must have the delayed records as well."""
+
 
 class Partition:
     def __init__(self, log: Log, node_id: int, min_isr: int, max_lag_ms: int, clock_ms: Callable[[], int]) -> None:
@@ -63,8 +66,9 @@ class Partition:
         self.on_isr_wanted: IsrChange | None = None
         self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones
         self._isr_wanted: tuple[int, ...] | None = None  # asked for and not answered yet
-        self._clock_ms = clock_ms
+        self.clock_ms = clock_ms
         self.appended_ms = 0
+        self.covers: Partition | None = None  # of a sibling: the partition whose delayed records wait in it
         self.schedule: Scheduling | None = None  # takes appends if records may ask for a later delivery
         self.samples = SAMPLES  # batches in which headers about delivery are still looked for
 
@@ -73,7 +77,7 @@ class Partition:
     def make_leader(self, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
         """True if this broker leads anew: it did not before, or the epoch is a later one."""
         anew = not self.leads or leader_epoch > self.leader_epoch
-        now_ms = self._clock_ms()
+        now_ms = self.clock_ms()
         if anew:
             self.log.assign_epoch(leader_epoch, self.log.end_offset)  # first, because it may fail
         self.replicas = replicas
@@ -157,7 +161,7 @@ class Partition:
         if self.followers:
             if not self.enough_in_sync:
                 return False
-            now_ms = self._clock_ms()
+            now_ms = self.clock_ms()
             joining = self._isr_wanted or ()  # in sync as soon as it is written down: nothing passes them by until then
             for follower in self.followers.values():
                 if follower.end_offset < offset and (
@@ -179,11 +183,12 @@ class Partition:
             return False
         before = self.low_watermark
         follower.broker_epoch = broker_epoch
-        follower.fetched(offset, log_start, self.log.end_offset, self._clock_ms())
+        follower.fetched(offset, log_start, self.log.end_offset, self.clock_ms())
         if (
             broker_id not in self.isr
             and offset >= max(self.log.high_watermark, self.epoch_start)
             and self.is_alive(broker_id)
+            and (self.schedule is None or self.schedule.may_join(broker_id))
         ):
             self._want_isr((*self.isr, broker_id))
         moved = self.advance_high_watermark()
@@ -193,7 +198,7 @@ class Partition:
         """Called from time to time: a follower that has been behind for too long leaves the ISR."""
         if not self.leads or not self.followers:
             return
-        now_ms = self._clock_ms()
+        now_ms = self.clock_ms()
         end = self.log.end_offset
         lagging = [
             follower.broker_id

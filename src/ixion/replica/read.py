@@ -90,6 +90,10 @@ class Reader:
         result.high_watermark = min(log.high_watermark, barrier)
         result.last_stable_offset = min(log.last_stable_offset, barrier)
         result.log_start = log.log_start
+        if partition.covers is not None and self._isolation == Isolation.LOG_END:
+            # To a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
+            result.high_watermark = partition.covers.log.end_offset
+            result.last_stable_offset = log.end_offset
         if wish.last_epoch >= 0:
             epoch, end = log.epoch_end_offset(wish.last_epoch)
             if epoch < 0 or end < 0:

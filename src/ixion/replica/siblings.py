@@ -1,0 +1,104 @@
+"""How the sibling of a partition, where its delayed records wait (`delay.journal`), is copied to followers.
+
+The leader writes a note to the sibling first, and then, under the same offset, what it is about to the partition. A
+follower keeps the same order: it fetches both, and appends to its partition only what its sibling *covers*, which is
+what lies below an offset up to which it has every note of the leader. So each replica can lead at any moment: for a
+hole in its partition it has the record, and for records that were delivered the note about them. The high watermark,
+acks=all and the ISR need no rule of their own.
+
+    leader      partition 0 to 69, notes at 40 and 60     a fetch of the sibling from 41 on is answered with the note at
+                                                       60, "the sibling ends at 61, the partition at 70"
+    follower    has the note at 60                     covered: 70
+                got only a part of the notes, up to 50 covered: 51
+
+Where a follower cuts its partition, it cuts its sibling to the same offset at most: notes above are about something
+that did not happen.
+
+The sibling has no topic id of its own in the tree. It is fetched by an id that is made of its topic's. A leader that is
+an Apache Kafka broker answers that it does not know this id, though it knows the topic's: it has no delayed records,
+and its followers copy the partition alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ixion.log.log import Log
+from ixion.log.prepare import AppendInfo, Origin
+from ixion.model.delay_names import sibling_id, sibling_of
+from ixion.model.errors import KafkaError
+from ixion.records.batches import iter_complete_batches
+from ixion.records.layout import Buffer
+from ixion.replica.log_settings import sibling_config
+from ixion.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from ixion.replica.manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+
+class Copied:
+    """Stands in front of the log of a partition that is followed and has a sibling."""
+
+    def __init__(self, partition: Partition, sibling: Log) -> None:
+        self._partition = partition
+        self._sibling = sibling
+
+    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+        return self._partition.append(records, acks, origin)  # which says that it is not the leader
+
+    def flush(self, log: Log) -> None:
+        """Put the partition on the disk, and before it what it refers to."""
+        if not self._sibling.closed:
+            self._sibling.flush()
+        log.flush()
+
+    def may_join(self, _broker_id: int) -> bool:
+        return True
+
+
+def follow_sibling(replicas: ReplicaManager, partition: Partition) -> Partition | None:
+    """The sibling of a partition that this broker follows, if it has one or will get one."""
+    key = (sibling_of(partition.topic), partition.number)
+    if not partition.log.config.delays_records and replicas.logs.get(*key) is None:
+        return None
+    try:
+        log = make_sibling(replicas, partition)
+    except KafkaError as error:
+        logger.error("delayed records of %s cannot be copied: %s", partition.log.name, error)
+        return None
+    sibling = Partition(log, partition.node_id, 1, 0, partition.clock_ms)
+    sibling.topic_id = sibling_id(partition.topic_id)
+    sibling.covers = partition
+    sibling.make_follower(partition.leader_id, partition.leader_epoch, partition.isr, partition.replicas)
+    partition.schedule = Copied(partition, log)
+    replicas.partitions[key] = sibling
+    return sibling
+
+
+def make_sibling(replicas: ReplicaManager, partition: Partition) -> Log:
+    """The log of the sibling, made in the directory of the partition if there is none."""
+    logs, name = replicas.logs, sibling_of(partition.topic)
+    known = logs.get(name, partition.number)
+    if known is not None and partition.topic_id and known.topic_id not in (None, partition.topic_id):
+        logs.delete(name, partition.number)  # of a topic of the same name that was deleted while this broker was down
+    where = [each for each in logs.directories if each.path == partition.log.directory.path]
+    return logs.create(
+        name,
+        partition.number,
+        partition.topic_id or None,
+        where[0] if where else None,
+        sibling_config(partition.log.config),
+    )
+
+
+def covered_part(records: Buffer, covered: int) -> Buffer:
+    """The batches that lie below an offset."""
+    end = 0
+    for view in iter_complete_batches(records):
+        if view.last_offset >= covered:
+            break
+        end += int(view.size_in_bytes)
+    return records if end == len(records) else records[:end]
