@@ -99,7 +99,7 @@ def test_a_follower_appends_nothing_that_its_sibling_does_not_cover(tmp_path: Pa
         await nodes.settle()
         assert not over, "no follower has the note, so none has what it is about"
         assert nodes.nodes[2].partition.log.end_offset == 0
-        del nodes.nodes[1].serve  # type: ignore[method-assign]
+        del nodes.nodes[1].serve
         await nodes.settle()
         assert codes(over) == [ErrorCode.NONE]
 

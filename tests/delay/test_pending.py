@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from ixion.delay.bucket import CHUNK
 from ixion.delay.ids import ScheduleIds
-from ixion.delay.pending import ENOUGH, HOUR_MS, Pending
+from ixion.delay.pages import Pages
+from ixion.delay.pending import DAY_MS, ENOUGH, HOUR_MS, Pending
 
 NOW = 1_700_000_000_000
 LARGE = int(os.environ.get("IXION_DELAY_RECORDS", "20000"))  # `make soak-delay` sets a million
@@ -48,21 +50,46 @@ def test_a1_nothing_leaves_early_and_all_leaves_in_order() -> None:
     assert found == due
 
 
-@pytest.mark.parametrize("spread_ms", [600_000, 300 * 24 * HOUR_MS], ids=["near", "far"])
-def test_a4_a_waiting_record_takes_fewer_than_32_bytes(spread_ms: int) -> None:
+@pytest.mark.parametrize(("spread_ms", "most"), [(600_000, 32), (3 * HOUR_MS, 1)], ids=["near", "far"])
+def test_a4_a_waiting_record_takes_few_bytes_and_a_far_one_hardly_any(
+    tmp_path: Path, spread_ms: int, most: int
+) -> None:
     random = Random(2)
-    count = max(LARGE, 30_000)
-    times = [NOW + random.randrange(spread_ms) for _ in range(count)]
+    count = max(LARGE, 30_000) if most > 1 else max(LARGE, 100_000)
+    start = NOW // DAY_MS * DAY_MS + (0 if most > 1 else 5 * DAY_MS)
+    times = [start + random.randrange(spread_ms) for _ in range(count)]
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    pending = Pending()
+    pending = Pending(Pages(str(tmp_path)))
     for offset, due_ms in enumerate(times):
         pending.add(due_ms, offset)
-    while pending.spread(NOW):
+    while pending.spread(start - 4 * DAY_MS if most == 1 else start):
         pass
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert taken / count < 32
+    assert taken / count < most
+
+
+def test_chunks_on_the_disk_do_what_a_set_does(tmp_path: Path) -> None:
+    random = Random(5)
+    pending, model = Pending(Pages(str(tmp_path))), set[tuple[int, int]]()
+    for offset in range(8 * CHUNK):
+        if random.random() < 0.02:
+            continue  # its transaction is open
+        due = (NOW + 2 * DAY_MS + random.randrange(HOUR_MS), offset)
+        pending.add(*due)
+        model.add(due)
+    missing = sorted(set(range(8 * CHUNK)) - {offset for _, offset in model})
+    for offset in missing:
+        pending.add(NOW + 2 * DAY_MS, offset)
+        model.add((NOW + 2 * DAY_MS, offset))
+    assert any(page >= 0 for level in pending.levels for b in level.buckets.values() for _, page, _ in b.stored())
+    for due in random.sample(sorted(model), 500):
+        assert pending.remove(*due)
+        assert not pending.remove(*due)
+        model.discard(due)
+    assert pending.count == len(model)
+    assert drain(pending, NOW + 3 * DAY_MS) == sorted(model)
 
 
 def test_a4_an_id_takes_fewer_than_64_bytes() -> None:
@@ -129,7 +156,6 @@ def test_it_does_what_a_sorted_list_does(operations: list[tuple[str, int, int]])
             model.difference_update(expected)
         assert pending.count == len(model)
         assert pending.first_offset() == min((at for _, at in model), default=-1)
-        assert sorted(each for chunk in pending.chunks() for each in chunk) == sorted(model)
 
 
 @settings(deadline=None)

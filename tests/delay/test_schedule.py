@@ -321,12 +321,14 @@ def test_headers_that_do_not_count_are_delivered_with_one_warning(
 
 
 def test_a_partition_with_several_replicas_refuses_what_it_could_lose(world: DelayWorld) -> None:
-    world.lead(epoch=1, replicas=(1, 2), isr=(1,))
-    assert world.send((b"now", [])).code == ErrorCode.NONE
+    world.lead(epoch=1, replicas=(1, 2))
+    assert not world.produce(b"now"), "it waits for its follower"
     result = world.send(after(b"later", 100))
-    assert result.code == ErrorCode.INVALID_RECORD
-    assert "one replica only" in (result.message or "")
+    assert result.code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert "broker 2 is in sync and does not copy them" in (result.message or "")
     assert world.waiting == 0
+    world.lead(epoch=2, replicas=(1, 2), isr=(1,))
+    assert world.send(after(b"later", 100)).code == ErrorCode.NONE
 
 
 def test_a_follower_delivers_nothing_and_a_new_leader_reads_the_notes_again(world: DelayWorld) -> None:

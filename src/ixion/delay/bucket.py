@@ -3,6 +3,8 @@
 A record is known by its offset and by its due time, counted from the start of the bucket. Both stand in packed columns,
 sorted by offset, in chunks of at most `CHUNK`. Most records come in the order of their offsets and are appended at the
 end; one whose transaction was open for a while is put between others. A record that leaves is found by bisection.
+
+A bucket that is far away keeps its full chunks on pages (`pages`), and only its last one in memory.
 """
 
 from __future__ import annotations
@@ -12,84 +14,135 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-CHUNK: Final = 1024
+from ixion.delay.pages import NO_PAGE, RECORDS, Pages
+
+CHUNK: Final = RECORDS
+
+
+class Chunk:
+    """Columns in memory, or a page and what is needed to find it."""
+
+    __slots__ = ("count", "last", "offsets", "page", "times")
+
+    def __init__(self, offsets: array[int], times: array[int]) -> None:
+        self.offsets: array[int] | None = offsets
+        self.times: array[int] | None = times
+        self.count = len(offsets)
+        self.last = offsets[-1]
+        self.page = NO_PAGE
 
 
 class Bucket:
-    __slots__ = ("_firsts", "_offsets", "_times", "count")
+    __slots__ = ("_chunks", "_firsts", "_pages", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, pages: Pages | None = None) -> None:
         self.count = 0
         self._firsts: list[int] = []  # the first offset of each chunk
-        self._offsets: list[array[int]] = []
-        self._times: list[array[int]] = []
+        self._chunks: list[Chunk] = []
+        self._pages = pages
 
     def add(self, offset: int, time_ms: int) -> None:
         self.count += 1
         if not self._firsts:
             self._firsts.append(offset)
-            self._offsets.append(array("q", (offset,)))
-            self._times.append(array("I", (time_ms,)))
+            self._chunks.append(Chunk(array("q", (offset,)), array("I", (time_ms,))))
             return
         slot = len(self._firsts) - 1
-        if offset <= self._offsets[slot][-1]:
+        if offset <= self._chunks[slot].last:
             slot = max(bisect_right(self._firsts, offset) - 1, 0)
-        offsets, times = self._offsets[slot], self._times[slot]
+        chunk = self._chunks[slot]
+        if offset > chunk.last and chunk.count >= CHUNK:
+            self._put_away(chunk)
+            self._insert(slot + 1, array("q", (offset,)), array("I", (time_ms,)))
+            return
+        offsets, times = self._columns(chunk)
         place = len(offsets) if offset > offsets[-1] else bisect_left(offsets, offset)
         if len(offsets) < CHUNK:
             offsets.insert(place, offset)
             times.insert(place, time_ms)
-            self._firsts[slot] = offsets[0]
-        elif place == len(offsets):
-            self._insert(slot + 1, array("q", (offset,)), array("I", (time_ms,)))
+            self._changed(slot, chunk)
         else:
             half = CHUNK // 2
             self._insert(slot + 1, offsets[half:], times[half:])
             del offsets[half:], times[half:]
+            self._changed(slot, chunk)
             self.count -= 1
             self.add(offset, time_ms)
 
     def _insert(self, slot: int, offsets: array[int], times: array[int]) -> None:
         self._firsts.insert(slot, offsets[0])
-        self._offsets.insert(slot, offsets)
-        self._times.insert(slot, times)
+        self._chunks.insert(slot, Chunk(offsets, times))
+
+    def _columns(self, chunk: Chunk) -> tuple[array[int], array[int]]:
+        """In memory, where they may be changed."""
+        offsets, times = chunk.offsets, chunk.times
+        if offsets is None or times is None:
+            assert self._pages is not None
+            offsets, times = self._pages.read(chunk.page, chunk.count)
+            self._pages.free(chunk.page)
+            chunk.page = NO_PAGE
+            chunk.offsets, chunk.times = offsets, times
+        return offsets, times
+
+    def _changed(self, slot: int, chunk: Chunk) -> None:
+        offsets = chunk.offsets
+        assert offsets is not None
+        chunk.count = len(offsets)
+        chunk.last = offsets[-1]
+        self._firsts[slot] = offsets[0]
+        if slot < len(self._chunks) - 1:
+            self._put_away(chunk)
+
+    def _put_away(self, chunk: Chunk) -> None:
+        """On a page, if there are any."""
+        offsets, times = chunk.offsets, chunk.times
+        if self._pages is not None and offsets is not None and times is not None:
+            page = self._pages.write(offsets, times)
+            if page != NO_PAGE:
+                chunk.page = page
+                chunk.offsets = chunk.times = None
 
     def remove(self, offset: int) -> bool:
         slot = bisect_right(self._firsts, offset) - 1
-        if slot < 0:
+        if slot < 0 or offset > self._chunks[slot].last:
             return False
-        offsets = self._offsets[slot]
+        chunk = self._chunks[slot]
+        offsets, times = self._columns(chunk)
         place = bisect_left(offsets, offset)
-        if place == len(offsets) or offsets[place] != offset:
+        if offsets[place] != offset:
+            self._changed(slot, chunk)
             return False
-        del offsets[place], self._times[slot][place]
-        if offsets:
-            self._firsts[slot] = offsets[0]
-        else:
-            del self._firsts[slot], self._offsets[slot], self._times[slot]
         self.count -= 1
+        del offsets[place], times[place]
+        if offsets:
+            self._changed(slot, chunk)
+        else:
+            del self._firsts[slot], self._chunks[slot]
         return True
 
     def take_chunk(self) -> list[tuple[int, int]]:
         """(offset, time) of the first chunk, which leaves the bucket."""
-        del self._firsts[0]
-        pairs = list(zip(self._offsets.pop(0), self._times.pop(0), strict=True))
-        self.count -= len(pairs)
-        return pairs
+        offsets, times = self._columns(self._chunks[0])
+        del self._firsts[0], self._chunks[0]
+        self.count -= len(offsets)
+        return list(zip(offsets, times, strict=True))
 
     @property
     def first_offset(self) -> int:
         return self._firsts[0]
 
-    def chunks(self) -> Iterator[list[tuple[int, int]]]:
-        """A copy of each chunk. The bucket may change between two of them; what is added meanwhile may be missing."""
-        at = -1
-        while True:
-            slot = bisect_right(self._firsts, at)
-            if slot > 0 and self._offsets[slot - 1][-1] > at:
-                slot -= 1
-            if slot == len(self._firsts):
-                return
-            pairs = list(zip(self._offsets[slot], self._times[slot], strict=True))
-            yield [pair for pair in pairs if pair[0] > at]
-            at = pairs[-1][0]
+    def stored(self) -> Iterator[tuple[int, int, bytes]]:
+        """Of each chunk, the number of records, and its page or its columns."""
+        for chunk in self._chunks:
+            offsets, times = chunk.offsets, chunk.times
+            if offsets is None or times is None:
+                yield chunk.count, chunk.page, b""
+            else:
+                yield chunk.count, NO_PAGE, offsets.tobytes() + times.tobytes()
+
+    def restore(self, offsets: array[int], times: array[int]) -> None:
+        """A chunk as it was `stored`, in their order."""
+        self.count += len(offsets)
+        if self._chunks:
+            self._put_away(self._chunks[-1])
+        self._insert(len(self._chunks), offsets, times)

@@ -1,12 +1,15 @@
 """The newest waiting record of each schedule id, 24 to 48 bytes an id: a hash table in two packed columns.
 
-An id is known by a hash of 64 bits that no client can foresee. Two ids may share a hash: the caller compares the id
-that is stored with the record.
+An id is known by a hash of 64 bits that no client can foresee: it is keyed. Two ids may share a hash: the caller
+compares the id that is stored with the record.
 """
 
 from __future__ import annotations
 
+import os
 from array import array
+from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Final
 
 EMPTY: Final = -1
@@ -16,8 +19,22 @@ LAST_SHARD: Final = 1023
 
 
 class ScheduleIds:
-    def __init__(self) -> None:
+    def __init__(self, key: bytes = b"") -> None:
+        self.key: Final = key or os.urandom(16)
         self._shards: dict[int, Shard] = {}
+
+    def _hash(self, schedule_id: bytes) -> int:
+        return int.from_bytes(blake2b(schedule_id, digest_size=8, key=self.key).digest(), "big", signed=True)
+
+    def stored(self) -> Iterator[tuple[int, int, int, bytes]]:
+        """Number, counts and columns of each shard."""
+        for number, shard in self._shards.items():
+            yield number, shard.count, shard.used, shard.columns()
+
+    def restore(self, number: int, count: int, used: int, columns: bytes) -> None:
+        """A shard as it was `stored`."""
+        shard = self._shards[number] = Shard()
+        shard.restore(count, used, columns)
 
     @property
     def count(self) -> int:
@@ -25,12 +42,12 @@ class ScheduleIds:
 
     def get(self, schedule_id: bytes) -> int:
         """The offset of its record; -1 if none waits."""
-        hashed = hash(schedule_id)
+        hashed = self._hash(schedule_id)
         shard = self._shards.get((hashed >> 40) & LAST_SHARD)
         return -1 if shard is None else shard.get(hashed)
 
     def put(self, schedule_id: bytes, offset: int) -> None:
-        hashed = hash(schedule_id)
+        hashed = self._hash(schedule_id)
         number = (hashed >> 40) & LAST_SHARD
         shard = self._shards.get(number)
         if shard is None:
@@ -39,7 +56,7 @@ class ScheduleIds:
 
     def remove(self, schedule_id: bytes, offset: int) -> None:
         """Forget the id if its newest record is that one."""
-        hashed = hash(schedule_id)
+        hashed = self._hash(schedule_id)
         shard = self._shards.get((hashed >> 40) & LAST_SHARD)
         if shard is not None:
             shard.remove(hashed, offset)
@@ -48,17 +65,29 @@ class ScheduleIds:
 class Shard:
     """A part of the ids, so that making room for more takes a few milliseconds at most."""
 
-    __slots__ = ("_hashes", "_mask", "_offsets", "_used", "count")
+    __slots__ = ("_hashes", "_mask", "_offsets", "count", "used")
 
     def __init__(self) -> None:
         self.count = 0
-        self._used = 0  # slots that are not EMPTY
+        self.used = 0  # slots that are not EMPTY
         self._make(LEAST)
 
     def _make(self, size: int) -> None:
         self._mask = size - 1
         self._hashes = array("q", bytes(8 * size))
         self._offsets = array("q", (EMPTY,)) * size
+
+    def columns(self) -> bytes:
+        return self._hashes.tobytes() + self._offsets.tobytes()
+
+    def restore(self, count: int, used: int, columns: bytes) -> None:
+        size = len(columns) // 16
+        if size < LEAST or size & (size - 1) or size * 16 != len(columns):
+            raise ValueError(f"no shard has {size} slots")
+        self._make(size)
+        self._hashes = array("q", columns[: size * 8])
+        self._offsets = array("q", columns[size * 8 :])
+        self.count, self.used = count, used
 
     def get(self, hashed: int) -> int:
         slot = self._find(hashed)
@@ -69,7 +98,7 @@ class Shard:
         if slot >= 0:
             self._offsets[slot] = offset
             return
-        if (self._used + 1) * 3 > (self._mask + 1) * 2:
+        if (self.used + 1) * 3 > (self._mask + 1) * 2:
             self._grow()
         self._insert(hashed, offset)
 
@@ -96,7 +125,7 @@ class Shard:
             slot = (slot + 1) & self._mask
         self._hashes[slot] = hashed
         self._offsets[slot] = offset
-        self._used += 1
+        self.used += 1
         self.count += 1
 
     def _grow(self) -> None:
@@ -104,7 +133,7 @@ class Shard:
         size = LEAST
         while size < (self.count + 1) * 2:
             size *= 2
-        self.count = self._used = 0
+        self.count = self.used = 0
         self._make(size)
         for hashed, offset in zip(hashes, offsets, strict=True):
             if offset >= 0:

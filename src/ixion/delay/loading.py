@@ -1,7 +1,7 @@
 """Brings back what is known of the delayed records of a partition, at a start or when it gets a new leader.
 
 1. Notes about what is not in the partition are cut off.
-2. The notes are applied from the first to the last.
+2. The notes are applied, from the end of the newest snapshot on (`snapshot`) or from the first.
 3. The partition is read from the last note on, by its batch headers. Only if the power failed can there be more to
    find: records that were delivered, markers of transactions. Their notes are written anew.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ixion.delay import snapshot
 from ixion.delay.journal import PIECE, Journal, batches
 from ixion.delay.note import Kind, Note, write_note, write_outcome
 from ixion.delay.state import State
@@ -27,8 +28,9 @@ DELIVERER: Final = -2  # the producer id in batches of delivered records; no cli
 def load(journal: Journal, partition: Log) -> State:
     """Blocks; for a worker thread. Nobody may append to either log meanwhile."""
     journal.align(partition.end_offset)
-    state = State(journal)
-    for note in journal.notes(0):
+    state, start = snapshot.read(journal) or (State(journal), 0)
+    state.snapshot_end = start
+    for note in journal.notes(start):
         state.apply(note)
     found = 0
     for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):

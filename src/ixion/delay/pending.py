@@ -7,7 +7,8 @@
 
 As on a timing wheel, what is far away lies in a coarse bucket and moves to a finer one when its time comes near; a step
 moves one chunk of a bucket. Records of one millisecond leave in the order of their offsets. A record takes 12 bytes
-while it is more than a second away (`bucket`).
+while it is more than a second away (`bucket`), and those of a later hour are on the disk but for the last thousand of
+a bucket (`pages`).
 
     now 10:59:59.950, due 11:00:00.120        its hour has been spread over seconds ahead of time (AHEAD_HOUR_MS)
     now 10:59:59.990                          its second is spread over milliseconds (AHEAD_SECOND_MS)
@@ -17,11 +18,11 @@ while it is more than a second away (`bucket`).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
 from ixion.delay.bucket import Bucket
+from ixion.delay.pages import Pages
 
 DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
@@ -37,22 +38,27 @@ Due = tuple[int, int]  # due time, offset
 class Level:
     """Buckets of one width, by number; the heap has the number of each."""
 
-    __slots__ = ("ahead_ms", "buckets", "heap", "until_ms", "width")
+    __slots__ = ("ahead_ms", "buckets", "heap", "pages", "until_ms", "width")
 
-    def __init__(self, width: int, ahead_ms: int) -> None:
+    def __init__(self, width: int, ahead_ms: int, pages: Pages | None) -> None:
         self.width: Final = width
         self.ahead_ms: Final = ahead_ms
+        self.pages: Final = pages
         self.buckets: dict[int, Bucket] = {}
         self.heap: list[int] = []
         self.until_ms = 0  # what is due before this goes to a finer level
 
     def add(self, due_ms: int, offset: int) -> None:
         number = due_ms // self.width
+        self.bucket(number).add(offset, due_ms - number * self.width)
+
+    def bucket(self, number: int) -> Bucket:
+        """Made if there is none."""
         bucket = self.buckets.get(number)
         if bucket is None:
-            bucket = self.buckets[number] = Bucket()
+            bucket = self.buckets[number] = Bucket(self.pages)
             heappush(self.heap, number)
-        bucket.add(offset, due_ms - number * self.width)
+        return bucket
 
     def remove(self, due_ms: int, offset: int) -> bool:
         bucket = self.buckets.get(due_ms // self.width)
@@ -85,12 +91,14 @@ class Level:
 
 
 class Pending:
-    def __init__(self) -> None:
+    def __init__(self, pages: Pages | None = None) -> None:
+        """`pages`: for what is due in a later hour."""
         self.count = 0
-        self._levels = (
-            Level(DAY_MS, AHEAD_DAY_MS),
-            Level(HOUR_MS, AHEAD_HOUR_MS),
-            Level(SECOND_MS, AHEAD_SECOND_MS),
+        self.pages: Final = pages
+        self.levels: Final = (
+            Level(DAY_MS, AHEAD_DAY_MS, pages),
+            Level(HOUR_MS, AHEAD_HOUR_MS, pages),
+            Level(SECOND_MS, AHEAD_SECOND_MS, None),
         )
         self._times: dict[int, list[int]] = {}
         self._heap: list[int] = []  # of the times
@@ -101,7 +109,7 @@ class Pending:
         self._place(due_ms, offset)
 
     def _place(self, due_ms: int, offset: int) -> None:
-        for level in self._levels:
+        for level in self.levels:
             if due_ms >= level.until_ms:
                 level.add(due_ms, offset)
                 return
@@ -117,7 +125,7 @@ class Pending:
 
     def remove(self, due_ms: int, offset: int) -> bool:
         """False if it does not wait here."""
-        removed = self._remove_at_hand(due_ms, offset) or any(level.remove(due_ms, offset) for level in self._levels)
+        removed = self._remove_at_hand(due_ms, offset) or any(level.remove(due_ms, offset) for level in self.levels)
         self.count -= removed
         return removed
 
@@ -139,7 +147,7 @@ class Pending:
         if self._at_hand >= ENOUGH:
             return False
         # What is due first is spread first, also when all of it is overdue.
-        near = [level for level in self._levels if 0 <= level.starts_ms() <= now_ms]
+        near = [level for level in self.levels if 0 <= level.starts_ms() <= now_ms]
         if not near:
             return False
         level = min(near, key=lambda each: each.first() * each.width)
@@ -177,28 +185,22 @@ class Pending:
         first = self._first_time()
         if self._at_hand >= ENOUGH:
             return first
-        times = [first, *(level.starts_ms() for level in self._levels)]
+        times = [first, *(level.starts_ms() for level in self.levels)]
         return min((time for time in times if time >= 0), default=-1)
 
     def overdue_ms(self, now_ms: int) -> int:
         """How long the first record is overdue; 0 if none is. Exact for what is at hand, else by the bucket."""
-        starts = [level.first() * level.width for level in self._levels if level.is_past(now_ms)]
+        starts = [level.first() * level.width for level in self.levels if level.is_past(now_ms)]
         first = self._first_time()
         return max(0, now_ms - min([*starts, first] if first >= 0 else starts, default=now_ms))
 
     def first_offset(self) -> int:
         """The smallest offset that waits; -1 if nothing does."""
         firsts = [offsets[0] for offsets in self._times.values()]
-        for level in self._levels:
+        for level in self.levels:
             firsts += [bucket.first_offset for bucket in level.buckets.values() if bucket.count]
         return min(firsts, default=-1)
 
-    def chunks(self) -> Iterator[list[Due]]:
-        """All records, chunk by chunk, in no order; the caller may let others change them between two chunks."""
-        for due_ms, offsets in list(self._times.items()):
-            yield [(due_ms, offset) for offset in list(offsets)]
-        for level in self._levels:
-            for number, bucket in list(level.buckets.items()):
-                start = number * level.width
-                for chunk in bucket.chunks():
-                    yield [(start + time_ms, offset) for offset, time_ms in chunk]
+    def at_hand(self) -> list[Due]:
+        """What is in no bucket any more."""
+        return [(due_ms, offset) for due_ms, offsets in self._times.items() for offset in offsets]

@@ -20,6 +20,7 @@ from ixion.delay.delivery import Delivery
 from ixion.delay.figures import Figures
 from ixion.delay.journal import Journal
 from ixion.delay.note import NO_PRODUCER, Kind, write_note
+from ixion.delay.snapshot import Captured
 from ixion.delay.state import State
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
@@ -53,6 +54,7 @@ class Schedule:
         self.delivery: Final = delivery
         self.shown: Final = shown
         self._figures = figures
+        self.captured: Captured | None = None  # a snapshot that is being written
         self._kept_out: set[int] = set()  # followers that were logged
         self._taken: list[Accepted] = []  # by the append that is under way
 

@@ -40,6 +40,8 @@ RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
 CLOCK_CHECK_MS: Final = 1_000
 JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
 UPKEEP_CHECKS: Final = 30  # looks at the clock between two looks at the siblings
+SNAPSHOT_NOTES: Final = 50_000  # offsets after the last snapshot, until another is made
+LAST_SNAPSHOT: Final = 1_000  # records that wait when the broker stops
 UNSEEN: Final = 10_000  # offsets after the last note, which a start would have to look through
 
 
@@ -262,6 +264,8 @@ class Schedules:
         state, log, journal = schedule.state, schedule.partition.log, schedule.journal
         if state is None or not schedule.partition.leads:
             return
+        if journal.log.end_offset - state.snapshot_end >= SNAPSHOT_NOTES:
+            self._snapshot(schedule, state)
         try:
             if log.end_offset - journal.log.end_offset >= unseen:
                 journal.note_seen(log.end_offset - 1, schedule.partition.leader_epoch)
@@ -270,6 +274,49 @@ class Schedules:
         except KafkaError as error:
             logger.error("looking after the delayed records of %s: %s", log.name, error)
 
+    def _snapshot(self, schedule: Schedule, state: State) -> None:
+        """Write down what waits, so that a start is quick."""
+        from ixion.delay.snapshot import capture, write
+
+        if schedule.captured is not None:
+            return
+        try:
+            captured = schedule.captured = capture(state)
+        except KafkaError as error:
+            logger.error("a snapshot of %s cannot be made: %s", schedule.journal.log.name, error)
+            return
+        if captured is not None:
+            work = self._loop.run_in_executor(self._workers, write, captured, schedule.journal.log.folder)
+            work.add_done_callback(partial(self._snapshot_written, schedule, state))
+
+    def _snapshot_written(self, schedule: Schedule, state: State, done: asyncio.Future[None]) -> None:
+        captured, schedule.captured = schedule.captured, None
+        if captured is None or done.cancelled():
+            return
+        if captured.pages is not None:
+            captured.pages.thaw()
+        error = done.exception()
+        if error is None:
+            state.snapshot_end = captured.end_offset
+        else:
+            logger.error("a snapshot of %s cannot be written: %s", schedule.journal.log.name, error)
+
+    def _last_snapshot(self, schedule: Schedule) -> None:
+        """Of a stop. Blocks."""
+        from ixion.delay.snapshot import capture, write
+
+        state, journal = schedule.state, schedule.journal
+        if state is None or schedule.captured is not None or state.snapshot_end == journal.log.end_offset:
+            return
+        if state.count < LAST_SNAPSHOT:
+            return  # a start has read them as soon
+        try:
+            captured = capture(state)
+            if captured is not None:
+                write(captured, journal.log.folder)
+        except (KafkaError, OSError) as error:
+            logger.error("a snapshot of %s cannot be written: %s", journal.log.name, error)
+
     def stop(self) -> None:
         self._stopped = True
         if self._clock_task is not None:
@@ -277,4 +324,5 @@ class Schedules:
             self._clock_task = None
         for schedule in self:
             self._look_after(schedule, 1)
+            self._last_snapshot(schedule)
             schedule.delivery.stop()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from ixion.delay.ids import ScheduleIds
 from ixion.delay.journal import Journal
 from ixion.delay.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note
+from ixion.delay.pages import Pages
 from ixion.delay.pending import Pending
 from ixion.records.schedule_headers import ALL
 
@@ -22,7 +23,7 @@ Held = tuple[int, int, int, bytes, int]
 class State:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.pending = Pending()
+        self.pending = Pending(Pages(journal.log.folder))
         self.ids = ScheduleIds()
         self.bytes = 0  # of the notes of all that waits
         self.open: dict[int, list[Held]] = {}  # by producer id
@@ -31,6 +32,7 @@ class State:
         self.cancelled = 0
         self.superseded = 0
         self.aborted = 0
+        self.snapshot_end = 0  # the notes before it are in the newest snapshot
 
     @property
     def count(self) -> int:
@@ -86,7 +88,7 @@ class State:
     def cancel(self, name: bytes) -> None:
         if name == ALL:
             self.cancelled += self.pending.count
-            self.pending, self.ids, self.bytes = Pending(), ScheduleIds(), 0
+            self.pending, self.ids, self.bytes = Pending(Pages(self.journal.log.folder)), ScheduleIds(), 0
         elif name.startswith(b"@"):
             note = self.journal.find(int(name[1:]) if name[1:].isdigit() else int.from_bytes(name[1:], "big"))
             if note is not None and note.kind in WAITING:
