@@ -71,11 +71,12 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
 class Certificates:
     """The TLS context of a listener. When its files change, connections from then on get the new certificate."""
 
-    def __init__(self, config: BrokerConfig, listener: str) -> None:
-        """InvalidSettingError if there is no certificate that can be used."""
-        from ixion.security.tls import context_of, files_of
+    def __init__(self, config: BrokerConfig, listener: str, *, as_client: bool = False) -> None:
+        """InvalidSettingError if there is no certificate that can be used. `as_client`: to connect to that listener of
+        other brokers."""
+        from ixion.security.tls import client_context_of, context_of, files_of
 
-        self._make = partial(context_of, config, listener)
+        self._make = partial(client_context_of if as_client else context_of, config, listener)
         self._files = files_of(config, listener)
         self._stamps = [_stamp(path) for path in self._files]
         self._context = self._make()

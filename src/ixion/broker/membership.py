@@ -41,6 +41,7 @@ def make_control(parts: Parts) -> Control:
 
 def join_others(parts: Parts, control: Control) -> None:
     """Follow leaders on other brokers, and let the controller decide about in-sync replicas."""
+    from ixion.broker.peers import connect_to
     from ixion.replica.broker_channels import BrokerChannels
     from ixion.replica.controller_channel import ControllerChannel
     from ixion.replica.fetchers import FetcherPool
@@ -48,9 +49,10 @@ def join_others(parts: Parts, control: Control) -> None:
 
     image, replicas = parts.image, parts.replicas
     listener = listeners(parts.config.current).inter_broker
-    parts.to_controller = ControllerChannel(image, listener, parts.node_id)
+    connect = connect_to(parts.config.current, listener)
+    parts.to_controller = ControllerChannel(image, listener, parts.node_id, connect)
     parts.undo.append(("channel to the controller", parts.to_controller.close))
-    parts.to_brokers = BrokerChannels(image, listener, f"broker-{parts.node_id}-transactions")
+    parts.to_brokers = BrokerChannels(image, listener, f"broker-{parts.node_id}-transactions", connect)
     parts.undo.append(("channels to brokers", parts.to_brokers.close))
     changes = IsrChanges(replicas, parts.to_controller, lambda: parts.broker_epoch)
     replicas.on_isr_wanted = changes.wanted
@@ -63,6 +65,7 @@ def join_others(parts: Parts, control: Control) -> None:
         broker_epoch=lambda: parts.broker_epoch,
         config=lambda: parts.config.current,
         workers=parts.scheduler.workers,
+        connect=connect,
     )
     parts.replicas.on_reconfigured.append(parts.fetchers.reconfigured)
     parts.undo.append(("fetchers", parts.fetchers.close))

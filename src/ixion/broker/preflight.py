@@ -15,7 +15,7 @@ from ixion.broker.errors import StartupError
 from ixion.broker.listeners import authenticates, check_security
 from ixion.config import rules
 from ixion.config.broker import BrokerConfig
-from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
+from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME, ZOOKEEPER_CONNECT
 from ixion.config.listeners import Endpoint, listeners
 from ixion.config.log_settings import LOG_DIRS
 from ixion.config.security_settings import SUPER_USERS
@@ -41,6 +41,10 @@ def check(config: BrokerConfig, allow_remote: bool) -> list[str]:
                 )
             warnings.append(f"listener {endpoint} is open to every machine in reach: there is no authentication")
         check_port(endpoint)
+    if config[ZOOKEEPER_CONNECT]:  # a broker alone has no others to connect to
+        from ixion.broker.peers import check_peers
+
+        check_peers(config)
     check_authorizer(config)
     for path in log_dirs(config):
         check_directory(path)

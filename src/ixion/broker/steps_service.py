@@ -46,19 +46,21 @@ async def controller(parts: Parts) -> None:
 
 def make_cluster_controller(parts: Parts) -> None:
     """On ZooKeeper there may be other brokers. The code for them is imported only here."""
+    from ixion.broker.peers import connect_to
     from ixion.controller.cluster.channels import carriers
     from ixion.controller.cluster.controller import ClusterController
 
     config = parts.config.current
     known = listeners(config)
     door = known.control_plane or known.inter_broker  # by which the controller reaches a broker
+    timeout_ms = config[cluster.CONTROLLER_SOCKET_TIMEOUT_MS]
     made = parts.controller = ClusterController(
         parts.node_id,
         parts.session,
         parts.image,
         parts.config,
         parts.clock_ms,
-        carrier_to=carriers(parts.node_id, parts.control, door, config[cluster.CONTROLLER_SOCKET_TIMEOUT_MS]),
+        carrier_to=carriers(parts.node_id, parts.control, door, timeout_ms, connect_to(config, door)),
         listener=known.inter_broker,
     )
     parts.undo.append(("cluster controller", made.stop))

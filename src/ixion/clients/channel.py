@@ -6,18 +6,21 @@
 The connection is made by the first request, and again by the first request after it broke. A request that was under
 way then fails, because it may have been carried out or not: whether to repeat it is for the caller to decide. Requests
 of several tasks are sent at once and answered in order; a caller that wants one in flight asks one at a time.
+
+`secure` says how each connection is secured, when it is made: certificates that were replaced meanwhile are used. A
+login that lasts for a while only is repeated before the request that would come too late for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
 from ixion.clients.address import Address
-from ixion.clients.core.connection import ConnectionMachine, Login, Outcome, Pending
-from ixion.clients.faults import DisconnectedError, UnreachableError
+from ixion.clients.core.connection import ConnectionMachine, Outcome, Pending
+from ixion.clients.core.security import PLAINTEXT, Security
+from ixion.clients.faults import AuthenticationError, DisconnectedError, UnreachableError
 from ixion.model.errors import KafkaError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
@@ -33,15 +36,13 @@ class Channel:
         *,
         connect_timeout_s: float = 10.0,
         request_timeout_s: float = 30.0,
-        tls: ssl.SSLContext | None = None,
-        make_login: Callable[[], Login] | None = None,
+        secure: Callable[[], Security] = lambda: PLAINTEXT,
     ) -> None:
         self.address: Final = address
         self.client_id: Final = client_id
         self._connect_timeout_s = connect_timeout_s
         self._request_timeout_s = request_timeout_s
-        self._tls = tls
-        self._make_login = make_login
+        self._secure = secure
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._closed = False
@@ -91,24 +92,26 @@ class Channel:
 
     async def _connect(self) -> _Link:
         loop = asyncio.get_running_loop()
+        security = self._secure()
         machine = ConnectionMachine(
             self.address,
             self.client_id,
             loop.time(),
             connect_timeout_s=self._connect_timeout_s,
             request_timeout_s=self._request_timeout_s,
-            login=None if self._make_login is None else self._make_login(),
+            login=security.login(),
         )
         link = _Link(loop, machine)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 host, port = self.address
-                await loop.create_connection(lambda: link, host, port, ssl=self._tls)
+                tls = None if security.tls is None else security.tls.context
+                await loop.create_connection(lambda: link, host, port, ssl=tls)
                 await link.ready
         except TimeoutError:
             fault: KafkaError = machine.late(self._connect_timeout_s)
-        except (OSError, ssl.SSLError) as error:
-            fault = UnreachableError(f"{self.address} cannot be reached: {error}")
+        except OSError as error:  # a fault of TLS is one, too
+            fault = refused(self.address, error, security)
         except KafkaError as error:
             fault = error
         except asyncio.CancelledError:
@@ -118,6 +121,14 @@ class Channel:
             return link
         link.end(fault)
         raise fault
+
+
+Connect = Callable[[Address, str, float], Channel]  # address, client id, seconds for an answer
+
+
+def connect(address: Address, client_id: str, request_timeout_s: float) -> Channel:
+    """A channel without TLS and login."""
+    return Channel(address, client_id, request_timeout_s=request_timeout_s)
 
 
 class _Link(asyncio.Protocol):
@@ -131,12 +142,21 @@ class _Link(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
 
     async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
+        while not self.machine.is_ready(self._loop.time()) and not self.machine.closed:
+            await self._logged_in()
         if self.machine.fault is not None:  # it ended after it was ready, and before the caller had its turn
             raise self.machine.fault
         waiting = _Waiting(self._loop.create_future())
         self.machine.send(api, version, request, waiting, self._loop.time())
         self._turn()
         return await waiting.future
+
+    async def _logged_in(self) -> None:
+        """Returns when the login that has begun is over, or the connection."""
+        if self.ready.done():
+            self.ready = self._loop.create_future()
+        self._turn()
+        await asyncio.wait([self.ready])
 
     def end(self, fault: KafkaError) -> None:
         self.machine.close(fault)
@@ -184,6 +204,18 @@ class _Link(asyncio.Protocol):
         self._alarm = None
         self.machine.expire(self._loop.time())
         self._turn()
+
+
+def refused(address: Address, error: OSError, security: Security) -> KafkaError:
+    """The fault of a connection that was not made."""
+    if security.tls is not None:
+        import ssl
+
+        from ixion.clients.tls_line import explain
+
+        if isinstance(error, ssl.SSLError):
+            return AuthenticationError(f"{address}: {explain(error)}")
+    return UnreachableError(f"{address} cannot be reached: {error}")
 
 
 class _Waiting(Pending):

@@ -42,6 +42,11 @@ SECURITY_INTER_BROKER_PROTOCOL: Final = string(
     choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     doc="protocol between brokers, where no inter.broker.listener.name is set",
 )
+SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = string(
+    "sasl.mechanism.inter.broker.protocol",
+    "GSSAPI",
+    doc="mechanism by which brokers log in to each other: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+)
 NUM_NETWORK_THREADS: Final = integer(
     "num.network.threads", 3, least=1, scope=Scope.CLUSTER_WIDE, doc="network processors per listener"
 )

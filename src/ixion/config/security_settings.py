@@ -29,6 +29,12 @@ SSL_ENABLED_PROTOCOLS: Final = words(
     "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS"
 )
 SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, by OpenSSL's names")
+SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
+    "ssl.endpoint.identification.algorithm",
+    "https",
+    choices=("https", ""),
+    doc="how this broker checks the host name in the certificates of other brokers; empty: not at all",
+)
 SASL_ENABLED_MECHANISMS: Final = words(
     "sasl.enabled.mechanisms",
     ("GSSAPI",),

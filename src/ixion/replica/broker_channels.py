@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.clients.address import Address
-from ixion.clients.channel import Channel
+from ixion.clients.channel import Channel, Connect, connect
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 
+TIMEOUT_S: Final = 30.0
+
 
 class BrokerChannels:
-    def __init__(self, image: ClusterImage, listener: str, client_id: str) -> None:
+    def __init__(self, image: ClusterImage, listener: str, client_id: str, connect: Connect = connect) -> None:
         """`listener`: the name of the listener between brokers."""
         self._image = image
         self._listener = listener
         self._client_id = client_id
+        self._connect = connect
         self._channels: dict[int, Channel] = {}
 
     async def ask(self, broker_id: int, api: ApiKey, request: Struct, *, oldest: int, newest: int) -> Struct:
@@ -38,5 +43,5 @@ class BrokerChannels:
         if channel is None or channel.address != address:
             if channel is not None:
                 channel.close()
-            channel = self._channels[broker_id] = Channel(address, self._client_id)
+            channel = self._channels[broker_id] = self._connect(address, self._client_id, TIMEOUT_S)
         return channel

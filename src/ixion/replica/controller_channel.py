@@ -6,20 +6,25 @@ caller: it asks again later, when UpdateMetadata has named another one.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.clients.address import Address
-from ixion.clients.channel import Channel
+from ixion.clients.channel import Channel, Connect, connect
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 
+TIMEOUT_S: Final = 30.0
+
 
 class ControllerChannel:
-    def __init__(self, image: ClusterImage, listener: str, node_id: int) -> None:
+    def __init__(self, image: ClusterImage, listener: str, node_id: int, connect: Connect = connect) -> None:
         """`listener`: the name of the listener between brokers."""
         self._image = image
         self._listener = listener
         self._client_id = str(node_id)
+        self._connect = connect
         self._channel: Channel | None = None
         self._closed = False
 
@@ -44,5 +49,5 @@ class ControllerChannel:
         if self._channel is None or self._channel.address != address:
             if self._channel is not None:
                 self._channel.close()
-            self._channel = Channel(address, self._client_id)
+            self._channel = self._connect(address, self._client_id, TIMEOUT_S)
         return self._channel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 
 from ixion.clients.address import Address
-from ixion.clients.channel import Channel
+from ixion.clients.channel import Connect, connect
 from ixion.config import replica_settings as replica
 from ixion.config.broker import BrokerConfig
 from ixion.metadata.image import ClusterImage
@@ -32,6 +32,7 @@ class FetcherPool:
         broker_epoch: Callable[[], int],
         config: Callable[[], BrokerConfig],
         workers: Executor,
+        connect: Connect = connect,
     ) -> None:
         """`listener`: the name of the listener between brokers."""
         self._replicas = replicas
@@ -40,6 +41,7 @@ class FetcherPool:
         self._broker_epoch = broker_epoch
         self._config = config
         self._workers = workers
+        self._connect = connect
         self._fetchers: dict[tuple[int, int], Fetcher] = {}  # by leader and number
         self._homes: dict[TopicPartition, tuple[int, int]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -106,7 +108,7 @@ class FetcherPool:
             f"broker-{self._replicas.node_id}-fetcher-{number}",
             self._replicas,
             address_of_leader=address,
-            connect=connect,
+            connect=self._connect,
             broker_epoch=self._broker_epoch,
             settings=self._settings,
             workers=self._workers,
@@ -124,7 +126,3 @@ class FetcherPool:
             backoff_s=config[replica.REPLICA_FETCH_BACKOFF_MS] / 1_000,
             request_timeout_s=config[replica.REPLICA_SOCKET_TIMEOUT_MS] / 1_000,
         )
-
-
-def connect(address: Address, client_id: str, timeout_s: float) -> Channel:
-    return Channel(address, client_id, request_timeout_s=timeout_s)

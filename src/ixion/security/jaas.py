@@ -1,4 +1,4 @@
-"""Users of the PLAIN mechanism, in the text that Kafka takes them from:
+"""Users of the PLAIN mechanism, and the login of this broker to others, in the text that Kafka takes them from:
 
 org.apache.kafka.common.security.plain.PlainLoginModule required
     username="admin" password="admin-secret" user_admin="admin-secret" user_alice="alice-secret";
@@ -10,15 +10,30 @@ import re
 from typing import Final
 
 _OPTION: Final = re.compile(r'\s+([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
-_MODULE: Final = re.compile(r"\s*[\w.$]*PlainLoginModule\s+required")
+_MODULE: Final = re.compile(r"\s*[\w.$]*(Plain|Scram)LoginModule\s+required")
+_NAMES: Final = {"Plain": "plain.PlainLoginModule", "Scram": "scram.ScramLoginModule"}
 USER: Final = "user_"
 
 
 def plain_users(text: str) -> dict[str, str]:
     """Passwords by name. ValueError says what is wrong; it never shows the text, which holds passwords."""
+    options = _options(text, "Plain", 'user_NAME="password" for each user')
+    return {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
+
+
+def login_of(text: str, mechanism: str) -> tuple[str, str]:
+    """The name and the password that this broker logs in with. ValueError as of `plain_users`."""
+    options = _options(text, "Plain" if mechanism == "PLAIN" else "Scram", 'username="NAME" password="password"')
+    name, password = options.get("username", ""), options.get("password", "")
+    if not name or not password:
+        raise ValueError('it must have username="NAME" and password="password", to log in to other brokers')
+    return name, password
+
+
+def _options(text: str, module: str, wanted: str) -> dict[str, str]:
     found = _MODULE.match(text)
-    if found is None:
-        raise ValueError("it starts with org.apache.kafka.common.security.plain.PlainLoginModule required")
+    if found is None or found[1] != module:
+        raise ValueError(f"it starts with org.apache.kafka.common.security.{_NAMES[module]} required")
     position = found.end()
     options: dict[str, str] = {}
     while (option := _OPTION.match(text, position)) is not None:
@@ -26,5 +41,5 @@ def plain_users(text: str) -> dict[str, str]:
         options[option[1]] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else option[3]
         position = option.end()
     if text[position:].strip() != ";":
-        raise ValueError('it goes on with user_NAME="password" for each user, and ends with a semicolon')
-    return {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
+        raise ValueError(f"it goes on with {wanted}, and ends with a semicolon")
+    return options

@@ -1,4 +1,4 @@
-"""TLS contexts of listeners, from Kafka's settings and PEM: files, or the text itself in a setting.
+"""TLS contexts, from Kafka's settings and PEM (files, or the text itself): of listeners, of connections to brokers.
 
     ssl.keystore.type=PEM
     ssl.keystore.location=/etc/ixion/broker.pem          # private key and certificate chain in one file
@@ -26,6 +26,27 @@ CONVERT: Final = "convert it: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes (
 def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
     """InvalidSettingError says which setting is wrong or missing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load_common(context, config, listener)
+    wanted = config.of_listener(listener, settings.SSL_CLIENT_AUTH)
+    context.verify_mode = _CLIENT_AUTH[wanted]
+    if not _load_trusted(context, config, listener) and wanted != "none":
+        allowed = f"a PEM file with the authorities of clients, as ssl.client.auth={wanted}"
+        raise InvalidSettingError(settings.SSL_TRUSTSTORE_LOCATION.name, "", allowed)
+    return context
+
+
+def client_context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
+    """For connections to that listener of other brokers: this broker shows its own certificate there, and believes the
+    authorities of the trust store, or those of the system. InvalidSettingError as of `context_of`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load_common(context, config, listener)
+    context.check_hostname = bool(config.of_listener(listener, settings.SSL_ENDPOINT_IDENTIFICATION_ALGORITHM))
+    if not _load_trusted(context, config, listener):
+        context.load_default_certs()
+    return context
+
+
+def _load_common(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> None:
     enabled = [VERSIONS[name] for name in config.of_listener(listener, settings.SSL_ENABLED_PROTOCOLS)]
     context.minimum_version, context.maximum_version = min(enabled), max(enabled)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -38,8 +59,6 @@ def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
                 settings.SSL_CIPHER_SUITES.name, ",".join(ciphers), "names OpenSSL has"
             ) from error
     _load_key(context, config, listener)
-    _load_trusted(context, config, listener)
-    return context
 
 
 def _load_key(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> None:
@@ -71,13 +90,12 @@ def _load_chain(context: ssl.SSLContext, name: str, path: str, password: str | N
         ) from error
 
 
-def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> None:
+def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> bool:
+    """Whether there is a trust store."""
     text = config.of_listener(listener, settings.SSL_TRUSTSTORE_CERTIFICATES)
     location = config.of_listener(listener, settings.SSL_TRUSTSTORE_LOCATION)
-    wanted = config.of_listener(listener, settings.SSL_CLIENT_AUTH)
     kind = config.of_listener(listener, settings.SSL_TRUSTSTORE_TYPE)
     _check_type(settings.SSL_TRUSTSTORE_TYPE.name, kind)
-    context.verify_mode = _CLIENT_AUTH[wanted]
     if location:
         _check_pem(settings.SSL_TRUSTSTORE_LOCATION.name, location)
     if text or location:
@@ -86,9 +104,7 @@ def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) 
         except ssl.SSLError as error:
             allowed = f"PEM certificates ({error.reason or error})"
             raise InvalidSettingError(settings.SSL_TRUSTSTORE_LOCATION.name, location or "", allowed) from error
-    elif wanted != "none":
-        allowed = f"a PEM file with the authorities of clients, as ssl.client.auth={wanted}"
-        raise InvalidSettingError(settings.SSL_TRUSTSTORE_LOCATION.name, "", allowed)
+    return bool(text or location)
 
 
 def _check_type(name: str, kind: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ixion.clients.address import Address
-from ixion.clients.channel import Channel
+from ixion.clients.channel import Connect, connect
 from ixion.controller.cluster.batch import ControlRequest, address_of
 from ixion.controller.cluster.cluster import Member
 from ixion.model.errors import ErrorCode, KafkaError
@@ -57,11 +57,11 @@ class Carrier(Protocol):
 
 
 class RemoteCarrier:
-    def __init__(self, member: Member, listener: str, controller_id: int, timeout_s: float) -> None:
+    def __init__(self, member: Member, listener: str, controller_id: int, timeout_s: float, connect: Connect) -> None:
         self._listener = listener
         address = address_of(member, listener)
         client_id = str(controller_id)
-        self._channel = None if address is None else Channel(Address(*address), client_id, request_timeout_s=timeout_s)
+        self._channel = None if address is None else connect(Address(*address), client_id, timeout_s)
 
     async def carry(self, request: ControlRequest) -> ControlResponse:
         if self._channel is None:
@@ -91,13 +91,15 @@ class LocalCarrier:
         """There is no connection."""
 
 
-def carriers(node_id: int, door: Door, listener: str, timeout_ms: int) -> Callable[[Member], Carrier]:
+def carriers(
+    node_id: int, door: Door, listener: str, timeout_ms: int, connect: Connect = connect
+) -> Callable[[Member], Carrier]:
     """The ways to brokers: a call for this broker, connections for the others, which get so long for an answer."""
 
     def carrier_to(member: Member) -> Carrier:
         if member.broker_id == node_id:
             return LocalCarrier(door)
-        return RemoteCarrier(member, listener, node_id, timeout_ms / 1_000)
+        return RemoteCarrier(member, listener, node_id, timeout_ms / 1_000, connect)
 
     return carrier_to
 

@@ -1,0 +1,81 @@
+"""How this broker secures its connections to other brokers: as their listener between brokers wants it.
+
+    security.inter.broker.protocol=SASL_SSL                     # or inter.broker.listener.name=NAME
+    sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+    listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=...   # username and password of this broker
+
+The controller's requests to brokers, the fetches of followers, requests to the controller and markers of transactions
+all go by what `connect_to` makes. TLS shows the certificate of this broker's own listener of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ixion.broker.errors import StartupError
+from ixion.broker.listeners import Certificates, uses_sasl, uses_tls
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel, Connect, connect
+from ixion.clients.core.security import Credentials, Security, Tls
+from ixion.config import network_settings as network
+from ixion.config import security_settings as security
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+from ixion.config.listeners import listeners
+
+
+def check_peers(config: BrokerConfig) -> None:
+    """StartupError if this broker could not connect to others of its cluster."""
+    known = listeners(config)
+    for listener in (known.inter_broker, known.control_plane):
+        if listener is not None:
+            try:
+                security_of(config, listener)
+            except InvalidSettingError as error:
+                raise StartupError(f"connections to other brokers, listener {listener}: {error}") from error
+
+
+def connect_to(config: BrokerConfig, listener: str) -> Connect:
+    """Makes channels to that listener of other brokers."""
+    secure = security_of(config, listener)
+    if secure is None:
+        return connect
+
+    def connect_secured(address: Address, client_id: str, request_timeout_s: float) -> Channel:
+        return Channel(address, client_id, request_timeout_s=request_timeout_s, secure=secure)
+
+    return connect_secured
+
+
+def security_of(config: BrokerConfig, listener: str) -> Callable[[], Security] | None:
+    """None: neither TLS nor a login. InvalidSettingError if a setting for it is missing or wrong."""
+    endpoint = next(each for each in listeners(config).bound if each.listener == listener)
+    if endpoint.protocol == "PLAINTEXT":
+        return None
+    credentials = credentials_of(config, listener) if uses_sasl(endpoint) else None
+    if not uses_tls(endpoint):
+        plain = Security(None, credentials)
+        return lambda: plain
+    certificates = Certificates(config, listener, as_client=True)
+    return lambda: Security(Tls(certificates.context()), credentials)
+
+
+def credentials_of(config: BrokerConfig, listener: str) -> Credentials:
+    from ixion.clients.core.sasl_login import MECHANISMS, SaslCredentials
+    from ixion.security.jaas import login_of
+
+    setting = network.SASL_MECHANISM_INTER_BROKER_PROTOCOL
+    mechanism = config[setting]
+    if mechanism not in MECHANISMS:
+        raise InvalidSettingError(setting.name, mechanism, f"one of {', '.join(MECHANISMS)}")
+    enabled = config.of_listener(listener, security.SASL_ENABLED_MECHANISMS)
+    if mechanism not in enabled:
+        raise InvalidSettingError(setting.name, mechanism, f"one of sasl.enabled.mechanisms ({', '.join(enabled)})")
+    name = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    text = config.jaas_of(listener, mechanism)
+    if text is None:
+        raise InvalidSettingError(name, "", "set, with the username and password of this broker")
+    try:
+        return SaslCredentials(mechanism, *login_of(text, mechanism))
+    except ValueError as error:
+        raise InvalidSettingError(name, "[hidden]", f"a login module with a login: {error}") from None

@@ -1,0 +1,102 @@
+"""A channel between brokers whose login lasts for a while only, or is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ixion.clients.address import Address
+from ixion.clients.channel import Channel
+from ixion.clients.core.connection import Login
+from ixion.clients.core.sasl_login import SaslCredentials
+from ixion.clients.core.security import Security, Tls
+from ixion.clients.faults import AuthenticationError
+from ixion.config.broker import BrokerConfig
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.security.tls import client_context_of
+from tests.security.secured import Secured
+
+ALL = MetadataRequest(topics=None)
+VERSION = 12
+LONG_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    made = Secured(tmp_path_factory.mktemp("secured"))
+    with made.broker:
+        yield made
+
+
+class Counted(Login):
+    """A login by PLAIN whose session is over at once the first time."""
+
+    def __init__(self) -> None:
+        self.inner = SaslCredentials("PLAIN", "alice", "a-secret").login()
+        self.logins = 0
+
+    def first(self, versions: dict[int, tuple[int, int]]) -> tuple[ApiKey, int, Struct] | None:
+        return self.inner.first(versions)
+
+    def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
+        step = self.inner.next(answer)
+        if isinstance(answer, SaslAuthenticateResponse):
+            self.logins += 1
+            self.lifetime_s = 1e-9 if self.logins == 1 else LONG_MS / 1000
+        return step
+
+
+class One(SaslCredentials):
+    def __init__(self, login: Login) -> None:
+        super().__init__("PLAIN", "alice", "a-secret")
+        self.one = login
+
+    def login(self) -> Login:
+        return self.one
+
+
+def address(secured: Secured, listener: str) -> Address:
+    host, _, port = secured.address(listener).rpartition(":")
+    return Address(host, int(port))
+
+
+def test_requests_wait_for_a_login_that_is_repeated(secured: Secured) -> None:
+    login = Counted()
+    channel = Channel(address(secured, "SASL_PLAINTEXT"), "broker-7", secure=lambda: Security(None, One(login)))
+
+    async def work() -> None:
+        answers = await asyncio.gather(*(channel.ask(ApiKey.METADATA, VERSION, ALL) for _ in range(3)))
+        assert all(isinstance(answer, MetadataResponse) for answer in answers)
+        assert login.logins == 2, "the first was over before the first request"
+        await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        assert login.logins == 2
+        channel.close()
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_refused_login_and_a_certificate_of_a_stranger_are_clear(secured: Secured, tmp_path: Path) -> None:
+    wrong = Security(None, SaslCredentials("PLAIN", "alice", "guess"))
+    given = {
+        "ssl.keystore.location": str(secured.foreign),
+        "ssl.truststore.location": str(secured.stranger.certificate),
+    }
+    foreign = Security(Tls(client_context_of(BrokerConfig(given), "SSL")))
+
+    async def work() -> None:
+        for listener, security, message in (
+            ("SASL_PLAINTEXT", wrong, "wrong name or password"),
+            ("SSL", foreign, "certificate does not hold"),
+        ):
+            channel = Channel(address(secured, listener), "broker-7", secure=lambda it=security: it)  # type: ignore[misc]
+            with pytest.raises(AuthenticationError, match=message):
+                await channel.ask(ApiKey.METADATA, VERSION, ALL)
+            channel.close()
+
+    asyncio.run(asyncio.wait_for(work(), 60))
