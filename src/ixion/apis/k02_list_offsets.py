@@ -5,7 +5,7 @@ largest timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the
 first not yet there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at
 or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its
 high watermark yet; 10 a timeout for remote reads, which is not needed here. A partition that is named twice is answered
-with INVALID_REQUEST.
+with INVALID_REQUEST. Followers answer as well if the replica id is -2, which tools use that compare replicas.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ixion.replica.fetch import DEBUGGER
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
 from ixion.timer.turns import Steps
@@ -54,6 +55,7 @@ def make(services: Services) -> Handle:
             isolation = Isolation.COMMITTED
         else:
             isolation = Isolation.HIGH_WATERMARK
+        leader_only = request.replica_id != DEBUGGER
         topics = []
         for topic in request.topics:
             times = Counter(wish.partition_index for wish in topic.partitions)
@@ -63,7 +65,7 @@ def make(services: Services) -> Handle:
                 if times[number] > 1:
                     found[number] = failed(wish, ErrorCode.INVALID_REQUEST)
                 else:
-                    found[number] = yield from look_up(replicas, topic.name, wish, isolation, call.version)
+                    found[number] = yield from look_up(replicas, topic.name, wish, isolation, call.version, leader_only)
                 yield
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found.values())))
         return ListOffsetsResponse(topics=tuple(topics))
@@ -72,12 +74,17 @@ def make(services: Services) -> Handle:
 
 
 def look_up(
-    replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition, isolation: Isolation, version: int
+    replicas: ReplicaManager,
+    topic: str,
+    wish: ListOffsetsPartition,
+    isolation: Isolation,
+    version: int,
+    leader_only: bool,
 ) -> Steps[ListOffsetsPartitionResponse]:
     partition = replicas.partition(topic, wish.partition_index)
     if partition is None:
         return failed(wish, replicas.why_missing(topic, wish.partition_index))
-    fault = partition.fault(wish.current_leader_epoch)
+    fault = partition.fault(wish.current_leader_epoch, leader_only)
     if fault != ErrorCode.NONE:
         return failed(wish, fault)
     if wish.timestamp < EARLIEST and version < _SINCE.get(wish.timestamp, 1 << 15):

@@ -35,7 +35,11 @@ SECTIONS: Final = (
             ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
             ("schedule", "ixion.cli.schedule:SCHEDULE", "List and cancel records that wait for a later delivery."),
             ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
-            ("cluster", "ixion.cli.cluster:CLUSTER_GROUP", "Show the brokers, and what their disks hold."),
+            (
+                "cluster",
+                "ixion.cli.cluster:CLUSTER_GROUP",
+                "Show the brokers, move partitions between them, elect leaders.",
+            ),
             ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
             ("user", "ixion.cli.user:USER", "Add, list and remove users that log in."),
             ("token", "ixion.cli.token:TOKEN", "Create, list, renew and expire delegation tokens."),

@@ -1,23 +1,32 @@
-"""`ixion cluster`: the brokers, and what their disks hold."""
+"""`ixion cluster`: the brokers, what is wrong with partitions, moves between brokers, and what the disks hold."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ixion.cli.access import CLUSTER, Access
+from ixion.cli.cluster_moves import DRAIN, ELECT, REASSIGN
 from ixion.cli.command import Command, Group, Option
 from ixion.cli.options import AS_JSON, administer
-from ixion.cli.output import counted, show_json, show_table
+from ixion.cli.output import counted, note, show_json, show_table
+from ixion.clients.metadata import TopicPartition
+
+if TYPE_CHECKING:
+    from ixion.clients.admin.replicas import Reassignment
+    from ixion.clients.metadata import Partition
+
+MOST_ROWS: Final = 50
+SETS: Final = ("replicas", "in_sync", "adding", "removing")
 
 
-def info(as_json: bool, access: Access) -> None:
+def describe(as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.replicas import list_partition_reassignments
     from ixion.clients.admin.routes import metadata
 
     with administer(access) as admin:
         found = admin.run(metadata, None)
+        moves = admin.run(list_partition_reassignments)
     partitions = [part for topic in found.topics.values() for part in topic.partitions]
-    behind = sum(len(part.in_sync) < len(part.replicas) for part in partitions)
-    leaderless = sum(part.leader < 0 for part in partitions)
     brokers = [
         {
             "broker": node.node_id,
@@ -30,22 +39,68 @@ def info(as_json: bool, access: Access) -> None:
         }
         for node in sorted(found.nodes.values())
     ]
+    troubled = [
+        row
+        for name, topic in sorted(found.topics.items())
+        for part in topic.partitions
+        if (row := trouble(TopicPartition(name, part.number), part, moves.get(TopicPartition(name, part.number))))
+    ]
     totals = {
         "topics": sum(not topic.internal for topic in found.topics.values()),
         "partitions": len(partitions),
-        "under_replicated": behind,
-        "leaderless": leaderless,
+        "under_replicated": sum(len(part.in_sync) < len(part.replicas) for part in partitions),
+        "leaderless": sum(part.leader < 0 for part in partitions),
+        "reassigning": len(moves),
     }
     if as_json:
-        show_json([{"cluster": found.cluster_id, "controller": found.controller, **totals, "brokers": brokers}])
+        whole = {"cluster": found.cluster_id, "controller": found.controller, **totals, "brokers": brokers}
+        show_json([{**whole, "troubled": troubled}])
         return
+    behind, leaderless = totals["under_replicated"], totals["leaderless"]
+    moving = f", {len(moves)} on the move" if moves else ""
     print(
         f"cluster {found.cluster_id}, {counted(totals['topics'], 'topic')}, {counted(len(partitions), 'partition')}"
-        f" ({behind} under-replicated, {leaderless} without a leader)"
+        f" ({behind} under-replicated, {leaderless} without a leader{moving})"
     )
     columns = ("broker", "host", "port", "rack", "controller", "leads", "replicas")
     rows = [["yes" if cell is True else "" if cell is False else cell for cell in row.values()] for row in brokers]
     show_table(columns, rows, right=("broker", "port", "leads", "replicas"))
+    if troubled:
+        print()
+        columns = ("partition", "state", "leader", "replicas", "in sync", "adding", "removing")
+        shown = [
+            [f"{row['topic']}-{row['partition']}", row["state"], row["leader"], *(ids(row[each]) for each in SETS)]
+            for row in troubled[:MOST_ROWS]
+        ]
+        show_table(columns, shown, right=("leader",))
+        if len(troubled) > MOST_ROWS:
+            note(f"{len(troubled) - MOST_ROWS} more partitions are not shown; --json has all of them")
+
+
+def trouble(place: TopicPartition, part: Partition, move: Reassignment | None) -> dict[str, Any] | None:
+    """What is not as it should be with a partition; None if all is well."""
+    if part.leader < 0:
+        state = "no leader"
+    elif move is not None:
+        state = "on the move"
+    elif len(part.in_sync) < len(part.replicas):
+        state = "under-replicated"
+    else:
+        return None
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "state": state,
+        "leader": part.leader if part.leader >= 0 else None,
+        "replicas": part.replicas,
+        "in_sync": part.in_sync,
+        "adding": () if move is None else move.adding,
+        "removing": () if move is None else move.removing,
+    }
+
+
+def ids(nodes: tuple[int, ...]) -> str:
+    return ",".join(map(str, nodes))
 
 
 def log_dirs(topic: list[str], as_json: bool, access: Access) -> None:
@@ -92,14 +147,17 @@ def log_dirs(topic: list[str], as_json: bool, access: Access) -> None:
 
 CLUSTER_GROUP: Final = Group(
     "cluster",
-    "Show the brokers, and what their disks hold.",
+    "Show the brokers, move partitions between them, elect leaders.",
     Command(
-        "info",
-        "Show the cluster's id, its controller, and its brokers with what they lead.",
-        info,
+        "describe",
+        "Show the brokers and the controller, partitions without a leader or behind, and moves under way.",
+        describe,
         options=(AS_JSON, *CLUSTER),
-        aliases=("describe", "list", "ls"),
+        aliases=("info", "list", "ls"),
     ),
+    REASSIGN,
+    DRAIN,
+    ELECT,
     Command(
         "log-dirs",
         "Show the log directories of all brokers, and how much lies in each.",

@@ -84,9 +84,17 @@ def describe(name: str, as_json: bool, access: Access) -> None:
         return
     settings = "".join(f", {key}={value}" for key, value in shown["configs"].items())
     print(f"{name}, id {shown['id']}{', internal' if shown['internal'] else ''}{settings}")
-    columns = ("partition", "leader", "replicas", "in sync", "first", "end")
+    columns = ("partition", "leader", "replicas", "in sync", "first", "end", "lag")
     rows = [
-        (each["partition"], each["leader"], ids(each["replicas"]), ids(each["in_sync"]), each["first"], each["end"])
+        (
+            each["partition"],
+            each["leader"],
+            ids(each["replicas"]),
+            ids(each["in_sync"]),
+            each["first"],
+            each["end"],
+            ",".join(f"{node}:{'?' if lag is None else lag}" for node, lag in each["lag"].items()),
+        )
         for each in shown["partitions"]
     ]
     show_table(columns, rows, right=("partition", "leader", "first", "end"))
@@ -178,7 +186,7 @@ TOPIC: Final = Group(
     ),
     Command(
         "describe",
-        "Show a topic: leaders, replicas and offsets of its partitions, and its own settings.",
+        "Show a topic: leaders, replicas with their lag, and offsets of its partitions, and its own settings.",
         describe,
         arguments=(NAME,),
         options=(AS_JSON, *CLUSTER),

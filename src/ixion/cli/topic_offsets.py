@@ -10,6 +10,7 @@ from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
     from ixion.clients.admin.runner import AdminRunner
+    from ixion.clients.metadata import Partition, TopicPartition
 
 
 def offsets(name: str, at: str | None, partition: list[int], as_json: bool, access: Access) -> None:
@@ -56,6 +57,7 @@ def delete_records(name: str, where: str, partition: list[int], execute: bool, a
 
 def description(admin: AdminRunner, name: str) -> dict[str, Any]:
     from ixion.clients.admin.configs import Resource, describe_configs
+    from ixion.clients.admin.offsets import list_replica_ends
     from ixion.clients.admin.starts import ends
     from ixion.clients.admin.topics import describe_topics
     from ixion.clients.metadata import TopicPartition
@@ -65,6 +67,10 @@ def description(admin: AdminRunner, name: str) -> dict[str, Any]:
     found = admin.run(describe_topics, [name])[name]
     led = [TopicPartition(name, each.number) for each in found.partitions if each.leader >= 0]
     first, end = admin.run(ends, led)
+    copied = [each for each in found.partitions if len(each.replicas) > 1]
+    log_ends = admin.run(
+        list_replica_ends, [(TopicPartition(name, each.number), node) for each in copied for node in alive(each)]
+    )
     resource = Resource(ResourceType.TOPIC, name)
     settings = admin.run(describe_configs, [resource])[resource]
     return {
@@ -80,9 +86,27 @@ def description(admin: AdminRunner, name: str) -> dict[str, Any]:
                 "replicas": each.replicas,
                 "in_sync": each.in_sync,
                 "offline": each.offline,
+                "lag": lags(each, TopicPartition(name, each.number), log_ends),
                 "first": first.get(TopicPartition(name, each.number)),
                 "end": end.get(TopicPartition(name, each.number)),
             }
             for each in found.partitions
         ],
     }
+
+
+def alive(partition: Partition) -> list[int]:
+    return [node for node in partition.replicas if node not in partition.offline]
+
+
+def lags(
+    partition: Partition, place: TopicPartition, log_ends: dict[int, dict[TopicPartition, int]]
+) -> dict[str, int | None]:
+    """By follower, how many records it is behind its leader's log; None if that is not known."""
+    end = log_ends.get(partition.leader, {}).get(place)
+    found: dict[str, int | None] = {}
+    for node in partition.replicas:
+        if node != partition.leader:
+            own = log_ends.get(node, {}).get(place)
+            found[str(node)] = None if end is None or own is None else max(0, end - own)
+    return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
-from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.plan import Ask, Call, Plan
 from ixion.clients.admin.results import Results
-from ixion.clients.admin.routes import Spread, by_topic, fault_of, spread, to_leaders
+from ixion.clients.admin.routes import Spread, by_topic, fault_of, of_one, spread, to_leaders
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
 from ixion.protocol.notation import Struct
@@ -18,6 +19,7 @@ EARLIEST: Final = -2  # the log start
 MAX_TIMESTAMP: Final = -3  # the record with the latest timestamp (KIP-734)
 OFFSETS_FROM: Final = 2  # the first version that answers with one offset and knows isolation levels
 MAX_TIMESTAMP_FROM: Final = 7
+DEBUGGER: Final = -2  # as a replica id: any replica answers, up to the end of its log
 ALL: Final = -1  # in place of an offset: up to the high watermark
 
 
@@ -68,6 +70,45 @@ def list_offsets(
     has_maximum = MAX_TIMESTAMP in times.values()
     how = Spread(ApiKey.LIST_OFFSETS, oldest=MAX_TIMESTAMP_FROM if has_maximum else OFFSETS_FROM)
     return (yield from spread(call, how, times, to_leaders, make, read))
+
+
+def list_replica_ends(
+    call: Call, replicas: Iterable[tuple[TopicPartition, int]]
+) -> Plan[dict[int, dict[TopicPartition, int]]]:
+    """By broker, the end of each partition's replica there (the next offset that it will write). Replicas that do not
+    answer are left out."""
+    from ixion.protocol.messages.k02_list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        ListOffsetsTopic,
+    )
+
+    wanted: dict[int, list[TopicPartition]] = {}
+    for place, broker in replicas:
+        wanted.setdefault(broker, []).append(place)
+    asks = []
+    for broker, places in wanted.items():
+        topics = tuple(
+            ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(ListOffsetsPartition(partition_index=number, timestamp=LATEST) for number in numbers),
+            )
+            for topic, numbers in by_topic(places).items()
+        )
+        request = ListOffsetsRequest(replica_id=DEBUGGER, isolation_level=0, topics=topics, timeout_ms=call.left_ms)
+        asks.append(Ask(broker, ApiKey.LIST_OFFSETS, partial(of_one, request), OFFSETS_FROM))
+    outcomes = yield asks
+    found: dict[int, dict[TopicPartition, int]] = {}
+    for broker, outcome in zip(wanted, outcomes, strict=True):
+        if isinstance(outcome, ListOffsetsResponse):
+            found[broker] = {
+                TopicPartition(topic.name, each.partition_index): each.offset
+                for topic in outcome.topics
+                for each in topic.partitions
+                if each.error_code == 0
+            }
+    return found
 
 
 def delete_records(call: Call, before: Mapping[TopicPartition, int]) -> Plan[Results[TopicPartition, int]]:

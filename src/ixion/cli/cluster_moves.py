@@ -1,0 +1,308 @@
+"""`ixion cluster reassign`, `drain` and `elect`: partitions go to other brokers, leaders to other replicas.
+
+Moves show their plan first; `--execute` carries it out and waits until every move is over. Interrupted, the moves go on
+in the cluster, and the same command waits for them again. `--throttle` limits what replication may take meanwhile: the
+limits are set as Kafka's ReassignPartitionsCommand sets them, and taken away at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from ixion.cli.access import CLUSTER, Access
+from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Option, UsageError, whole
+from ixion.cli.options import AS_JSON, administer
+from ixion.cli.output import counted, note, show_json, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ixion.cli.cluster_plan import Replicas
+    from ixion.clients.admin.replicas import Reassignment
+    from ixion.clients.admin.runner import AdminRunner
+    from ixion.clients.metadata import ClusterMetadata, TopicPartition
+
+LOOK_S: Final = 0.5
+RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADERS: Final = "leader.replication.throttled.replicas"
+FOLLOWERS: Final = "follower.replication.throttled.replicas"
+
+
+def reassign(
+    topics: list[str],
+    brokers: str | None,
+    replication: int | None,
+    throttle: int | None,
+    cancel: bool,
+    execute: bool,
+    as_json: bool,
+    access: Access,
+) -> None:
+    from ixion.cli.cluster_plan import spread
+    from ixion.clients.admin.routes import metadata
+    from ixion.clients.admin.topics import describe_topics
+
+    with administer(access) as admin:
+        admin.run(describe_topics, topics).check()  # an unknown one is reported with the nearest name
+        found = admin.run(metadata, None)
+        if cancel:
+            cancel_moves(admin, topics)
+            return
+        racks = {number: found.nodes[number].rack for number in chosen_brokers(brokers, found)}
+        now = replicas_now(admin, found)
+        chosen = [place for place in now if place.topic in topics]
+        carry_out(admin, now, spread(now, chosen, racks, replication), throttle, execute, as_json, found)
+
+
+def drain(broker: int, throttle: int | None, execute: bool, as_json: bool, access: Access) -> None:
+    from ixion.cli.cluster_plan import spread
+    from ixion.clients.admin.routes import metadata
+
+    with administer(access) as admin:
+        found = admin.run(metadata, None)
+        racks = {number: node.rack for number, node in found.nodes.items() if number != broker}
+        now = replicas_now(admin, found)
+        chosen = [place for place, replicas in now.items() if broker in replicas]
+        if broker not in found.nodes and not chosen:
+            known = ", ".join(map(str, sorted(found.nodes)))
+            raise UsageError(f"there is no broker {broker}; there are {known}")
+        carry_out(admin, now, spread(now, chosen, racks), throttle, execute, as_json, found)
+
+
+def elect(topics: list[str], unclean: bool, as_json: bool, access: Access) -> None:
+    from ixion.clients.admin.replicas import PREFERRED, UNCLEAN, elect_leaders
+    from ixion.clients.admin.topics import describe_topics
+    from ixion.clients.metadata import TopicPartition
+    from ixion.model.errors import ErrorCode
+
+    with administer(access) as admin:
+        wanted = None
+        if topics:
+            described = admin.run(describe_topics, topics).check()
+            wanted = [TopicPartition(name, part.number) for name in topics for part in described[name].partitions]
+        found = admin.run(elect_leaders, wanted, kind=UNCLEAN if unclean else PREFERRED)
+    moved = sorted(found.done)
+    failed = {at: fault for at, fault in found.faults.items() if fault.code is not ErrorCode.ELECTION_NOT_NEEDED}
+    if as_json:
+        show_json({"topic": at.topic, "partition": at.partition, "elected": True} for at in moved)
+    else:
+        print(f"elected {counted(len(moved), 'leader')}" if moved or failed else "every leader is the wanted one")
+    if failed:
+        raise next(iter(failed.values()))
+
+
+def chosen_brokers(text: str | None, found: ClusterMetadata) -> list[int]:
+    if text is None:
+        return sorted(found.nodes)
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--to wants ids with commas, such as 1,2,3, not {text!r}") from None
+    for number in numbers:
+        if number not in found.nodes:
+            known = ", ".join(map(str, sorted(found.nodes)))
+            raise UsageError(f"there is no broker {number}; there are {known}")
+    return list(dict.fromkeys(numbers))
+
+
+def replicas_now(admin: AdminRunner, found: ClusterMetadata) -> dict[TopicPartition, Replicas]:
+    """The replicas of all partitions, as they will be when the moves under way are over."""
+    from ixion.clients.admin.replicas import list_partition_reassignments
+    from ixion.clients.metadata import TopicPartition
+
+    moves: Mapping[TopicPartition, Reassignment] = admin.run(list_partition_reassignments)
+    now = {}
+    for name, topic in found.topics.items():
+        for part in topic.partitions:
+            place = TopicPartition(name, part.number)
+            gone = moves[place].removing if place in moves else ()
+            now[place] = tuple(each for each in part.replicas if each not in gone)
+    return now
+
+
+def carry_out(
+    admin: AdminRunner,
+    now: Mapping[TopicPartition, Replicas],
+    plan: Mapping[TopicPartition, Replicas],
+    throttle: int | None,
+    execute: bool,
+    as_json: bool,
+    found: ClusterMetadata,
+) -> None:
+    from ixion.clients.admin.replicas import alter_partition_reassignments
+
+    rows = [(place.topic, place.partition, now[place], after) for place, after in plan.items()]
+    if as_json:
+        show_json(
+            {"topic": topic, "partition": number, "replicas": before, "planned": after, "executed": execute}
+            for topic, number, before, after in rows
+        )
+    elif rows:
+        texts = [(topic, number, joined(before), joined(after)) for topic, number, before, after in rows]
+        show_table(("topic", "partition", "replicas", "planned"), texts, right=("partition",))
+    else:
+        note("nothing has to move")
+    if not execute:
+        if rows:
+            note("nothing was moved; add --execute to do it")
+        return
+    if throttle is not None and plan:
+        set_throttles(admin, now, plan, throttle, found)
+    if plan:
+        admin.run(alter_partition_reassignments, plan).check()
+    try:
+        wait_for(admin, set(now) if not plan else set(plan))
+    except KeyboardInterrupt:
+        limits = " and their throttles stay" if throttle is not None else ""
+        note(f"the moves go on{limits}; the same command waits for them again, --cancel takes them back")
+        raise
+    if throttle is not None:
+        clear_throttles(admin, {place.topic for place in plan} or {place.topic for place in now}, found)
+    if plan and not as_json:
+        print(f"moved {counted(len(plan), 'partition')}")
+
+
+def wait_for(admin: AdminRunner, places: set[TopicPartition]) -> None:
+    """Returns when none of the partitions is on the move any more."""
+    from ixion.cli.progress import ProgressLine
+    from ixion.clients.admin.replicas import list_partition_reassignments
+
+    total = 0
+    moves: Mapping[TopicPartition, Reassignment] = {}
+    line = ProgressLine(lambda: f"{total - len(moves)} of {counted(total, 'partition')} moved{left(admin, moves)}")
+    try:
+        while True:
+            found = admin.run(list_partition_reassignments)
+            moves = {place: move for place, move in found.items() if place in places}
+            if not moves:
+                return
+            total = max(total, len(moves))
+            line.step()
+            time.sleep(LOOK_S)
+    finally:
+        line.clear()
+
+
+def left(admin: AdminRunner, moves: Mapping[TopicPartition, Reassignment]) -> str:
+    """How much is still to be copied: the largest replica of each partition has what the new ones lack."""
+    from ixion.clients.admin.replicas import describe_log_dirs
+
+    sizes: dict[TopicPartition, dict[int, int]] = {}
+    for directory in admin.run(describe_log_dirs):
+        for replica in directory.replicas:
+            if replica.partition in moves and not replica.is_future:
+                sizes.setdefault(replica.partition, {})[directory.broker] = replica.size
+    size = sum(
+        max(0, max(sizes.get(place, {}).values(), default=0) - sizes.get(place, {}).get(broker, 0))
+        for place, move in moves.items()
+        for broker in move.adding
+    )
+    return f", {size / 1e6:.1f} MB to copy"
+
+
+def cancel_moves(admin: AdminRunner, topics: list[str]) -> None:
+    from ixion.clients.admin.replicas import alter_partition_reassignments, list_partition_reassignments
+    from ixion.clients.admin.routes import metadata
+
+    moves = [place for place in admin.run(list_partition_reassignments) if place.topic in topics]
+    if moves:
+        admin.run(alter_partition_reassignments, dict.fromkeys(moves)).check()
+    clear_throttles(admin, set(topics), admin.run(metadata, ()))
+    print(f"cancelled {counted(len(moves), 'move')}")
+
+
+def set_throttles(
+    admin: AdminRunner,
+    now: Mapping[TopicPartition, Replicas],
+    plan: Mapping[TopicPartition, Replicas],
+    rate: int,
+    found: ClusterMetadata,
+) -> None:
+    """The replicas that have a partition are limited as leaders, those that get it as followers."""
+    from ixion.clients.admin.configs import Resource, alter_configs
+    from ixion.model.resource_type import ResourceType
+
+    changes: dict[Resource, dict[str, str | None]] = {}
+    for topic in sorted({place.topic for place in plan}):
+        leaders, followers = [], []
+        for place, after in plan.items():
+            if place.topic == topic:
+                leaders += [f"{place.partition}:{broker}" for broker in now[place]]
+                followers += [f"{place.partition}:{broker}" for broker in after if broker not in now[place]]
+        changes[Resource(ResourceType.TOPIC, topic)] = {LEADERS: ",".join(leaders), FOLLOWERS: ",".join(followers)}
+    for broker in found.nodes:
+        changes[Resource(ResourceType.BROKER, str(broker))] = dict.fromkeys(RATES, str(rate))
+    admin.run(alter_configs, changes).check()
+
+
+def clear_throttles(admin: AdminRunner, topics: set[str], found: ClusterMetadata) -> None:
+    from ixion.clients.admin.configs import Resource, alter_configs
+    from ixion.model.resource_type import ResourceType
+
+    changes: dict[Resource, dict[str, str | None]] = {
+        Resource(ResourceType.TOPIC, topic): {LEADERS: None, FOLLOWERS: None} for topic in sorted(topics)
+    }
+    for broker in found.nodes:
+        changes[Resource(ResourceType.BROKER, str(broker))] = dict.fromkeys(RATES)
+    admin.run(alter_configs, changes).check()
+
+
+def joined(replicas: Replicas) -> str:
+    return ",".join(map(str, replicas))
+
+
+THROTTLE: Final = Option(
+    "throttle",
+    "--throttle",
+    "Bytes a second that replication of these partitions may take on each broker.",
+    metavar="BYTES",
+    kind=whole(1, LARGEST_OFFSET),
+)
+EXECUTE: Final = Option("execute", "--execute", "Move them, and wait until that is done (default: show the plan).")
+
+REASSIGN: Final = Command(
+    "reassign",
+    "Move the partitions of topics to other brokers, or change how many replicas they have.",
+    reassign,
+    arguments=(Argument("topics", "TOPIC...", many=True, complete="topic"),),
+    options=(
+        Option("brokers", "--to", "The brokers that may have them (default: all).", metavar="ID,ID..."),
+        Option(
+            "replication",
+            "--replication -r",
+            "Copies of each partition (default: as many as now).",
+            metavar="N",
+            kind=whole(1, 32767),
+        ),
+        THROTTLE,
+        Option("cancel", "--cancel", "Take back the moves of these topics that are under way, and their throttles."),
+        EXECUTE,
+        AS_JSON,
+        *CLUSTER,
+    ),
+    examples=("ixion cluster reassign orders --to 1,2,4 --execute",),
+)
+DRAIN: Final = Command(
+    "drain",
+    "Move every replica of a broker to the others, before it is taken away.",
+    drain,
+    arguments=(Argument("broker", "BROKER", "Its id.", kind=whole(0)),),
+    options=(THROTTLE, EXECUTE, AS_JSON, *CLUSTER),
+    examples=("ixion cluster drain 3 --throttle 50000000 --execute",),
+)
+ELECT: Final = Command(
+    "elect",
+    "Make the preferred replicas lead, of all topics or of these.",
+    elect,
+    arguments=(Argument("topics", "TOPIC...", required=False, many=True, complete="topic"),),
+    options=(
+        Option(
+            "unclean",
+            "--unclean",
+            "Let any replica that is alive lead where none in sync is: records that it lacks are lost.",
+        ),
+        AS_JSON,
+        *CLUSTER,
+    ),
+)
