@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -10,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from devtools.zookeeper import RealZooKeeper
+from ixion.broker.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.cli.harness import Ixion
+from tests.web.prometheus import Key, parse, value
 
 NUMBERS = count()
 PATIENCE_S = 60.0
@@ -31,7 +35,8 @@ class Three:
                     "auto.leader.rebalance.enable": False,
                     "controlled.shutdown.retry.backoff.ms": 50,
                     "replica.fetch.backoff.ms": 50,
-                }
+                },
+                metrics=True,
             )
             for number, rack in ((1, "a"), (2, "b"), (3, "a"))
         }
@@ -92,6 +97,7 @@ def test_partitions_move_and_the_plan_is_shown_first(ixion: Ixion) -> None:
     assert all(set(each) == {1, 2} for each in settled(ixion, topic))
     lags = [each["lag"] for each in ixion.json("topic", "describe", topic)["partitions"]]
     assert all(lag in ({"1": 0}, {"2": 0}) for lag in lags)
+    assert ixion("topic", "describe", topic).splitlines()[1].split()[-1] == "LAG"
     assert ixion.json("topic", "describe", topic)["configs"] == {}, "the throttles are gone"
     assert ixion.json("cluster", "describe")["reassigning"] == 0
     assert ixion("cluster", "reassign", topic, "--to", "1,2", "--execute") == ""
@@ -128,8 +134,58 @@ def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three:
     replicas = settled(ixion, topic)
     assert ixion("cluster", "elect", topic) == "elected 1 leader\n"
     until(
-        lambda: [each["leader"] for each in ixion.json("topic", "describe", topic)["partitions"]]
-        == [each[0] for each in replicas]
+        lambda: (
+            [each["leader"] for each in ixion.json("topic", "describe", topic)["partitions"]]
+            == [each[0] for each in replicas]
+        )
     )
     assert ixion("cluster", "elect", topic) == "every leader is the wanted one\n"
     assert "did you mean" in ixion.refused("cluster", "elect", f"{topic}x")
+
+
+def page(broker: Broker, name: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(broker.metrics_url.replace("/metrics", name), timeout=30) as answer:
+            return answer.status, answer.read().decode().strip()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode().strip()
+
+
+def figures(broker: Broker) -> dict[Key, float]:
+    return parse(page(broker, "/metrics")[1] + "\n")
+
+
+def test_pages_tell_how_a_broker_stands_in_its_cluster(ixion: Ixion, three: Three) -> None:
+    topic = f"pages-{next(NUMBERS)}"
+    ixion("topic", "create", topic, "-p", "3", "-r", "3")
+    ixion("produce", topic, stdin="".join(f"{number}\n" for number in range(10)))
+    settled(ixion, topic)
+    for broker in three.brokers.values():
+        until(lambda it=broker: page(it, "/readyz") == (200, "ready"))  # type: ignore[misc]
+        status, text = page(broker, "/healthz")
+        assert (status, text[:21]) == (200, "ok, registered since ")
+    found = {number: figures(broker) for number, broker in three.brokers.items()}
+    assert sum(value(each, "ixion_active_controller") for each in found.values()) == 1
+    assert all(value(each, "ixion_registered") == 1 for each in found.values())
+    assert all(value(each, "ixion_registered_since_seconds") > 1e9 for each in found.values())
+    assert sum(value(each, "ixion_replication_bytes_total", direction="in") for each in found.values()) > 0
+    assert sum(value(each, "ixion_replication_bytes_total", direction="out") for each in found.values()) > 0
+    assert all(value(each, "ixion_followed_partitions") >= 1 for each in found.values())
+    until(lambda: all(value(figures(each), "ixion_replica_max_lag") == 0 for each in three.brokers.values()))
+    controller = next(each for each in found.values() if value(each, "ixion_active_controller"))
+    assert sum(count for (name, _), count in controller.items() if name == "ixion_leader_elections_total") > 0
+    assert value(controller, "ixion_unclean_leader_elections_total") == 0
+
+
+def test_a_broker_that_is_not_registered_is_neither_well_nor_ready(three: Three) -> None:
+    broker = three.brokers[2]
+
+    async def mark(real: RealBroker, since_ms: int | None) -> int | None:
+        before, real.parts.registered_ms = real.parts.registered_ms, since_ms
+        return before
+
+    before = broker.call(lambda real: mark(real, None))
+    assert page(broker, "/healthz")[0] == page(broker, "/readyz")[0] == 503
+    assert "not registered in ZooKeeper" in page(broker, "/healthz")[1]
+    broker.call(lambda real: mark(real, before))
+    assert page(broker, "/readyz")[0] == 200

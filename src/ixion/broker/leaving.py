@@ -28,6 +28,7 @@ VERSION: Final = 3
 
 async def hand_over(parts: Parts) -> None:
     """Returns when this broker leads nothing any more, or has asked often enough."""
+    parts.leaving = True
     controller, config = parts.to_controller, parts.config.current
     if controller is None or not config[cluster.CONTROLLED_SHUTDOWN_ENABLE] or len(parts.image.brokers) < 2:
         return

@@ -4,6 +4,7 @@ connect unless the user allows others."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,8 +15,11 @@ from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
     from ixion.coordinators.loader import Loader
+    from ixion.model.topic_partition import TopicPartition
     from ixion.timer.turns import Steps
     from ixion.web.families import Sources
+    from ixion.web.membership import Membership
+    from ixion.web.pages import Standing
     from ixion.web.server import WebServer
 
 
@@ -51,7 +55,47 @@ async def show_pages(parts: Parts, web: WebServer) -> None:
     from ixion.web.pages import pages
 
     title = f"ixion {__version__}, broker {parts.node_id} of cluster {parts.cluster_id}"
-    await web.start(pages(title, parts.logs, lambda: sources(parts)))
+    await web.start(pages(title, parts.logs, lambda: sources(parts), lambda: standing(parts)))
+
+
+def standing(parts: Parts) -> Standing:
+    from ixion.web.pages import Standing
+
+    registered_ms = parts.registered_ms
+    registered: str | None = ""
+    if parts.engine is None:
+        registered = None if registered_ms is None else utc(registered_ms)
+    behind = sum(not in_sync(parts, key) for key in parts.replicas.partitions) if parts.to_controller else 0
+    return Standing(registered, parts.leaving, behind, len(parts.replicas.offline))
+
+
+def in_sync(parts: Parts, key: TopicPartition) -> bool:
+    known = parts.image.partition(*key)
+    return known is not None and parts.node_id in known.isr
+
+
+def utc(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_ms / 1e3))
+
+
+def membership(parts: Parts) -> Membership | None:
+    if parts.fetchers is None:
+        return None
+    from ixion.controller.cluster.controller import ClusterController
+    from ixion.web.membership import Membership
+
+    assert isinstance(parts.controller, ClusterController)
+    figures = parts.controller.figures
+    return Membership(
+        registered_ms=parts.registered_ms,
+        renewed=0 if parts.renewal is None else parts.renewal.renewed,
+        followed=len(parts.fetchers.followed),
+        max_lag=parts.fetchers.max_lag(),
+        is_controller=parts.controller.is_active,
+        terms=figures.terms,
+        elections=figures.elections,
+        unclean=figures.unclean,
+    )
 
 
 def sources(parts: Parts) -> Sources:
@@ -86,6 +130,7 @@ def sources(parts: Parts) -> Sources:
         loading=loaders(parts),
         throttled=parts.quotas.throttled,
         authorizer=parts.authorizer,
+        membership=lambda: membership(parts),
     )
 
 

@@ -90,6 +90,8 @@ class Parts:
     fetchers: FetcherPool | None = None
     schedules: Schedules
     broker_epoch: int
+    registered_ms: int | None = None  # since when; None: not registered
+    leaving: bool = False  # leaders are being moved away: this broker stops
     controller: Controller | ClusterController
     internal_topics: dict[str, InternalTopic]
     groups: LateGroups

@@ -43,6 +43,7 @@ async def register(parts: Parts, previous_session: int = NONE) -> None:
             raise StartupError(f"a broker with id {parts.node_id} is running already") from None
     stat = await parts.session.exists(path)
     parts.broker_epoch = -1 if stat is None else stat.created_zxid
+    parts.registered_ms = parts.clock_ms()
     parts.image.brokers[parts.node_id] = BrokerImage(
         broker_id=parts.node_id,
         epoch=parts.broker_epoch,

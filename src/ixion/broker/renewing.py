@@ -56,6 +56,7 @@ class Renewal:
         """To be called when the session of the broker has expired."""
         if self._task is None and not self._stopped:
             logger.warning("the ZooKeeper session has expired: this broker is not registered; opening a new one")
+            self._parts.registered_ms = None
             self._task = self._parts.loop.create_task(self._renew(), name="session-renewal")
 
     async def stop(self) -> None:
@@ -96,6 +97,7 @@ class Renewal:
 
     def _expired_again(self, session: MetadataSession) -> None:
         if session is self._parts.session:
+            self._parts.registered_ms = None
             if self._task is None:
                 self.expired()
             else:

@@ -84,19 +84,15 @@ def describe(name: str, as_json: bool, access: Access) -> None:
         return
     settings = "".join(f", {key}={value}" for key, value in shown["configs"].items())
     print(f"{name}, id {shown['id']}{', internal' if shown['internal'] else ''}{settings}")
-    columns = ("partition", "leader", "replicas", "in sync", "first", "end", "lag")
+    columns = ["partition", "leader", "replicas", "in sync", "first", "end"]
     rows = [
-        (
-            each["partition"],
-            each["leader"],
-            ids(each["replicas"]),
-            ids(each["in_sync"]),
-            each["first"],
-            each["end"],
-            ",".join(f"{node}:{'?' if lag is None else lag}" for node, lag in each["lag"].items()),
-        )
+        [each["partition"], each["leader"], ids(each["replicas"]), ids(each["in_sync"]), each["first"], each["end"]]
         for each in shown["partitions"]
     ]
+    if any(each["lag"] for each in shown["partitions"]):  # there are followers
+        columns.append("lag")
+        for row, each in zip(rows, shown["partitions"], strict=True):
+            row.append(",".join(f"{node}:{'?' if lag is None else lag}" for node, lag in each["lag"].items()))
     show_table(columns, rows, right=("partition", "leader", "first", "end"))
 
 

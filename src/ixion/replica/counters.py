@@ -10,6 +10,10 @@ class Counters:
         self.messages_in = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.copied_in = 0  # bytes appended as a follower
+        self.copied_out = 0  # bytes given to followers; in bytes_out, too
+        self.isr_shrinks = 0
+        self.isr_expands = 0
         self.fetches = 0
         self.fetch_checks = 0  # partitions that were looked at for a fetch that waits
         self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by what they were told

@@ -117,7 +117,7 @@ class ReadOrWait:
         results = self._results(read, error)
         terms = self._terms
         if terms.max_wait_ms <= 0 or not self._wishes or enough(results, terms.min_bytes):
-            self._done(results)
+            self._answer(results)
         else:
             self._wait(results)
 
@@ -140,7 +140,12 @@ class ReadOrWait:
         self._read(NOBODY, first=False)
 
     def _last_read(self, read: list[FetchResult] | None, error: Exception | None) -> None:
-        self._done(self._results(read, error))
+        self._answer(self._results(read, error))
+
+    def _answer(self, results: list[FetchResult]) -> None:
+        if self._terms.replica_id >= 0:
+            self._replicas.counters.copied_out += size_of(results)
+        self._done(results)
 
 
 def begun(operation: DelayedFetch, _: bool | None, error: Exception | None) -> None:
@@ -153,6 +158,13 @@ def failed(wish: FetchWish) -> FetchResult:
     result = FetchResult(wish)
     result.code = ErrorCode.UNKNOWN_SERVER_ERROR
     return result
+
+
+def size_of(results: list[FetchResult]) -> int:
+    size = 0
+    for result in results:
+        size += len(result.records)
+    return size
 
 
 def enough(results: list[FetchResult], min_bytes: int) -> bool:

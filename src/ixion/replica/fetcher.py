@@ -92,6 +92,7 @@ class Followed:
         self.offset = start_offset(partition.log)
         self.sibling: Followed | None = None  # of the partition, with its delayed records
         self.covered = -1  # of a sibling: it has every note below this offset
+        self.behind = 0  # records up to the leader's high watermark, at the last answer
         self.not_before_s = 0.0
         self.cutting: asyncio.Future[None] | None = None  # on a worker thread
         self._wish: FetchPartition | None = None
@@ -156,6 +157,9 @@ class Fetcher:
     @property
     def followed(self) -> Collection[TopicPartition]:
         return self._followed.keys()
+
+    def max_lag(self) -> int:
+        return max((each.behind for each in self._followed.values()), default=0)
 
     def add(self, partition: Partition, sibling: Partition | None = None) -> None:
         followed = Followed(partition)
@@ -330,11 +334,13 @@ class Fetcher:
         try:
             if records:
                 info = log.append_as_follower(records)
+                self._replicas.counters.copied_in += len(records)
                 if info.flush_due:
                     self._replicas.flush_soon(partition)
                 if info.rolled:
                     self._replicas.flush_sealed_soon(partition)
                 followed.offset = log.end_offset
+            followed.behind = max(0, data.high_watermark - log.end_offset)
             moved = log.raise_high_watermark(min(data.high_watermark, log.end_offset))
             if data.log_start_offset > log.log_start:
                 moved = log.raise_log_start(min(data.log_start_offset, log.high_watermark)) or moved

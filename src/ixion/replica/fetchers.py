@@ -51,6 +51,10 @@ class FetcherPool:
     def followed(self) -> Collection[TopicPartition]:
         return self._homes.keys()
 
+    def max_lag(self) -> int:
+        """How many records the partition that is furthest behind lacks of what its leader had at the last fetch."""
+        return max((fetcher.max_lag() for fetcher in self._fetchers.values()), default=0)
+
     def leave(self) -> None:
         """Follow nothing new: this broker stops. A leader that a caught-up follower has just left waits for it with
         its high watermark, for replica.lag.time.max.ms or more."""

@@ -175,6 +175,9 @@ class IsrChanges:
 
     def _confirm(self, partition: Partition, answer: ResponsePartitionData) -> None:
         before = partition.isr
+        counters = self._replicas.counters
+        counters.isr_expands += any(number not in before for number in answer.isr)
+        counters.isr_shrinks += any(number not in answer.isr for number in before)
         partition.partition_epoch = answer.partition_epoch
         self._set(partition, answer.isr)
         logger.info("%s: in-sync replicas %s, before %s", partition.log.name, answer.isr, before)

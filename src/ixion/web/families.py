@@ -15,6 +15,7 @@ from ixion.delay.figures import BOUNDS_MS
 from ixion.protocol.registry import ApiKey
 from ixion.timer.turns import in_turns
 from ixion.web.exposition import Exposition, Labels
+from ixion.web.membership import membership
 from ixion.web.process import process
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ixion.timer.stall_watch import StallWatch
     from ixion.timer.timer import Timer
     from ixion.timer.turns import Steps
+    from ixion.web.membership import Membership
 
 PORTION: Final = 200  # partitions written before the loop gets its turn; some 2 ms
 
@@ -55,6 +57,7 @@ class Sources:
     loading: Mapping[str, Loader]  # of each coordinator, by its internal topic
     throttled: Mapping[str, int]  # how often clients had to wait, by quota
     authorizer: Authorizer | None = None
+    membership: Callable[[], Membership | None] = lambda: None  # None: this broker is alone
 
 
 async def metrics(sources: Sources) -> str:
@@ -70,6 +73,7 @@ async def metrics(sources: Sources) -> str:
     if sources.authorizer is not None:
         rules(page, sources.authorizer)
     replicas(page, sources.replicas, sources.image)
+    membership(page, sources.membership())
     schedules(page, sources.schedules, sources.clock_ms())
     await coordinators(page, sources)
     await logs(page, sources.logs)
@@ -210,6 +214,16 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
     page.counter("ixion_bytes_in_total", "Bytes appended for producers, as stored.", counters.bytes_in)
     page.counter("ixion_bytes_out_total", "Bytes of records fetched.", counters.bytes_out)
     page.counter("ixion_fetches_total", "Fetches answered.", counters.fetches)
+    page.counter(
+        "ixion_replication_bytes_total",
+        "Bytes of records copied between brokers: in as a follower, out to followers.",
+        of("direction", {"in": counters.copied_in, "out": counters.copied_out}),
+    )
+    page.counter(
+        "ixion_isr_changes_total",
+        "Changes of in-sync replicas by leaders on this broker.",
+        of("what", {"shrink": counters.isr_shrinks, "expand": counters.isr_expands}),
+    )
     page.counter(
         "ixion_failed_produces_total",
         "Partitions of produces answered with an error.",

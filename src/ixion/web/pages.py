@@ -1,8 +1,13 @@
-"""The pages: `/`, `/metrics`, `/healthz`."""
+"""The pages: `/`, `/metrics`, `/healthz`, `/readyz`.
+
+`/healthz` is for alarms: what keeps this broker from doing all of its work. `/readyz` is for load balancers and rolling
+restarts: 503 while clients should go elsewhere, or while the next broker must not be stopped yet, because replicas on
+this one have not caught up.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.web.response import Pages, Response, plain
 
@@ -13,11 +18,24 @@ if TYPE_CHECKING:
     from ixion.web.families import Sources
 
 
-def pages(title: str, logs: LogManager, sources: Callable[[], Sources]) -> Pages:
+class Standing(NamedTuple):
+    """Of a broker in its cluster. `registered`: since when, as text; None if it is not registered, empty if it is alone
+    and nobody asks."""
+
+    registered: str | None = ""
+    leaving: bool = False
+    behind: int = 0  # replicas here that are not in sync
+    offline: int = 0  # replicas here whose disk has failed
+
+
+def pages(
+    title: str, logs: LogManager, sources: Callable[[], Sources], standing: Callable[[], Standing] = Standing
+) -> Pages:
     """`sources` is called with the first request for the metrics."""
 
     async def index() -> Response:
-        return plain(200, f"{title}\n\n/metrics   for Prometheus\n/healthz   ok, or the problems")
+        lines = ("/metrics   for Prometheus", "/healthz   ok, or the problems", "/readyz    ready, or what is missing")
+        return plain(200, "\n".join((title, "", *lines)))
 
     async def metrics() -> Response:
         from ixion.web.exposition import KIND
@@ -26,10 +44,19 @@ def pages(title: str, logs: LogManager, sources: Callable[[], Sources]) -> Pages
         return Response((await metrics(sources())).encode(), kind=KIND)
 
     async def healthz() -> Response:
+        now = standing()
         wrong = ailments(logs)
-        return plain(503, "\n".join(wrong)) if wrong else plain(200, "ok")
+        if now.registered is None:
+            wrong.append("not registered in ZooKeeper: its session has expired, and no new one is there yet")
+        if wrong:
+            return plain(503, "\n".join(wrong))
+        return plain(200, f"ok, registered since {now.registered}" if now.registered else "ok")
 
-    return {"/": index, "/metrics": metrics, "/healthz": healthz}
+    async def readyz() -> Response:
+        missing = shortcomings(standing())
+        return plain(503, "\n".join(missing)) if missing else plain(200, "ready")
+
+    return {"/": index, "/metrics": metrics, "/healthz": healthz, "/readyz": readyz}
 
 
 def ailments(logs: LogManager) -> list[str]:
@@ -43,4 +70,17 @@ def ailments(logs: LogManager) -> list[str]:
             found.append(f"the disk of {state.path} is full: appends are refused")
     for (topic, partition), reason in logs.unreadable.items():
         found.append(f"partition {topic}-{partition} cannot be used: {reason}")
+    return found
+
+
+def shortcomings(now: Standing) -> list[str]:
+    found = []
+    if now.leaving:
+        found.append("stopping: leaders move to other brokers")
+    if now.registered is None:
+        found.append("not registered in ZooKeeper")
+    if now.behind:
+        found.append(f"{now.behind} replicas here are not in sync yet")
+    if now.offline:
+        found.append(f"{now.offline} replicas here are offline: their disk has failed")
     return found

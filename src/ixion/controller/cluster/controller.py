@@ -20,6 +20,7 @@ from ixion.controller.cluster.channels import Carrier
 from ixion.controller.cluster.cluster import Member
 from ixion.controller.cluster.disks import follow_failed_disks
 from ixion.controller.cluster.fenced_tree import FencedTree
+from ixion.controller.cluster.figures import ControllerFigures
 from ixion.controller.cluster.isr import IsrChanges
 from ixion.controller.cluster.leaders import ClusterLeaders, balance
 from ixion.controller.cluster.producer_ids import ProducerIdBlocks
@@ -57,6 +58,7 @@ class ClusterController:
     ) -> None:
         """`carrier_to` makes the way to a broker; `listener` is the one by which brokers reach each other."""
         self.node_id = node_id
+        self.figures = ControllerFigures()
         self._session = session
         self._config = config
         self._clock_ms = clock_ms
@@ -156,7 +158,8 @@ class ClusterController:
     async def _lead(self, elected: Elected) -> None:
         tree = FencedTree(self._session, elected.epoch, elected.epoch_version)
         sender = Sender(controller_id=self.node_id, controller_epoch=elected.epoch, listener=self._listener)
-        term = Term(tree, sender, self._config, self._carrier_to, answered)
+        term = Term(tree, sender, self._config, self._carrier_to, answered, self.figures)
+        self.figures.terms += 1
         term.on_deposed = lambda _: self._stirred.set()
         term.on_failed = lambda _: self._fail(term)
         self._watch(term)

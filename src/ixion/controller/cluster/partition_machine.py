@@ -86,6 +86,7 @@ async def elect(
             batch.lead(cluster.replicas(key).all, key)
             outcomes[key] = after
             moved += before.leader != after.leader
+            term.figures.elected(before, after, why)
             if before.leader != after.leader and moved <= SHOWN:
                 logger.info(
                     "%s-%d: leader %d after %d, leader epoch %d, in sync %s: %s",

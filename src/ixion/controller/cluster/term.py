@@ -16,6 +16,7 @@ from ixion.controller.cluster.channels import Carrier, Channels, ControlResponse
 from ixion.controller.cluster.cluster import Cluster, Member
 from ixion.controller.cluster.deletions import Deletions
 from ixion.controller.cluster.fenced_tree import DeposedError, FencedTree
+from ixion.controller.cluster.figures import ControllerFigures
 from ixion.controller.queue import ChangeQueue
 from ixion.metadata.config_node import read_config
 from ixion.metadata.content import CorruptNodeError
@@ -36,8 +37,10 @@ class Term:
         config: DynamicConfig,
         make_carrier: Callable[[Member], Carrier],
         on_answer: Callable[[Term, int, ControlRequest, ControlResponse], None],
+        figures: ControllerFigures | None = None,
     ) -> None:
         """`on_answer` hears of every answer of a broker: it may ask for a change."""
+        self.figures = figures or ControllerFigures()
         self.tree = tree
         self.session = tree.session
         self.sender = sender

@@ -1,0 +1,19 @@
+"""What a controller has done since its broker started, for metrics: it outlives terms."""
+
+from __future__ import annotations
+
+from ixion.controller.cluster.leadership import NO_LEADER, Leadership
+
+
+class ControllerFigures:
+    def __init__(self) -> None:
+        self.elections: dict[str, int] = {}  # leaders that moved, by why
+        self.unclean = 0  # of them, those to a replica out of sync: records may be lost
+        self.terms = 0  # how often this broker was elected
+
+    def elected(self, before: Leadership, after: Leadership, why: str) -> None:
+        if after.leader in (before.leader, NO_LEADER):
+            return
+        self.elections[why] = self.elections.get(why, 0) + 1
+        if after.leader not in before.isr:
+            self.unclean += 1

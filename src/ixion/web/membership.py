@@ -1,0 +1,50 @@
+"""Metrics of a broker as a member of a cluster: its registration, what it copies, and what it did as the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ixion.web.exposition import Exposition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    registered_ms: int | None
+    renewed: int  # sessions that were replaced
+    followed: int  # partitions that are copied to this broker
+    max_lag: int
+    is_controller: bool
+    terms: int
+    elections: Mapping[str, int]  # by why
+    unclean: int
+
+
+def membership(page: Exposition, now: Membership | None) -> None:
+    if now is None:  # a broker alone
+        return
+    page.gauge(
+        "ixion_registered", "1 while this broker is registered in ZooKeeper.", int(now.registered_ms is not None)
+    )
+    page.gauge(
+        "ixion_registered_since_seconds",
+        "When this broker was registered, in seconds since 1970; 0 while it is not.",
+        (now.registered_ms or 0) / 1e3,
+    )
+    page.counter("ixion_sessions_renewed_total", "ZooKeeper sessions that expired and were replaced.", now.renewed)
+    page.gauge("ixion_followed_partitions", "Partitions that this broker copies from their leaders.", now.followed)
+    page.gauge(
+        "ixion_replica_max_lag", "Records that the partition lacks which is furthest behind its leader.", now.max_lag
+    )
+    page.gauge("ixion_active_controller", "1 on the broker that is the controller.", int(now.is_controller))
+    page.counter("ixion_controller_terms_total", "How often this broker became the controller.", now.terms)
+    page.counter(
+        "ixion_leader_elections_total",
+        "Leaders that this broker has moved as the controller, by reason.",
+        [({"why": why}, count) for why, count in now.elections.items()],
+    )
+    page.counter(
+        "ixion_unclean_leader_elections_total", "Of those, to a replica out of sync: records may be lost.", now.unclean
+    )
