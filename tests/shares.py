@@ -103,7 +103,7 @@ TOGETHER = (
     ("pipelines",),
     ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py", "clients/consumer/test_other_members.py"),
     ("real_clients",),
-    ("metadata", "broker/test_zookeeper.py", "broker/test_secured_cluster.py", "broker/test_cluster_commands.py"),
+    ("metadata", "broker/test_zookeeper.py", "broker/test_secured_cluster.py"),
     ("cluster", "controller/cluster/test_apache_kafka.py"),
 )
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.zookeeper import RealZooKeeper
 from ixion.broker.broker import Broker as RealBroker
-from ixion.testing import Broker
+from ixion.testing import Broker, Cluster
 from tests.cli.harness import Ixion
 from tests.web.prometheus import Key, parse, value
 
@@ -21,44 +20,15 @@ NUMBERS = count()
 PATIENCE_S = 60.0
 
 
-class Three:
-    """Three brokers, two of them in one rack."""
-
-    def __init__(self, connect: str) -> None:
-        self.brokers = {
-            number: Broker(
-                {
-                    "zookeeper.connect": connect,
-                    "zookeeper.session.timeout.ms": "6000",
-                    "broker.id": number,
-                    "broker.rack": rack,
-                    "auto.leader.rebalance.enable": False,
-                    "controlled.shutdown.retry.backoff.ms": 50,
-                    "replica.fetch.backoff.ms": 50,
-                },
-                metrics=True,
-            )
-            for number, rack in ((1, "a"), (2, "b"), (3, "a"))
-        }
-
-
 @pytest.fixture(scope="module")
-def three(zookeeper: RealZooKeeper) -> Iterator[Three]:
-    made = Three(f"{zookeeper.connect}/commands/{next(NUMBERS)}")
-    started = []
-    try:
-        for broker in made.brokers.values():
-            broker.start()
-            started.append(broker)
-        yield made
-    finally:
-        for broker in reversed(started):
-            broker.stop()
+def three() -> Iterator[Cluster]:
+    with Cluster(3, {"auto.leader.rebalance.enable": False, "replica.fetch.backoff.ms": 50}, metrics=True) as running:
+        yield running
 
 
 @pytest.fixture
 def ixion(
-    three: Three, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    three: Cluster, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Ixion:
     made = Ixion(three.brokers[1].bootstrap, capfdbinary, monkeypatch, tmp_path)
     until(lambda: len(made.json("cluster", "describe")["brokers"]) == 3)
@@ -118,11 +88,11 @@ def test_a_broker_is_drained(ixion: Ixion) -> None:
     ixion("topic", "delete", f"{topic}-all")
 
 
-def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three: Three) -> None:
+def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three: Cluster) -> None:
     topic = f"elected-{next(NUMBERS)}"
     ixion("topic", "create", topic, "-p", "3", "-r", "3")
     settled(ixion, topic)
-    three.brokers[3].stop()
+    three.shut_down(3)
     until(lambda: len(ixion.json("cluster", "describe")["brokers"]) == 2)
     found = ixion.json("cluster", "describe")
     assert found["under_replicated"] >= 3
@@ -130,7 +100,7 @@ def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three:
     assert [(row["state"], sorted(row["in_sync"])) for row in mine] == [("under-replicated", [1, 2])] * 3
     assert f"{topic}-0  under-replicated" in ixion("cluster", "describe")
     assert all(each["lag"]["3"] is None for each in ixion.json("topic", "describe", topic)["partitions"])
-    three.brokers[3].start()
+    three.restart(3)
     replicas = settled(ixion, topic)
     assert ixion("cluster", "elect", topic) == "elected 1 leader\n"
     until(
@@ -155,7 +125,7 @@ def figures(broker: Broker) -> dict[Key, float]:
     return parse(page(broker, "/metrics")[1] + "\n")
 
 
-def test_pages_tell_how_a_broker_stands_in_its_cluster(ixion: Ixion, three: Three) -> None:
+def test_pages_tell_how_a_broker_stands_in_its_cluster(ixion: Ixion, three: Cluster) -> None:
     topic = f"pages-{next(NUMBERS)}"
     ixion("topic", "create", topic, "-p", "3", "-r", "3")
     ixion("produce", topic, stdin="".join(f"{number}\n" for number in range(10)))
@@ -177,7 +147,7 @@ def test_pages_tell_how_a_broker_stands_in_its_cluster(ixion: Ixion, three: Thre
     assert value(controller, "ixion_unclean_leader_elections_total") == 0
 
 
-def test_a_broker_that_is_not_registered_is_neither_well_nor_ready(three: Three) -> None:
+def test_a_broker_that_is_not_registered_is_neither_well_nor_ready(three: Cluster) -> None:
     broker = three.brokers[2]
 
     async def mark(real: RealBroker, since_ms: int | None) -> int | None:
