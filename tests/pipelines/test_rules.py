@@ -61,6 +61,8 @@ path = "out"
 [quarantine]
 type = "parquet"
 path = "bad"
+[lineage]
+file = "events"
 """
 
 
@@ -81,6 +83,13 @@ def test_expectations_loosened_after_a_cut_lose_no_record(lab: Lab, monkeypatch:
     assert column(lab.rows(), "n") == [1, 7]
     assert column(lab.rows("bad"), "value") == [b'{"n": 12}', b'{"n": 2}', b'{"n": 5}']
     assert figures.batches == 2
+    assert figures.broken == {"small": 1}  # of the batch that was there already nothing is counted
+    runs = lab.pipeline(text(10)).checkpoint().runs()
+    assert [(run.outcome, run.error) for run in runs] == [("failed", "cut off"), ("complete", "")]
+    events = [json.loads(line) for line in (lab.folder / "events").read_text().splitlines()]
+    assert [event["eventType"] for event in events] == ["START", "FAIL", "START", "COMPLETE"]
+    assert events[-1]["outputs"][0]["facets"]["schema"]["fields"] == [{"name": "n", "type": "int"}]
+    assert events[-1]["run"]["runId"] == runs[-1].id
 
 
 def test_only_a_batch_that_some_table_has_keeps_its_rules(monkeypatch: pytest.MonkeyPatch) -> None:

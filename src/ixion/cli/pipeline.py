@@ -158,6 +158,22 @@ def history(file: Path, last: int, conf: list[str], as_json: bool) -> None:
             print("no batch yet")
 
 
+def report(file: Path, run: str, page: Path | None, every: bool, conf: list[str], as_json: bool) -> None:
+    from ixion.cli.pipeline_report import chosen, run_lines, said
+    from ixion.cli.pipeline_run import checkpoint_of, guarded
+
+    with guarded(False), checkpoint_of(file, conf) as (spec, checkpoint):
+        if every:
+            lines = (
+                (json.dumps(one.to_json()) for one in checkpoint.runs()) if as_json else run_lines(checkpoint.runs())
+            )
+        else:
+            record, batches = chosen(spec, checkpoint, run)
+            lines = said(spec, record, batches, page=page, as_json=as_json)
+        for line in lines:
+            print(line)
+
+
 FILE: Final = Argument("file", "FILE", "The pipeline file.", kind=Path, complete="file")
 MASTER: Final = Option(
     "master", "--master", "A Spark cluster, such as spark://host:7077 (default: this machine).", metavar="URL"
@@ -290,6 +306,21 @@ PIPELINE: Final = Group(
         arguments=(FILE,),
         options=(
             Option("last", "--last", "Batches to show.", metavar="N", kind=whole(1), default=20),
+            CONF,
+            AS_JSON,
+        ),
+    ),
+    Command(
+        "report",
+        "Show what a run did: how it ended, rows, each expectation's result, batches.",
+        report,
+        arguments=(FILE,),
+        options=(
+            Option(
+                "run", "--run", "The run, by the first letters of its id (default: the last).", metavar="ID", default=""
+            ),
+            Option("page", "--html", "Write a page into this file instead.", metavar="FILE", kind=Path),
+            Option("every", "--list", "List the runs that are kept, a hundred at most."),
             CONF,
             AS_JSON,
         ),

@@ -18,7 +18,7 @@ from rich.console import Console
 from ixion.cli.command import Exit
 from ixion.cli.pipeline_lines import Lines
 from ixion.pipelines.broker_address import need_reachable
-from ixion.pipelines.checkpoint import is_here, open_checkpoint
+from ixion.pipelines.checkpoint import Checkpoint, is_here, open_checkpoint
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.figures import BatchFigures, RunFigures, total
 from ixion.pipelines.spec import PipelineSpec, load_spec
@@ -152,6 +152,7 @@ def run_job(
             report=report,
             started=started,
             stage=lines.redraw,
+            warn=lambda text: print(f"ixion: {text}", file=sys.stderr),
         )
     if as_json:
         print(json.dumps({"summary": figures.to_json()}), flush=True)
@@ -259,11 +260,18 @@ def _new_field_lines(figures: RunFigures) -> Iterator[str]:
 
 def history_of(file: Path, conf: list[str] | None) -> tuple[PipelineSpec, list[BatchFigures]]:
     """Spark is started only to reach a checkpoint that is not on this machine."""
+    with checkpoint_of(file, conf) as (spec, checkpoint):
+        return spec, checkpoint.history()
+
+
+@contextmanager
+def checkpoint_of(file: Path, conf: list[str] | None) -> Iterator[tuple[PipelineSpec, Checkpoint]]:
     spec = load_spec(file)
     if is_here(spec.checkpoint):
-        return spec, open_checkpoint(spec.checkpoint).history()
+        yield spec, open_checkpoint(spec.checkpoint)
+        return
     with Job(file, "local[1]", conf, "", False, reach_broker=False) as job:
-        return spec, job.pipeline.checkpoint(job.spark).history()
+        yield spec, job.pipeline.checkpoint(job.spark)
 
 
 def _many(count: int, noun: str) -> str:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from ixion.pipelines.collected import collect, collected_rows
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.expectations import counts, drifted, expect_result, warned
+from ixion.pipelines.expectations import broken, counts, drifted, expect_result, warned
 from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.kept import KeptRows, can_be_kept
 from ixion.pipelines.parsing import accepted, quarantined
@@ -130,6 +130,7 @@ class BatchWriter:
             quarantined=quarantined_rows,
             dropped=unwanted - quarantined_rows,
             warned={**warned(self._of_records, before), **warned(self._of_results, after)},
+            broken={**broken(self._of_records, before), **broken(self._of_results, after)},
             **drifted(before),
         )
 

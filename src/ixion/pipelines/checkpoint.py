@@ -12,6 +12,7 @@ batches.
 <checkpoint>/ixion/replay/                          records that are on their way out of the quarantine (see `replay`)
 <checkpoint>/ixion/backfill/                        what was read beside the stream (see `backfill`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
+<checkpoint>/ixion/runs/20261117T123000….json       when a run was, and how it ended (see `runs`)
 <checkpoint>/ixion/lock                             held while the pipeline runs
 
 If the checkpoint is not on this machine, the lock is a file in this machine's folder for temporary files.
@@ -32,6 +33,8 @@ from typing import Any, Final, Protocol
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, Offsets
+from ixion.pipelines.runs import KEPT as KEPT_RUNS
+from ixion.pipelines.runs import RunRecord, record_of
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
 KEPT: Final = 1000  # batches in the history
@@ -211,6 +214,19 @@ class Checkpoint:
     def history(self) -> list[BatchFigures]:
         names = [name for name in self._store.names(f"{self._own}/history") if name.endswith(".json")]
         return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in names]
+
+    def remember_run(self, record: RunRecord) -> None:
+        """As it is now; the oldest are forgotten."""
+        self._store.write(f"{self._own}/runs/{record.name}.json", json.dumps(record.to_json()))
+        for name in self._run_names()[:-KEPT_RUNS]:
+            self._store.remove(f"{self._own}/runs/{name}")
+
+    def runs(self) -> list[RunRecord]:
+        """The oldest first."""
+        return [record_of(json.loads(self._store.read(f"{self._own}/runs/{name}"))) for name in self._run_names()]
+
+    def _run_names(self) -> list[str]:
+        return [name for name in self._store.names(f"{self._own}/runs") if name.endswith(".json")]
 
     @contextmanager
     def locked(self, jvm: int = 0) -> Iterator[None]:

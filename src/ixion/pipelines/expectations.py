@@ -33,7 +33,7 @@ def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
     reason = F.when(had_reason, F.col(REASON))
     for number, one in enumerate(asked):
         broken = broken.when(~met(one), F.lit(number))
-        words = _fatal(one) if one.otherwise == "fail" else F.lit(f"expectation: {one.name}")
+        words = _fatal(one) if one.otherwise == "fail" else F.lit(_reason(one))
         reason = reason.when(F.col(BROKEN) == number, words)
     dropped = [number for number, one in enumerate(asked) if one.otherwise == "drop"]
     wanted = had_reason | (F.col(BROKEN).isNotNull() & ~F.col(BROKEN).isin(dropped))
@@ -50,19 +50,30 @@ def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> Data
 
 def counts(expectations: Sequence[Expectation], frame: DataFrame) -> dict[str, Column]:
     """What is counted of the rows of FRAME as they pass: all, those with a reason, those for the quarantine, warnings,
-    and the records that have new fields, with the names that one of them has."""
+    and the records that have new fields, with the names that one of them has; and those that break each expectation."""
     columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": F.count(RECORD)}
     if NEW in frame.columns:
         columns |= {"drifted": F.count(NEW), "new_fields": F.min(NEW)}
     for number, one in enumerate(expectations):
         if one.otherwise == "warn":
             columns[f"warned_{number}"] = F.count(F.when(F.col(REASON).isNull() & ~met(one), 1))
+        elif one.otherwise != "fail":
+            columns[f"broken_{number}"] = F.count(F.when(F.col(REASON) == _reason(one), 1))
     return columns
 
 
 def warned(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict[str, int]:
     """From what `counts` counted: expectation -> rows."""
     return {one.name: seen[f"warned_{number}"] for number, one in enumerate(expectations) if one.otherwise == "warn"}
+
+
+def broken(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict[str, int]:
+    """From what `counts` counted: expectation -> rows that do not meet it; of several, the first one counts."""
+    counted = {}
+    for number, one in enumerate(expectations):
+        if one.otherwise != "fail":
+            counted[one.name] = int(seen[f"{'warned' if one.otherwise == 'warn' else 'broken'}_{number}"])
+    return counted
 
 
 def drifted(seen: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +84,10 @@ def drifted(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 def met(expectation: Expectation) -> Column:
     return F.coalesce(F.expr(expectation.check).cast("boolean"), F.lit(False))
+
+
+def _reason(expectation: Expectation) -> str:
+    return f"expectation: {expectation.name}"
 
 
 def _nothing(name: str, kind: str, row: Column) -> Column:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 NAMED: Final = 100  # new fields that a run names
+TOOK_S: Final = (0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)  # buckets for the time of a batch
 Offsets = Mapping[str, Mapping[str, int]]  # topic -> partition -> next offset
 
 
@@ -21,6 +22,7 @@ class BatchFigures:
     dropped: int = 0
     late: int = 0  # behind the watermark
     warned: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows
+    broken: Mapping[str, int] = field(default_factory=dict)  # the same of every expectation, whatever happens otherwise
     drifted: int = 0  # records with fields that the schema does not know
     new_fields: Mapping[str, str] = field(default_factory=dict)  # such fields, the first few -> what was done with them
     lag: int = 0  # offsets between what was read and the end of the topics
@@ -28,6 +30,7 @@ class BatchFigures:
     rows_per_s: float = 0.0
     offsets: Offsets = field(default_factory=dict)
     repeated: bool = False  # it had been written before; its rows were not counted again
+    run: str = ""  # the id of the run that wrote it
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,6 +65,8 @@ class RunFigures:
     busy_ms: int = 0
     last_batch_ms: int = 0  # how long it took
     last_batch_at: float = 0.0  # when it began, in seconds since 1970; 0 if that is not known
+    broken: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows that do not meet it
+    took: Mapping[str, int] = field(default_factory=dict)  # batches by the bucket of TOOK_S that their time falls into
 
     def plus(self, batch: BatchFigures) -> RunFigures:
         return replace(
@@ -78,6 +83,8 @@ class RunFigures:
             lag=batch.lag,
             busy_ms=self.busy_ms + batch.duration_ms,
             last_batch_ms=batch.duration_ms,
+            broken=_sum(self.broken, batch.broken),
+            took=_sum(self.took, {_bucket(batch.duration_ms / 1000): 1}),
             last_batch_at=datetime.fromisoformat(batch.ended).timestamp() if batch.ended else self.last_batch_at,
         )
 
@@ -87,6 +94,14 @@ class RunFigures:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "rows_per_s": round(self.rows_per_s, 1)}
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+def _bucket(seconds: float) -> str:
+    return next((str(most) for most in TOOK_S if seconds <= most), "+Inf")
 
 
 def total(batches: Iterable[BatchFigures]) -> RunFigures:
@@ -131,5 +146,32 @@ def prometheus_of(pipelines: Mapping[str, RunFigures]) -> str:
         for pipeline, figures in pipelines.items():
             value = figures.to_json()[name]
             value = len(value) if isinstance(value, dict) else value
-            lines.append(f'{metric}{{pipeline="{pipeline}"}} {value}')
-    return "\n".join(lines) + "\n"
+            lines.append(f"{metric}{{{_label('pipeline', pipeline)}}} {value}")
+    return "\n".join([*lines, *_expectation_lines(pipelines), *_histogram_lines(pipelines)]) + "\n"
+
+
+def _expectation_lines(pipelines: Mapping[str, RunFigures]) -> Iterator[str]:
+    metric = "ixion_pipeline_expectation_broken_total"
+    yield f"# HELP {metric} Rows that do not meet an expectation."
+    yield f"# TYPE {metric} counter"
+    for pipeline, figures in pipelines.items():
+        for name, count in figures.broken.items():
+            yield f"{metric}{{{_label('pipeline', pipeline)},{_label('expectation', name)}}} {count}"
+
+
+def _histogram_lines(pipelines: Mapping[str, RunFigures]) -> Iterator[str]:
+    metric = "ixion_pipeline_batch_seconds"
+    yield f"# HELP {metric} Time that a batch took."
+    yield f"# TYPE {metric} histogram"
+    for pipeline, figures in pipelines.items():
+        label, count = _label("pipeline", pipeline), 0
+        for most in (*map(str, TOOK_S), "+Inf"):
+            count += figures.took.get(most, 0)
+            yield f'{metric}_bucket{{{label},le="{most}"}} {count}'
+        yield f"{metric}_sum{{{label}}} {figures.busy_ms / 1000}"
+        yield f"{metric}_count{{{label}}} {count}"
+
+
+def _label(name: str, value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{name}="{escaped}"'

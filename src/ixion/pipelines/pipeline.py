@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +17,13 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import explain
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.files import Files
-from ixion.pipelines.loss import Topic
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.registered import settle_writers
 from ixion.pipelines.replay import Replay, Replayed
-from ixion.pipelines.rules import begun_with, finishing
-from ixion.pipelines.run import Run
+from ixion.pipelines.running import Running
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
-from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.evolve import Change, apply_changes, plan_changes
 from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_unfit
 from ixion.pipelines.sinks.make import make_writer
@@ -37,7 +34,6 @@ from ixion.pipelines.spec.source import Start
 from ixion.pipelines.steps import need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
-from ixion.pipelines.upkeep import finish_compaction, look_after
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
 
@@ -115,10 +111,11 @@ class Pipeline:
         report: Callable[[BatchFigures], None] = lambda _: None,
         started: Callable[[Progress], None] = lambda _: None,
         stage: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> RunFigures:
         """Drains the topics and returns; with FOLLOW, goes on until `stop` of STARTED's Progress is called.
 
-        STAGE is called with what is being done until the first batch.
+        STAGE is called with what is being done until the first batch, WARN with what goes wrong and stops nothing.
 
         A new checkpoint does not know what tables have already; AGAIN says that adding to them is meant.
         A batch that some table has is finished by the rules that it was begun with (see `rules`), unless NEW_RULES.
@@ -132,7 +129,17 @@ class Pipeline:
                 pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
                 if new_rules:
                     checkpoint.remember_rules(self.spec.rules)
-                return self._run(spark, checkpoint, pause_ms if follow else None, report, started, stage)
+                running = Running(
+                    self.spec,
+                    spark,
+                    checkpoint,
+                    lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True),
+                    report=report,
+                    started=started,
+                    stage=stage,
+                    warn=warn,
+                )
+                return running.go(pause_ms if follow else None)
 
     def replay(self, spark: SparkSession, *, where: str | None = None, dry: bool = False) -> Replayed:
         """Tries the records of the quarantine again; those that pass by now go into the tables and leave it.
@@ -246,62 +253,6 @@ class Pipeline:
             fields = stream.result.schema.fields
             planned = _planned(sink, stored(fields, sink.upsert) if sink.upsert else fields, spark)
             yield from ((sink.label, change.line()) for change in planned)
-
-    def _run(
-        self,
-        spark: SparkSession,
-        checkpoint: Checkpoint,
-        every_ms: int | None,
-        report: Callable[[BatchFigures], None],
-        started: Callable[[Progress], None],
-        stage: Callable[[str], None],
-    ) -> RunFigures:
-        spec = self.spec
-        checkpoint.claim(spec)
-        checkpoint.forget_unregistered()
-        stage("asking the broker for its topics")
-        topics = find_topics(spark, spec.source, checkpoint, create=True)
-        need_sink_brokers(spark, spec.sinks)
-        checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
-        for sink in (*self._tables(), spec.quarantine):
-            if sink.format == "parquet":
-                finish_compaction(sink, spec.name, spark)
-        refuse_registry_records(spark, spec, topics, checkpoint)
-        if checkpoint.used:
-            self._replay(spark, checkpoint).finish()
-            self._backfill(spark, checkpoint).finish(report)
-        done = self._finish_begun(spark, checkpoint, topics, report, started)
-        if done.stopped:
-            return done.figures
-        checkpoint.remember_rules(spec.rules)
-        run = Run(spec, spark, checkpoint, every_ms=every_ms, report=report, started=started, figures=done.figures)
-        stage("making the plan")
-        run.go(topics, lambda: self._stream(spark, checkpoint, pin=True))
-        if not run.given_up:
-            stage("looking after the tables")
-            for sink in self._tables():
-                look_after(sink, spec.name, spark)
-        return run.figures
-
-    def _finish_begun(
-        self,
-        spark: SparkSession,
-        checkpoint: Checkpoint,
-        topics: Mapping[str, Topic],
-        report: Callable[[BatchFigures], None],
-        started: Callable[[Progress], None],
-    ) -> Run:
-        """Finishes a batch that some table has and that was begun with other rules than the file has now."""
-        number, kept = checkpoint.unfinished, checkpoint.rules()
-        begun = self.spec
-        if number is not None:
-            batch = Batch(pipeline=begun.name, query=checkpoint.query, number=number)
-            begun = begun_with(begun, kept, batch, spark)
-        run = Run(begun, spark, checkpoint, every_ms=None, report=report, started=started, last=number)
-        if number is not None and begun is not self.spec:
-            with finishing(number):
-                run.go(topics, lambda: Pipeline(begun)._stream(spark, checkpoint, pin=True))
-        return run
 
     def _tables(self) -> list[TableSink]:
         return [sink for sink in self.spec.sinks if isinstance(sink, TableSink)]

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ixion.pipelines.batch import BatchWriter, StopRequested
-from ixion.pipelines.expectations import drifted, warned
+from ixion.pipelines.expectations import broken, drifted, warned
 from ixion.pipelines.figures import BatchFigures, Offsets
 from ixion.pipelines.source import offsets_behind
 from ixion.pipelines.spec.pipeline import Expectation
@@ -98,8 +98,13 @@ class Progress:
         seen = (report["observedMetrics"] or {}).get(METRICS)
         if seen is not None:
             counted = seen.asDict() if hasattr(seen, "asDict") else dict(seen)
-            of_records = warned(self._expectations, counted)
-            figures = replace(figures, rows_in=counted["rows"], warned=of_records, **drifted(counted))
+            figures = replace(
+                figures,
+                rows_in=counted["rows"],
+                warned={**figures.warned, **warned(self._expectations, counted)},
+                broken={**figures.broken, **broken(self._expectations, counted)},
+                **drifted(counted),
+            )
         duration_ms = int(report["durationMs"].get("triggerExecution", 0))
         source = report["sources"][0]
         reached = _offsets(source["endOffset"])

@@ -38,9 +38,10 @@ class Run:
         started: Callable[[Progress], None],
         last: int | None = None,
         figures: RunFigures | None = None,
+        run: str = "",
     ) -> None:
         """EVERY_MS is the time between two batches when following; None drains the topics and ends. The run ends
-        after batch LAST, if that is given. FIGURES are those of batches before."""
+        after batch LAST, if that is given. FIGURES are those of batches before, RUN is the id of this run."""
         self._spec: Final = spec
         self._spark: Final = spark
         self._checkpoint: Final = checkpoint
@@ -48,6 +49,7 @@ class Run:
         self._report: Final = report
         self._started: Final = started
         self._last: Final = last
+        self._run: Final = run
         self._kept: Final = KeptRows(spec.checkpoint, spark)
         self._added: list[str] = []  # columns that the next batch is the first to have
         self.figures = figures or RunFigures()
@@ -98,6 +100,7 @@ class Run:
         if self._added:
             batch = replace(batch, new_fields=dict.fromkeys(self._added, "added"))
             self._added = []
+        batch = replace(batch, run=self._run)
         self.figures = self.figures.plus(batch)
         self._checkpoint.remember(batch)
         self._report(batch)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ixion.pipelines.errors import SpecError
 from ixion.pipelines.spec.format import given_schema, read_format
+from ixion.pipelines.spec.lineage import read_lineage
 from ixion.pipelines.spec.lines import key_lines
 from ixion.pipelines.spec.pipeline import Expectation, PipelineSpec, SparkSpec
 from ixion.pipelines.spec.rules import rules_of
@@ -45,7 +46,7 @@ def read_spec(
     root = Section(file, key_lines(text), (), values)
     root.only(
         *("name", "source", "format", "steps", "tables", "expectations", "sinks", "quarantine"),
-        *("checkpoint", "every", "spark"),
+        *("checkpoint", "every", "spark", "lineage"),
     )
 
     def resolve(path: str) -> str:
@@ -76,6 +77,7 @@ def read_spec(
         quarantine=quarantine,
         checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
         every_ms=root.duration_ms("every"),
+        lineage=read_lineage(root.section("lineage"), root, resolve),
         spark=_spark(root.section("spark"), resolve),
         folder=folder,
         rules=rules_of(values, given_schema(root.needed_section("format", ""), folder), source.include, expectations),

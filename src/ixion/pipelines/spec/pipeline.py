@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ixion.pipelines.spec.format import FormatSpec
+from ixion.pipelines.spec.lineage import LineageSpec
 from ixion.pipelines.spec.sinks import Sink, TableSink
 from ixion.pipelines.spec.source import SourceSpec
 from ixion.pipelines.spec.steps import Step, TableSpec
@@ -40,6 +41,7 @@ class PipelineSpec:
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
     every_ms: int | None = None  # between two batches, when following
+    lineage: LineageSpec | None = None
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what decides about a record (see `rules`)

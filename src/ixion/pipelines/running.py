@@ -1,0 +1,162 @@
+"""One run of a pipeline from beginning to end: what an earlier one left, the stream, upkeep of the tables; its record.
+
+The record is kept in the checkpoint (see `runs`) and, if the file says where to, sent as events of OpenLineage.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from ixion.pipelines.backfill import Backfill
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.explain import explain
+from ixion.pipelines.figures import BatchFigures, RunFigures
+from ixion.pipelines.lineage import RunLineage
+from ixion.pipelines.lineage_sending import EventSender
+from ixion.pipelines.loss import Topic
+from ixion.pipelines.progress import Progress
+from ixion.pipelines.replay import Replay
+from ixion.pipelines.rules import begun_with, finishing
+from ixion.pipelines.run import Run
+from ixion.pipelines.runs import RunLog, utc_now
+from ixion.pipelines.schema import refuse_registry_records
+from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.spec import PipelineSpec
+from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.stream import Stream
+from ixion.pipelines.topics import find_topics, need_sink_brokers
+from ixion.pipelines.upkeep import finish_compaction, look_after
+
+Build = Callable[[PipelineSpec], Stream]
+
+
+class Running:
+    def __init__(
+        self,
+        spec: PipelineSpec,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        build: Build,
+        *,
+        report: Callable[[BatchFigures], None],
+        started: Callable[[Progress], None],
+        stage: Callable[[str], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        """BUILD gives the plan of a pipeline; the others are called with what happens."""
+        self._spec: Final = spec
+        self._spark: Final = spark
+        self._checkpoint: Final = checkpoint
+        self._build: Final = build
+        self._report: Final = report
+        self._started: Final = started
+        self._stage: Final = stage
+        self._warn: Final = warn
+        self._lineage: RunLineage | None = None
+        self._id: Final = str(uuid.uuid4())
+        self._log: Final = RunLog(self._id, [checkpoint.remember_run], lambda error: str(explain(error)))
+
+    def go(self, every_ms: int | None) -> RunFigures:
+        """EVERY_MS is the time between two batches when following; None drains the topics and ends."""
+        self._checkpoint.claim(self._spec)
+        with ExitStack() as stack:
+            if self._spec.lineage is not None:
+                sender = stack.enter_context(EventSender(self._spec.lineage, self._warn))
+                self._lineage = self._events(sender)
+                self._log.keepers.append(self._lineage.keep)
+            stack.enter_context(self._log)
+            return self._go(every_ms)
+
+    def _go(self, every_ms: int | None) -> RunFigures:
+        spec, checkpoint = self._spec, self._checkpoint
+        checkpoint.forget_unregistered()
+        self._stage("asking the broker for its topics")
+        topics = find_topics(self._spark, spec.source, checkpoint, create=True)
+        if self._lineage is not None:
+            self._lineage.topics = tuple(topics)
+        need_sink_brokers(self._spark, spec.sinks)
+        checkpoint.remember_topics({name: topic.id for name, topic in topics.items()})
+        tables = [sink for sink in spec.sinks if isinstance(sink, TableSink)]
+        for sink in (*tables, spec.quarantine):
+            if sink.format == "parquet":
+                finish_compaction(sink, spec.name, self._spark)
+        refuse_registry_records(self._spark, spec, topics, checkpoint)
+        if checkpoint.used:
+            Replay(spec, self._spark, checkpoint, self._build).finish()
+            Backfill(spec, self._spark, checkpoint, self._build).finish(self._take)
+        done = self._finish_begun(topics)
+        if done.stopped:
+            return done.figures
+        checkpoint.remember_rules(spec.rules)
+        self._stage("making the plan")
+        run = self._new_run(spec, every_ms, figures=done.figures)
+        run.go(topics, lambda: self._plan(spec))
+        self._log.given_up = run.given_up
+        if not run.given_up:
+            self._stage("looking after the tables")
+            for sink in tables:
+                look_after(sink, spec.name, self._spark)
+        return run.figures
+
+    def _finish_begun(self, topics: Mapping[str, Topic]) -> Run:
+        """Finishes a batch that some table has and that was begun with other rules than the file has now."""
+        number, kept = self._checkpoint.unfinished, self._checkpoint.rules()
+        begun = self._spec
+        if number is not None:
+            batch = Batch(pipeline=begun.name, query=self._checkpoint.query, number=number)
+            begun = begun_with(begun, kept, batch, self._spark)
+        run = self._new_run(begun, None, last=number)
+        if number is not None and begun is not self._spec:
+            with finishing(number):
+                run.go(topics, lambda: self._plan(begun))
+        return run
+
+    def _new_run(
+        self, spec: PipelineSpec, every_ms: int | None, *, last: int | None = None, figures: RunFigures | None = None
+    ) -> Run:
+        return Run(
+            spec,
+            self._spark,
+            self._checkpoint,
+            every_ms=every_ms,
+            report=self._take,
+            started=self._started,
+            last=last,
+            figures=figures,
+            run=self._id,
+        )
+
+    def _plan(self, spec: PipelineSpec) -> Stream:
+        stream = self._build(spec)
+        if self._lineage is not None:
+            self._lineage.columns = [(field.name, field.dataType.simpleString()) for field in stream.result.schema]
+        return stream
+
+    def _take(self, batch: BatchFigures) -> None:
+        self._log.add(batch)
+        if self._lineage is not None:
+            self._lineage.go_on(self._log.record)
+        self._report(batch)
+
+    def _events(self, sender: EventSender) -> RunLineage:
+        assert self._spec.lineage is not None
+        names = {sink.table.partition(".")[0] for sink in self._spec.sinks if isinstance(sink, TableSink)}
+        return RunLineage(
+            self._spec,
+            sender.send,
+            namespace=self._spec.lineage.namespace,
+            spark=self._spark.version,
+            catalogs={name: place for name in names if (place := self._place(name))},
+            now=utc_now,
+        )
+
+    def _place(self, catalog: str) -> str | None:
+        """Where a catalog of Spark's is."""
+        of = f"spark.sql.catalog.{catalog}"
+        uri: str | None = self._spark.conf.get(f"{of}.uri", None)
+        return uri or self._spark.conf.get(f"{of}.warehouse", None)
