@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ixion.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, Limits
+from ixion.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, Limits, quotas_of
 from ixion.quota.quotas import MOST_RATES, Quotas
 from ixion.quota.rate import Rate
 
@@ -125,3 +125,10 @@ def test_changes_say_when_there_are_quotas_and_when_there_are_none() -> None:
     assert made.most_at_once(PRODUCE, "u", "c") is None
     made.put(Entity("u"), {PRODUCE: 100.0})
     assert made.most_at_once(PRODUCE, "u", "c") == 1_000
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "many"])
+def test_a_quota_that_no_client_can_be_held_to_is_no_quota(value: str) -> None:
+    with pytest.raises(ValueError, match=r"0|many"):
+        quotas_of({PRODUCE: value})
+    assert quotas_of({PRODUCE: "1", REQUEST: "0.5"}) == {PRODUCE: 1.0, REQUEST: 0.5}

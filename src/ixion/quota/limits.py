@@ -91,5 +91,10 @@ class Limits:
 
 
 def quotas_of(config: Mapping[str, str]) -> dict[str, float]:
-    """The quotas among the settings of an entity. ValueError for one that is no number."""
-    return {kind: float(config[kind]) for kind in KINDS if kind in config}
+    """The quotas among the settings of an entity. ValueError for one that is no number above 0: Apache Kafka may have
+    written it, and a wait is a share of it."""
+    found = {kind: float(config[kind]) for kind in KINDS if kind in config}
+    for kind, bound in found.items():
+        if not 0 < bound < float("inf"):
+            raise ValueError(f"{kind} must be more than 0, not {config[kind]}")
+    return found
