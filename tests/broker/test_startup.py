@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ixion.broker import startup
+from ixion.broker.config_changes import ConfigChanges
 from ixion.broker.errors import (
     InconsistentBrokerIdError,
     InconsistentBrokerMetadataError,
@@ -20,6 +21,8 @@ from ixion.broker.errors import (
 )
 from ixion.broker.parts import Parts
 from ixion.config.errors import InvalidSettingError
+from ixion.config.log_settings import MESSAGE_MAX_BYTES
+from ixion.controller.configs import operations_to_configure
 from ixion.controller.planning import NewTopic
 from ixion.log.files import Files
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
@@ -317,3 +320,30 @@ def test_a_session_that_expires_during_the_start_is_one_clear_error(
 
     run(work)
     assert not (tmp_path / "d").exists()
+
+
+def test_a_setting_that_changes_while_the_broker_starts_is_in_force_when_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start reads the settings first and follows changes last; between the two it may recover logs for minutes."""
+    start = ConfigChanges.start
+
+    async def changed_before(changes: ConfigChanges) -> None:
+        session = changes._parts.session
+        for kind, entity, config in (
+            ("brokers", paths.DEFAULT_ENTITY, {"message.max.bytes": "4711"}),
+            ("clients", "app", {"producer_byte_rate": "1000"}),
+        ):
+            await session.multi(operations_to_configure(kind, entity, config, exists=False))
+        await start(changes)
+
+    async def work() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(ConfigChanges, "start", changed_before)
+            async with running(tmp_path) as broker:
+                assert broker.parts.config.current[MESSAGE_MAX_BYTES] == 4711
+                assert broker.parts.quotas.limits.any
+        async with running(tmp_path) as broker:
+            assert broker.parts.config.current[MESSAGE_MAX_BYTES] == 4711
+
+    run(work)

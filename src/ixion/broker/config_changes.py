@@ -33,13 +33,13 @@ KEPT_MS: Final = 15 * 60 * 1000
 class ConfigChanges:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._seen = ""  # the last notification that was followed; their names sort in their order
+        self._seen = parts.last_notice  # the last that was followed; their names sort in their order
 
     async def start(self) -> None:
+        """Follow changes, also those since this start has read the settings: it may have recovered logs for long."""
         session = self._parts.session
         session.watch(paths.CONFIG_CHANGES, self._follow_soon)
-        names = await session.children(paths.CONFIG_CHANGES)
-        self._seen = names[-1] if names else ""
+        await self._follow()
         if await session.exists(GROUPS) is not None:
             for entity in await session.children(GROUPS):
                 self._take_group(entity, await read_config(session, "groups", entity))

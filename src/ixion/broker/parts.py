@@ -75,6 +75,7 @@ class Parts:
     open_session: Callable[[], Awaitable[MetadataSession]]  # another one, where a session can be replaced
     renewal: Renewal | None = None
     fresh: bool  # the tree was made by this start
+    last_notice: str  # of a change of settings, before this start read any settings
     cluster_id: str
     credentials: ScramCredentials
     found: dict[str, MetaProperties | None]  # by log directory

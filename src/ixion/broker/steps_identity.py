@@ -110,6 +110,8 @@ async def broker_id(parts: Parts) -> None:
 
 async def dynamic_config(parts: Parts) -> None:
     """6. Dynamic settings from the tree over the given ones: those of all brokers, then those of this one."""
+    notices = await parts.session.children(paths.CONFIG_CHANGES)
+    parts.last_notice = notices[-1] if notices else ""  # what changes from here on is followed in step 25
     for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
         stored = await read_config(parts.session, "brokers", entity)
         for refused in parts.config.restore(level, stored) if stored else ():
