@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ixion.delay.schedules import CLOCK_CHECK_MS, UPKEEP_CHECKS
+from ixion.log.config import LogConfig
 from ixion.log.reader import Isolation
 from ixion.log.retention import retain
 from ixion.model.errors import ErrorCode
@@ -302,6 +305,21 @@ def test_a18_the_mode_can_be_switched_off_and_what_waits_is_delivered(world: Del
     world = world.restart()
     world.advance(100)
     assert world.values() == [b"plain", b"x"]
+    world.close()
+
+
+def test_the_mode_can_be_switched_on_for_a_topic_with_several_partitions(tmp_path: Path) -> None:
+    world = DelayWorld(tmp_path, LogConfig())
+    for number in range(3):
+        world.lead(number=number)
+    world.set(delivery_delay_mode="record")
+    world.flush()
+    assert [world.schedules.get(("t", number)) is not None for number in range(3)] == [True] * 3
+    world.send(after(b"later", 1_000))
+    assert world.values() == []
+    world.advance(1_000)
+    world.settle()
+    assert world.values() == [b"later"]
     world.close()
 
 

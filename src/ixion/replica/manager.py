@@ -205,7 +205,7 @@ class ReplicaManager:
 
     def reconfigure(self, topic: str) -> None:
         self.logs.reconfigure(topic)
-        for partition in self.partitions.values():
+        for partition in list(self.partitions.values()):  # a listener may show the sibling of one (`delay.schedules`)
             if partition.topic == topic:
                 partition.min_isr = self._min_isr_of(topic)
                 self._reconfigured(partition)
