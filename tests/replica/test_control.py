@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ixion.log.prepare import Origin
-from ixion.metadata.image import BrokerImage, ClusterImage
+from ixion.metadata.image import BrokerImage, ClusterImage, TopicImage
+from ixion.model.delay_names import sibling_of
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k04_leader_and_isr import (
@@ -32,6 +33,7 @@ from ixion.protocol.messages.k06_update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from ixion.replica import metadata_update
 from ixion.replica.control import Control
 from ixion.replica.partition import Partition
 from tests.log.support import batch
@@ -64,6 +66,7 @@ class Member:
         self.threads = ThreadPoolExecutor(1)
         self.leading: list[tuple[str, int, int]] = []
         self.gone: list[str] = []
+        self.behind = True  # the server that answers reads does not know yet what the controller has written
         world.replicas.on_leadership.append(lambda *change: self.leading.append(change))
         self.control = Control(
             self.image,
@@ -73,15 +76,19 @@ class Member:
             last_controller_epoch=self.last_controller_epoch,
             read_config=self.read_config,
             workers=self.threads,
+            catch_up=self.catch_up,
         )
         self.control.fetchers = self.fetchers
         self.control.on_deleted.append(self.gone.extend)
 
+    async def catch_up(self) -> None:
+        self.behind = False
+
     async def last_controller_epoch(self) -> int:
-        return CONTROLLER_EPOCH
+        return CONTROLLER_EPOCH - self.behind
 
     async def read_config(self, topic: str) -> dict[str, str]:
-        return {"retention.ms": str(len(topic))}
+        return {} if self.behind else {"retention.ms": str(len(topic))}
 
     def run(self, request: Any) -> Any:
         return self.world.loop.run_until_complete(self.send(request))
@@ -347,6 +354,14 @@ def test_replicas_of_a_failed_directory_are_not_followed_any_more(member: Member
     assert member.leading[-1] == ("t", 1, -1)
 
 
+def test_a_server_of_the_tree_that_lags_behind_costs_neither_a_request_nor_settings(member: Member) -> None:
+    assert member.run(metadata(shown(0), controller_epoch=CONTROLLER_EPOCH)).error_code == ErrorCode.NONE
+    assert member.image.controller_epoch == CONTROLLER_EPOCH
+    member.behind = True
+    assert member.codes(state(), topic="u", topic_id=OTHER_ID, controller_epoch=CONTROLLER_EPOCH) == [ErrorCode.NONE]
+    assert member.image.topic_config("u") == {"retention.ms": "1"}
+
+
 # Stopping.
 
 
@@ -371,6 +386,15 @@ def test_a_deleted_replica_is_gone_from_memory_and_disk(member: Member, epoch: i
     assert ("t", 0) not in member.world.replicas.partitions
     assert ("t", 0) not in member.world.logs.logs
     assert member.leading[-1] == ("t", 0, -1)
+
+
+def test_the_delayed_records_of_a_deleted_replica_go_with_it(member: Member) -> None:
+    member.codes(state())
+    member.world.logs.create(sibling_of("t"), 0, TOPIC_ID)
+    assert member.stop(-2, delete=True) == ErrorCode.NONE
+    assert not member.world.logs.logs
+    assert member.codes(state(), topic_id=OTHER_ID) == [ErrorCode.NONE]
+    member.world.logs.create(sibling_of("t"), 0, OTHER_ID)
 
 
 def test_a_log_that_no_replica_uses_is_deleted_too(member: Member) -> None:
@@ -417,6 +441,23 @@ def test_an_update_names_what_has_changed_only(member: Member) -> None:
     assert member.image.topics["t"].config == {"retention.ms": "7"}, "settings come by their own notices"
     member.run(metadata())
     assert list(member.image.topics) == ["t"]
+
+
+def test_settings_that_change_while_a_topic_is_taken_in_are_not_lost(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = metadata_update.take_partitions
+
+    def changed_meanwhile(topic: TopicImage, update: UpdateMetadataTopicState) -> Iterator[None]:
+        yield from real(topic, update)
+        # As `broker.config_changes` does when a notice names the topic.
+        assert member.image.topic_config("t") == {"retention.ms": "1"}
+        member.image.set_topic_config("t", {"retention.ms": "7"})
+
+    monkeypatch.setattr(metadata_update, "take_partitions", changed_meanwhile)
+    member.run(metadata(shown(0)))
+    assert member.image.topics["t"].config == {"retention.ms": "7"}
+    assert not member.image.early_configs
 
 
 def test_a_deleted_topic_leaves_the_image(member: Member) -> None:

@@ -12,6 +12,7 @@ from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_controller_epoch
 from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
+from ixion.metadata.node import ANY_VERSION, Check
 from ixion.replica.control import Control
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ def make_control(parts: Parts) -> Control:
         except NoNodeError:
             return 0
 
+    async def catch_up() -> None:
+        # A server of ZooKeeper answers reads by itself, and may not know yet what the controller has just written. A
+        # transaction goes through the leader, and our server has all that was before it when it answers.
+        await parts.session.multi([Check(paths.CONTROLLER_EPOCH, ANY_VERSION)])
+
     control = Control(
         parts.image,
         parts.replicas,
@@ -33,6 +39,7 @@ def make_control(parts: Parts) -> Control:
         last_controller_epoch=last_controller_epoch,
         read_config=lambda topic: read_config(parts.session, "topics", topic),
         workers=parts.scheduler.workers,
+        catch_up=catch_up,
     )
     if parts.engine is None:
         join_others(parts, control)

@@ -87,6 +87,10 @@ class NoFetchers:
         raise AssertionError(f"{partition.log.name} cannot be followed without fetchers")
 
 
+async def at_once() -> None:
+    """For a tree that never lags behind."""
+
+
 class Role(NamedTuple):
     """What this broker is to do with one partition."""
 
@@ -110,8 +114,10 @@ class Control:
         last_controller_epoch: Callable[[], Awaitable[int]],
         read_config: Callable[[str], Awaitable[dict[str, str]]],
         workers: Executor,
+        catch_up: Callable[[], Awaitable[object]] = at_once,
     ) -> None:
-        """`last_controller_epoch` and `read_config`, the settings of a topic, are read from the tree."""
+        """`last_controller_epoch` and `read_config`, the settings of a topic, are read from the tree. What is read
+        after `catch_up` is at least as new as the request that is carried out: a server of ZooKeeper may lag behind."""
         self.fetchers: Fetchers = NoFetchers()
         self.on_deleted: list[Callable[[list[str]], None]] = []  # topics that are gone
         self.prepare_to_lead: Callable[[str], None] = nothing  # of a topic, on a worker thread
@@ -122,6 +128,7 @@ class Control:
         self._last_controller_epoch = last_controller_epoch
         self._read_config = read_config
         self._workers = workers
+        self._catch_up = catch_up
         self._turn = asyncio.Lock()
 
     # UpdateMetadata.
@@ -138,13 +145,13 @@ class Control:
     async def _update(self, request: UpdateMetadataRequest) -> None:
         image = self._image
         topics = topics_of(request)
-        configs = await self._configs_of(unknown_topics(image, topics))
+        image.early_configs.update(await self._configs_of(unknown_topics(image, topics)))  # they may change meanwhile
         image.controller_id = request.controller_id
         before = image.brokers.keys()
         take_brokers(image, image.brokers[self._replicas.node_id], request.live_brokers)
         if before - image.brokers.keys():
             self._replicas.look_at_followers()
-        deleted = await in_turns(take_topics(image, topics, configs))
+        deleted = await in_turns(take_topics(image, topics, image.early_configs))
         image.complete = image.complete or bool(topics)  # the first that names topics names all of them
         await in_turns(self._wake_elections(topics))
         if deleted:
@@ -161,6 +168,8 @@ class Control:
     async def _configs_of(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         """Of topics that the image does not have. The reads are sent together."""
         wanted = list(dict.fromkeys(names))
+        if wanted:
+            await self._catch_up()
         return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
 
     # LeaderAndIsr.
@@ -298,6 +307,7 @@ class Control:
             yield
 
     def _delete_log(self, key: TopicPartition) -> None:
+        """With what waits beside it: a later topic of that name would find it."""
         self._logs.delete(*key)
         self._logs.delete(sibling_of(key[0]), key[1])
 
@@ -311,6 +321,7 @@ class Control:
             logger.warning("%s of controller epoch %d refused: the newest is %d", name, controller_epoch, newest)
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if controller_epoch > image.controller_epoch:
+            await self._catch_up()
             newest = await self._last_controller_epoch()
             if controller_epoch > newest:
                 logger.warning("%s of controller epoch %d refused: the tree has %d", name, controller_epoch, newest)

@@ -78,7 +78,8 @@ def broker_image(broker: UpdateMetadataBroker) -> BrokerImage:
 def take_topics(
     image: ClusterImage, topics: tuple[UpdateMetadataTopicState, ...], configs: Mapping[str, dict[str, str]]
 ) -> Steps[list[str]]:
-    """`configs`: the settings of the topics that are new. The names of those that were deleted."""
+    """`configs`: the settings of the topics that are new, which may change in between. The names of those that were
+    deleted."""
     deleted = []
     for topic in topics:
         name = topic.topic_name
@@ -90,8 +91,9 @@ def take_topics(
         if known is None:
             if image.remove_topic(name) is not None:
                 deleted.append(name)  # and made anew under the same name
-            known = TopicImage(name=name, topic_id=topic.topic_id, partitions=[], config=configs[name])
+            known = TopicImage(name=name, topic_id=topic.topic_id, partitions=[], config={})
             yield from take_partitions(known, topic)
+            known.config = configs[name]
             image.put_topic(known)
         else:
             yield from take_partitions(known, topic)
