@@ -1,4 +1,9 @@
-"""Our producer beside confluent-kafka, aiokafka and kafka-python: against ixion, and against Apache Kafka 3.9.1."""
+"""Our producer and consumer beside confluent-kafka, aiokafka and kafka-python, against ixion and Apache Kafka 3.9.1.
+
+A producer sends records one at a time, with acks=all and idempotence, to three partitions. A consumer reads all of a
+topic, a record at a time, or by batches: then confluent-kafka's lists of messages are made columns, as ours are. Slow
+clients get fewer records, so that no round takes minutes. "wait" is one record that is sent and waited for.
+"""
 
 from __future__ import annotations
 
@@ -8,79 +13,179 @@ from typing import NamedTuple
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session, fresh
 from benchmarks.loads import broker_clients
-from benchmarks.loads import producer_clients as loads
+from benchmarks.loads import consumer_clients as reading
+from benchmarks.loads import producer_clients as sending
 from benchmarks.loads.broker_servers import Server, apache_kafka, ixion
+from benchmarks.loads.client_meter import Rate, import_ms
 
 OURS, OURS_AIO = "ixion", "ixion.aio"
 CONFLUENT, AIOKAFKA, KAFKA_PYTHON = "confluent-kafka", "aiokafka", "kafka-python"
+SIZES = {100: "100 B", 1000: "1 KB"}
+BROKERS = {"ixion": "", "kafka": "against Apache Kafka: "}
+SENT = {100: 400_000, 1000: 200_000}
+READ = {100: 900_000, 1000: 300_000}
+WAITS = 2000
+
+Load = Callable[[str, int, int], Rate]
 
 
 class Client(NamedTuple):
-    rate: Callable[[str, int, int], loads.Rate]
+    send: Load
     wait: Callable[[str, int], float]
+    read: Load
     statement: str
-    share: int  # of the records that the quickest sends, so that no round takes minutes
+    share: int  # of the records that the quickest send and read
+    batches: Load | None = None
+    arrow: Load | None = None
 
 
 CLIENTS = {
-    OURS: Client(loads.ixion_rate, loads.ixion_wait, "from ixion.clients import Producer", 1),
-    OURS_AIO: Client(loads.ixion_aio_rate, loads.ixion_aio_wait, "from ixion.clients.aio import Producer", 2),
-    CONFLUENT: Client(loads.confluent_rate, loads.confluent_wait, "from confluent_kafka import Producer", 1),
-    AIOKAFKA: Client(loads.aiokafka_rate, loads.aiokafka_wait, "from aiokafka import AIOKafkaProducer", 10),
-    KAFKA_PYTHON: Client(loads.kafka_python_rate, loads.kafka_python_wait, "from kafka import KafkaProducer", 20),
+    OURS: Client(
+        sending.ixion_rate,
+        sending.ixion_wait,
+        reading.ixion_one,
+        "from ixion.clients import Consumer, Producer",
+        1,
+        reading.ixion_batches,
+        reading.ixion_arrow,
+    ),
+    OURS_AIO: Client(
+        sending.ixion_aio_rate,
+        sending.ixion_aio_wait,
+        reading.ixion_aio_one,
+        "from ixion.clients.aio import Consumer, Producer",
+        2,
+    ),
+    CONFLUENT: Client(
+        sending.confluent_rate,
+        sending.confluent_wait,
+        reading.confluent_one,
+        "from confluent_kafka import Consumer, Producer",
+        1,
+        reading.confluent_batches,
+        reading.confluent_arrow,
+    ),
+    AIOKAFKA: Client(
+        sending.aiokafka_rate,
+        sending.aiokafka_wait,
+        reading.aiokafka_one,
+        "from aiokafka import AIOKafkaConsumer, AIOKafkaProducer",
+        10,
+    ),
+    KAFKA_PYTHON: Client(
+        sending.kafka_python_rate,
+        sending.kafka_python_wait,
+        reading.kafka_python_one,
+        "from kafka import KafkaConsumer, KafkaProducer",
+        20,
+    ),
 }
 
 
-def measure(ours: Server, theirs: Server | None, client: Client, records: int, waits: int) -> Mapping[str, float]:
-    count = records // client.share
-    small: loads.Rate = fresh(client.rate, ours.bootstrap, count, 100)
-    large: loads.Rate = fresh(client.rate, ours.bootstrap, count, 1000)
-    found = {
-        "small": small.per_second,
-        "large": large.per_second,
-        "cpu": small.cpu_us,
-        "memory": large.peak_mb,
-        "wait": fresh(client.wait, ours.bootstrap, waits),
-        "import": fresh(loads.import_ms, client.statement),
-    }
-    if theirs is not None:
-        other: loads.Rate = fresh(client.rate, theirs.bootstrap, count, 100)
-        found["kafka_small"] = other.per_second
-        found["kafka_wait"] = fresh(client.wait, theirs.bootstrap, waits)
+def measure(servers: Mapping[str, Server], client: Client, scale: float) -> Mapping[str, float]:
+    found: dict[str, float] = {"import": fresh(import_ms, client.statement)}
+    for name, server in servers.items():
+        where = server.bootstrap
+        found[f"{name}-wait"] = fresh(client.wait, where, int(WAITS * scale))
+        for size in SIZES:
+            sent: Rate = fresh(client.send, where, int(SENT[size] * scale) // client.share, size)
+            read: Rate = fresh(client.read, where, int(READ[size] * scale) // client.share, size)
+            found[f"{name}-send-{size}"] = sent.per_second
+            found[f"{name}-read-{size}"] = read.per_second
+            if name == "ixion":
+                found[f"send-cpu-{size}"], found[f"read-cpu-{size}"] = sent.cpu_us, read.cpu_us
+                found[f"send-memory-{size}"], found[f"read-memory-{size}"] = sent.peak_mb, read.peak_mb
+            for kind, load in (("batches", client.batches), ("arrow", client.arrow)):
+                if load is not None:
+                    rate: Rate = fresh(load, where, int(READ[size] * scale), size)
+                    found[f"{name}-{kind}-{size}"] = rate.per_second
     return found
 
 
 def contenders(session: Session) -> Mapping[str, Contender]:
-    records, waits = (20_000, 300) if session.quick else (500_000, 3000)
-    ours = session.enter(ixion())
-    theirs = None if session.quick else session.enter(apache_kafka())
-    for server in (ours, theirs):
-        if server is not None:
-            fresh(broker_clients.first_ack, server.bootstrap)
-            fresh(broker_clients.create_topics, server.bootstrap, {loads.TOPIC: 3})
-    return {name: partial(measure, ours, theirs, client, records, waits) for name, client in CLIENTS.items()}
+    scale = 0.03 if session.quick else 1.0
+    servers = {"ixion": session.enter(ixion())}
+    if not session.quick:
+        servers["kafka"] = session.enter(apache_kafka())
+    for server in servers.values():
+        fresh(broker_clients.first_ack, server.bootstrap)
+        topics = {sending.TOPIC: 3} | {reading.topic_of(size): reading.PARTITIONS for size in SIZES}
+        fresh(broker_clients.create_topics, server.bootstrap, topics)
+        for size, count in READ.items():
+            most = int(count * scale) + reading.PARTITIONS
+            fresh(broker_clients.produce, server.bootstrap, reading.topic_of(size), reading.PARTITIONS, size, most, 1)
+    return {name: partial(measure, servers, client, scale) for name, client in CLIENTS.items()}
 
+
+KINDS = {
+    "send": "records sent, one at a time",
+    "read": "records read, one at a time",
+    "batches": "records read by batches, as columns",
+    "arrow": "records read into Arrow",
+}
 
 ROWS = (
-    Row(key="small", label="records of 100 bytes, one at a time", unit="1/s"),
-    Row(key="large", label="records of 1,000 bytes, one at a time", unit="1/s"),
-    Row(key="wait", label="one record, waited for: median", unit="µs"),
-    Row(key="cpu", label="the client's processor time per record of 100 bytes", unit="µs"),
-    Row(key="memory", label="the client's peak of memory", unit="MB"),
+    *(
+        Row(key=f"{broker}-{kind}-{size}", label=f"{words}{what}, {label}", unit="1/s", charted=broker == "ixion")
+        for broker, words in BROKERS.items()
+        for kind, what in KINDS.items()
+        for size, label in SIZES.items()
+    ),
+    *(
+        Row(key=f"{broker}-wait", label=f"{words}one record of 100 B, sent and waited for: median", unit="µs")
+        for broker, words in BROKERS.items()
+    ),
+    *(
+        Row(key=f"{kind}-{figure}-{size}", label=f"{label}, {words}, {name}", unit=unit, charted=False)
+        for figure, unit, label in (
+            ("cpu", "µs", "the client's processor time per record"),
+            ("memory", "MB", "its peak"),
+        )
+        for kind, words in (("send", "sent"), ("read", "read"))
+        for size, name in SIZES.items()
+    ),
     Row(key="import", label="processor time of the import", unit="ms"),
-    Row(key="kafka_small", label="against Apache Kafka: records of 100 bytes", unit="1/s"),
-    Row(key="kafka_wait", label="against Apache Kafka: one record, waited for: median", unit="µs"),
 )
+
+PEERS = ((KAFKA_PYTHON, OURS, 5.0), (AIOKAFKA, OURS_AIO, 2.0), (CONFLUENT, OURS, 0.7))
 
 BENCHMARK = Benchmark(
     name="clients",
-    title="Python producers side by side",
+    title="Python clients side by side",
     rows=ROWS,
     goals=(
-        Goal(label="rate beside kafka-python", value=("small", OURS), base=("small", KAFKA_PYTHON), at_least=5.0),
-        Goal(label="rate beside aiokafka", value=("small", OURS_AIO), base=("small", AIOKAFKA), at_least=2.0),
-        Goal(label="rate beside confluent-kafka", value=("small", OURS), base=("small", CONFLUENT), at_least=0.7),
-        Goal(label="waiting beside confluent-kafka", value=("wait", OURS), base=("wait", CONFLUENT), at_most=1.0),
+        *(
+            Goal(
+                label=f"{BROKERS[broker]}{KINDS[kind]}, {label}, beside {peer}",
+                value=(f"{broker}-{kind}-{size}", ours),
+                base=(f"{broker}-{kind}-{size}", peer),
+                at_least=least,
+            )
+            for broker in BROKERS
+            for kind in ("send", "read")
+            for size, label in SIZES.items()
+            for peer, ours, least in PEERS
+        ),
+        *(
+            Goal(
+                label=f"{BROKERS[broker]}{KINDS[kind]}, {label}, beside {CONFLUENT}",
+                value=(f"{broker}-{kind}-{size}", OURS),
+                base=(f"{broker}-{kind}-{size}", CONFLUENT),
+                at_least=1.5,
+            )
+            for broker in BROKERS
+            for kind in ("batches", "arrow")
+            for size, label in SIZES.items()
+        ),
+        *(
+            Goal(
+                label=f"{BROKERS[broker]}sent and waited for, beside {CONFLUENT}",
+                value=(f"{broker}-wait", OURS),
+                base=(f"{broker}-wait", CONFLUENT),
+                at_most=1.0,
+            )
+            for broker in BROKERS
+        ),
         Goal(label="import", value=("import", OURS), base=60.0, at_most=1.0),
     ),
     baseline=CONFLUENT,

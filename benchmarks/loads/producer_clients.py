@@ -7,43 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+
+from benchmarks.loads.client_meter import Meter, Rate
 
 WARM = 300  # produces that are not counted
 TOPIC = "load"
-
-
-class Rate(NamedTuple):
-    per_second: float
-    cpu_us: float  # of the client's process, per record
-    peak_mb: float
-
-
-def measured(count: int, work: Callable[[], None]) -> Rate:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    begun, before = time.perf_counter(), usage.ru_utime + usage.ru_stime
-    work()
-    seconds = time.perf_counter() - begun
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = usage.ru_utime + usage.ru_stime - before
-    return Rate(count / seconds, cpu / count * 1e6, usage.ru_maxrss / 1024)
-
-
-def import_ms(statement: str) -> float:
-    """The processor time of a fresh interpreter that imports it, beyond one that imports nothing."""
-
-    def cpu_ms(code: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
-
-    return min(cpu_ms(statement) for _ in range(5)) - min(cpu_ms("pass") for _ in range(5))
 
 
 def median_us(taken: list[float]) -> float:
@@ -57,12 +26,11 @@ def ixion_rate(bootstrap: str, count: int, size: int) -> Rate:
     with Producer(bootstrap) as producer:
         producer.send(TOPIC, value).result()
 
-        def work() -> None:
-            for _ in range(count):
-                producer.send(TOPIC, value)
-            producer.flush()
-
-        return measured(count, work)
+        meter = Meter()
+        for _ in range(count):
+            producer.send(TOPIC, value)
+        producer.flush()
+        return meter.rate(count)
 
 
 def ixion_wait(bootstrap: str, count: int) -> float:
@@ -80,13 +48,17 @@ def ixion_wait(bootstrap: str, count: int) -> float:
 def ixion_aio_rate(bootstrap: str, count: int, size: int) -> Rate:
     from ixion.clients.aio import Producer
 
-    async def run() -> None:
+    async def run() -> Rate:
         value = os.urandom(size)
         async with Producer(bootstrap) as producer:
+            await (await producer.send(TOPIC, value))
+            meter = Meter()
             for _ in range(count):
                 await producer.send(TOPIC, value)
+            await producer.flush()
+            return meter.rate(count)
 
-    return measured(count, lambda: asyncio.run(run()))
+    return asyncio.run(run())
 
 
 def ixion_aio_wait(bootstrap: str, count: int) -> float:
@@ -114,18 +86,17 @@ def confluent_rate(bootstrap: str, count: int, size: int) -> Rate:
     producer.produce(TOPIC, value)
     producer.flush()
 
-    def work() -> None:
-        for _ in range(count):
-            while True:
-                try:
-                    producer.produce(TOPIC, value)
-                except BufferError:
-                    producer.poll(0.01)
-                else:
-                    break
-        producer.flush()
-
-    return measured(count, work)
+    meter = Meter()
+    for _ in range(count):
+        while True:
+            try:
+                producer.produce(TOPIC, value)
+            except BufferError:
+                producer.poll(0.01)
+            else:
+                break
+    producer.flush()
+    return meter.rate(count)
 
 
 def confluent_wait(bootstrap: str, count: int) -> float:
@@ -144,15 +115,20 @@ def confluent_wait(bootstrap: str, count: int) -> float:
 def aiokafka_rate(bootstrap: str, count: int, size: int) -> Rate:
     from aiokafka import AIOKafkaProducer
 
-    async def run() -> None:
+    async def run() -> Rate:
         value = os.urandom(size)
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, linger_ms=5)
         await producer.start()
+        await producer.send_and_wait(TOPIC, value)
+        meter = Meter()
         for _ in range(count):
             await producer.send(TOPIC, value)
+        await producer.flush()
+        rate = meter.rate(count)
         await producer.stop()
+        return rate
 
-    return measured(count, lambda: asyncio.run(run()))
+    return asyncio.run(run())
 
 
 def aiokafka_wait(bootstrap: str, count: int) -> float:
@@ -181,12 +157,11 @@ def kafka_python_rate(bootstrap: str, count: int, size: int) -> Rate:
     producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=5)
     producer.send(TOPIC, value).get(30)
 
-    def work() -> None:
-        for _ in range(count):
-            producer.send(TOPIC, value)
-        producer.flush()
-
-    rate = measured(count, work)
+    meter = Meter()
+    for _ in range(count):
+        producer.send(TOPIC, value)
+    producer.flush()
+    rate = meter.rate(count)
     producer.close()
     return rate
 

@@ -18,6 +18,7 @@ from ixion.clients.dial import Dial, Place
 from ixion.clients.faults import UnreachableError
 
 READ_BYTES: Final = 1024 * 1024
+FIRST_BYTES: Final = 16 * 1024  # of the buffer, until a read fills it
 PIECES: Final = 64  # buffers per system call; the system's own limit is 1,024
 
 
@@ -31,6 +32,7 @@ class Line:
             machine.close(fault)
             raise
         self._socket = self._dial.socket
+        self._view = memoryview(b"")  # of the buffer that is read into
 
     def fileno(self) -> int:
         """Another one after `advance` while the machine is CONNECTING."""
@@ -83,15 +85,21 @@ class Line:
         self._socket.close()
 
     def read(self, now_s: float) -> None:
+        """What the socket has, into a buffer that is used again: a new one for each read costs more than the read."""
+        if not len(self._view):
+            self._view = memoryview(bytearray(FIRST_BYTES))
+        view = self._view
         try:
-            data = self._socket.recv(READ_BYTES)
+            size = self._socket.recv_into(view)
         except BlockingIOError:
             return
         except OSError as error:
             self.machine.lost(reason(error))
             return
-        if data:
-            self.machine.receive(data, now_s)
+        if size == len(view) < READ_BYTES:
+            self._view = memoryview(bytearray(min(4 * size, READ_BYTES)))
+        if size:
+            self.machine.receive_from(view[:size], now_s)
         else:
             self.machine.lost()
 

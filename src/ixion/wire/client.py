@@ -89,6 +89,10 @@ class ClientConnection:
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
 
+    def receive_from(self, buffer: memoryview) -> None:
+        """Like `receive`, from a buffer that the caller uses again."""
+        self._framer.feed_from(buffer)
+
     def next_answer(self) -> ResponseFrame | None:
         """The next answer, or None while not all of it has come. WireError if it is not the one that is due."""
         framer = self._framer

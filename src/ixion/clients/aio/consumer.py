@@ -11,7 +11,6 @@ consumer belongs to the loop in which it was made, and to one task at a time; `w
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
+from ixion.clients.aio.guard import SingleTask
 from ixion.clients.consumer.batch import ColumnBatch
-from ixion.clients.consumer.consumer import FOREVER_S, ignore_commit, is_told
-from ixion.clients.consumer.guard import ConcurrentUseError
+from ixion.clients.consumer.consumer import FOREVER_S, PIECE, ignore_commit, is_told
+from ixion.clients.consumer.decoding import Decoding, Deserializer
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.consumer.settings import read_settings
@@ -43,29 +43,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SingleTask:
-    """One task at a time: `with guard:` around a call; calls may be nested, as from a rebalance listener."""
-
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._owner: asyncio.Task[Any] | None = None
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        if os.getpid() != self._pid:
-            raise ConcurrentUseError("this consumer belongs to the parent process; make a new one after a fork")
-        me = asyncio.current_task()
-        if self._depth and self._owner is not me:
-            raise ConcurrentUseError("another task uses this consumer; only wakeup() may be called from there")
-        self._owner = me
-        self._depth += 1
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self._owner = None
-
-
 class Consumer:
     def __init__(
         self,
@@ -76,6 +53,8 @@ class Consumer:
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         interceptors: Sequence[Interceptor] = (),
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         **settings: Any,
     ) -> None:
         """Inside a coroutine. `settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`)."""
@@ -85,7 +64,7 @@ class Consumer:
         self._machine = ConsumerMachine(
             parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
         )
-        self._interceptors = tuple(interceptors)
+        self._decoding = Decoding(self._machine.seek, interceptors, key_deserializer, value_deserializer)
         self._listener = RebalanceListener()
         self._guard = SingleTask()
         self._is_woken = False
@@ -141,23 +120,39 @@ class Consumer:
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():
             found = await self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
-            return self._intercept(found)
+            return self._decoding.apply(found)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Records one by one, for ever; the position moves with each."""
-        buffer = self._machine.buffer
+        subscription, buffer = self._machine.subscription, self._machine.buffer
+        is_plain = not self._decoding.is_needed
         while True:
             for record in await self.poll(FOREVER_S, 1):
                 yield record
-            for _ in range(1, self._settings.max_poll_records):  # what is here already, without all of poll's steps
-                if self._is_woken:
-                    break
+            left = self._settings.max_poll_records - 1
+            while left > 0 and not self._is_woken:  # what is here already, without all of poll's steps
                 with self._entered():
-                    found = buffer.take(1)
-                if not found:
+                    peeked = buffer.peek(min(PIECE, left))
+                if peeked is None:
                     break
-                for record in self._intercept(found):
-                    yield record
+                state, records, epoch = peeked
+                left -= len(records)
+                changes = subscription.changes
+                state.position_epoch = epoch
+                handed = 0
+                try:
+                    for record in records:
+                        handed += 1
+                        state.position = record.offset + 1
+                        if is_plain:
+                            yield record
+                        else:
+                            for each in self._decoding.apply([record]):
+                                yield each
+                        if subscription.changes != changes or self._is_over():
+                            break  # a seek, a pause, another assignment
+                finally:
+                    buffer.records += handed
 
     async def batches(self, timeout_s: float = FOREVER_S) -> AsyncIterator[ColumnBatch]:
         """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
@@ -358,6 +353,9 @@ class Consumer:
     def _has_news(self) -> bool:
         return self._is_woken or self._machine.has_news
 
+    def _is_over(self) -> bool:
+        return self._is_woken or self._closed
+
     def _check_wakeup(self) -> None:
         if self._is_woken:
             self._is_woken = False
@@ -439,13 +437,7 @@ class Consumer:
             commit = told.popleft()
             if commit.fault is None:
                 offsets = {place: each.offset for place, each in commit.offsets.items()}
-                for interceptor in self._interceptors:
+                for interceptor in self._decoding.interceptors:
                     interceptor.on_commit(offsets)
             if commit.on_commit is not None:
                 commit.on_commit(commit.offsets, commit.fault)
-
-    def _intercept(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        if records:
-            for interceptor in self._interceptors:
-                records = interceptor.on_consume(records)
-        return records

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.consumer.batch import ColumnBatch
+from ixion.clients.consumer.decoding import Decoding, Deserializer
 from ixion.clients.consumer.guard import SingleThread
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOREVER_S: Final = 1e9
+PIECE: Final = 64  # records that an iteration takes out of the buffer at once
 
 
 class Consumer:
@@ -56,6 +58,8 @@ class Consumer:
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         interceptors: Sequence[Interceptor] = (),
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         **settings: Any,
     ) -> None:
         """`settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`); see `ConsumerSettings`."""
@@ -66,7 +70,7 @@ class Consumer:
             parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
         )
         self._group = group
-        self._interceptors = tuple(interceptors)
+        self._decoding = Decoding(self._go_back, interceptors, key_deserializer, value_deserializer)
         self._listener = RebalanceListener()
         self._guard = SingleThread()
         self._woken = threading.Event()
@@ -120,21 +124,38 @@ class Consumer:
         """Records that are here, or come within `timeout_s`."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():  # steps 2 and 17
-            return self._intercept(self._wait_for(timeout_s, lambda: self._machine.buffer.take(most)))  # step 15
+            found = self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
+            return self._decoding.apply(found)  # step 15
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Records one by one, for ever; the position moves with each."""
-        buffer = self._machine.buffer
+        subscription, buffer = self._machine.subscription, self._machine.buffer
+        is_plain = not self._decoding.is_needed
         while True:
             yield from self.poll(FOREVER_S, 1)
-            for _ in range(1, self._settings.max_poll_records):  # what is here already, without all of poll's steps
-                if self._woken.is_set():
-                    break
+            left = self._settings.max_poll_records - 1
+            while left > 0 and not self._woken.is_set():  # what is here already, without all of poll's steps
                 with self._entered(), self._lock:
-                    found = buffer.take(1)
-                if not found:
+                    peeked = buffer.peek(min(PIECE, left))
+                if peeked is None:
                     break
-                yield from self._intercept(found)
+                state, records, epoch = peeked
+                left -= len(records)
+                changes = subscription.changes
+                state.position_epoch = epoch
+                handed = 0
+                try:
+                    for record in records:
+                        handed += 1
+                        state.position = record.offset + 1
+                        if is_plain:
+                            yield record
+                        else:
+                            yield from self._decoding.apply([record])
+                        if subscription.changes != changes or self._woken.is_set() or self._closed:
+                            break  # a seek, a pause, another assignment
+                finally:
+                    buffer.records += handed
 
     def batches(self, timeout_s: float = FOREVER_S) -> Iterator[ColumnBatch]:
         """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
@@ -389,16 +410,14 @@ class Consumer:
             commit = told.popleft()
             if commit.fault is None:
                 offsets = {place: each.offset for place, each in commit.offsets.items()}
-                for interceptor in self._interceptors:
+                for interceptor in self._decoding.interceptors:
                     interceptor.on_commit(offsets)
             if commit.on_commit is not None:
                 commit.on_commit(commit.offsets, commit.fault)
 
-    def _intercept(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        if records:
-            for interceptor in self._interceptors:
-                records = interceptor.on_consume(records)
-        return records
+    def _go_back(self, place: TopicPartition, offset: int) -> None:
+        with self._lock:
+            self._machine.seek(place, offset)
 
 
 def do_nothing() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import final
+from typing import Any, final
 
 from ixion._native import i64
 from ixion.records.record import Record
@@ -11,12 +11,14 @@ from ixion.records.record import Record
 
 @final
 class ConsumerRecord:
-    """Key, value and headers are cut out of their batch when they are asked for; keep them, not the record."""
+    """Key, value and headers are cut out of their batch when they are asked for; keep them, not the record. With
+    deserializers, key and value are what these have made."""
 
     def __init__(self, topic: str, partition: i64, record: Record) -> None:
         self.topic = topic
         self.partition: i64 = partition
         self.record = record
+        self.made: tuple[Any, Any] | None = None  # key and value, by deserializers
 
     @property
     def offset(self) -> i64:
@@ -28,12 +30,15 @@ class ConsumerRecord:
         return self.record.timestamp
 
     @property
-    def key(self) -> bytes | None:
-        return self.record.key
+    def key(self) -> Any:
+        """Bytes or None, without a deserializer."""
+        made = self.made
+        return self.record.key if made is None else made[0]
 
     @property
-    def value(self) -> bytes | None:
-        return self.record.value
+    def value(self) -> Any:
+        made = self.made
+        return self.record.value if made is None else made[1]
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:

@@ -211,6 +211,16 @@ class ConnectionMachine:
         if self.phase == CLOSED:
             return
         self._wire.receive(data)
+        self._take_answers(now_s)
+
+    def receive_from(self, buffer: memoryview, now_s: float) -> None:
+        """Like `receive`, from a buffer that the shell uses again: a large answer is copied once less."""
+        if self.phase == CLOSED:
+            return
+        self._wire.receive_from(buffer)
+        self._take_answers(now_s)
+
+    def _take_answers(self, now_s: float) -> None:
         self.last_used_s = now_s
         try:
             while self.phase != CLOSED and (answer := self._wire.next_answer()) is not None:

@@ -12,15 +12,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ixion._native import i64
 from ixion.clients.consumer.record import ConsumerRecord, take
-from ixion.clients.core.consumer.subscription import NO_EPOCH, Subscription
+from ixion.clients.core.consumer.subscription import NO_EPOCH, Assigned, Subscription
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
 from ixion.records.columns import Columns
 from ixion.records.record import Record
+
+
+class Peeked(NamedTuple):
+    """Records of one partition. The caller that hands them out moves `state.position` behind each, and counts them."""
+
+    state: Assigned
+    records: list[ConsumerRecord]
+    epoch: int  # of each of them, if they are all of one
 
 
 class Buffer:
@@ -33,6 +42,7 @@ class Buffer:
         self._half: Fetched | None = None  # the one that is half read, by one of the two below
         self._records: Iterator[Record] | None = None
         self._columns: Iterator[Columns] | None = None
+        self._reached: i64 = 0  # what `_records` gives next, if the position is still there
 
     def add(self, fetched: Fetched) -> None:
         self._waiting.append(fetched)
@@ -75,12 +85,10 @@ class Buffer:
             if fetched is None:
                 break
             place = fetched.partition
-            if self._half is not fetched or self._records is None:
-                self._begin(fetched)
-            assert self._records is not None
+            records = self._records_of(fetched)
             before = len(found)
             try:
-                more = take(self._records, most - before, place.topic, place.partition, found)
+                more = take(records, most - before, place.topic, place.partition, found)
             except KafkaError:
                 self._forget_half()
                 self._move(found, before, fetched)
@@ -92,6 +100,25 @@ class Buffer:
                 self._finish(fetched)
         self.records += len(found)
         return found
+
+    def peek(self, most: int) -> Peeked | None:
+        """The next records of one fetch, up to `most`, for a caller that hands them out one by one. What it does not
+        hand out is given again by the next call of any kind, because the position is not behind it."""
+        while (fetched := self._next()) is not None:
+            place = fetched.partition
+            found: list[ConsumerRecord] = []
+            records = self._records_of(fetched)
+            try:
+                take(records, most, place.topic, place.partition, found)
+            except KafkaError:
+                self._forget_half()
+                if not found:
+                    raise
+            if found:
+                self._reached = found[-1].offset + 1
+                return Peeked(self._subscription.assigned[place], found, fetched.only_epoch)
+            self._finish(fetched)
+        return None
 
     def take_columns(self) -> tuple[TopicPartition, Columns] | None:
         """The next columns; the position moves behind them."""
@@ -129,9 +156,20 @@ class Buffer:
                 return fetched
         return None
 
-    def _begin(self, fetched: Fetched) -> None:
+    def _records_of(self, fetched: Fetched) -> Iterator[Record]:
+        """From the position on: the iterator that is half read, unless the caller is elsewhere by now."""
+        records = self._records
+        if (
+            self._half is fetched
+            and records is not None
+            and self._subscription.position(fetched.partition) == self._reached
+        ):
+            return records
         self._rewind(fetched)
-        self._half, self._records, self._columns = fetched, fetched.records(), None
+        records = fetched.records()
+        self._half, self._records, self._columns = fetched, records, None
+        self._reached = fetched.offset
+        return records
 
     def _rewind(self, fetched: Fetched) -> None:
         """To the position: columns may have taken a part of it, or an error ended its iterator."""
@@ -141,7 +179,8 @@ class Buffer:
 
     def _move(self, found: list[ConsumerRecord], before: int, fetched: Fetched) -> None:
         if len(found) > before:
-            self._subscription.move(fetched.partition, found[-1].offset + 1, fetched.only_epoch)
+            self._reached = found[-1].offset + 1
+            self._subscription.move(fetched.partition, int(self._reached), fetched.only_epoch)
 
     def _forget_half(self) -> None:
         self._half = None

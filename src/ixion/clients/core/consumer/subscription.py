@@ -104,7 +104,7 @@ class Assigned:
 class Subscription:
     def __init__(self) -> None:
         self.assigned: dict[TopicPartition, Assigned] = {}
-        self.changes = 0  # of the assignment
+        self.changes = 0  # of assignment, pauses and positions, but for those that move with what is handed out
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self.assigned
@@ -126,6 +126,7 @@ class Subscription:
 
     def place(self, partition: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
         """Give it a position: committed, reset, or a seek. `epoch` is of the record before it, if that is known."""
+        self.changes += 1
         self.of(partition).start_at(offset, epoch)
 
     def move(self, partition: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
@@ -137,11 +138,13 @@ class Subscription:
     def ask_reset(self, partition: TopicPartition, to: int | None) -> None:
         """Take its position away; `to` is EARLIEST or LATEST, None for what the policy says."""
         state = self.of(partition)
+        self.changes += 1
         state.forget()
         state.reset = to
 
     def pause(self, partition: TopicPartition) -> None:
         self.of(partition).paused = True
+        self.changes += 1
 
     def resume(self, partition: TopicPartition) -> None:
         self.of(partition).paused = False

@@ -1,0 +1,82 @@
+"""What happens to records before a caller gets them: deserializers, then interceptors.
+
+A value that cannot be deserialized is raised when it is reached, after all that was polled before it has been handed
+out, and at every poll until the caller seeks behind it: the position stays at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ixion.clients.consumer.listener import Interceptor
+from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.metadata import TopicPartition
+
+Deserializer = Callable[[bytes], Any]
+
+
+class DeserializationError(ValueError):
+    """A deserializer raised. Seek to `offset + 1` of `partition` to leave the record out."""
+
+    def __init__(self, partition: TopicPartition, offset: int, part: str) -> None:
+        super().__init__(f"the {part} of the record at offset {offset} of {partition} cannot be deserialized")
+        self.partition: Final = partition
+        self.offset: Final = offset
+
+
+class Decoding:
+    def __init__(
+        self,
+        seek: Callable[[TopicPartition, int], None],
+        interceptors: Sequence[Interceptor],
+        key_deserializer: Deserializer | None,
+        value_deserializer: Deserializer | None,
+    ) -> None:
+        for name, given in (("key_deserializer", key_deserializer), ("value_deserializer", value_deserializer)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be a function of bytes, not {given!r}")
+        self.interceptors = tuple(interceptors)
+        self.is_needed = bool(self.interceptors or key_deserializer or value_deserializer)
+        self._seek = seek
+        self._key = key_deserializer
+        self._value = value_deserializer
+
+    def apply(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        """The records as the caller gets them; those from one that fails on are given back, unless it is the first."""
+        if not records or not self.is_needed:
+            return records
+        if self._key is not None or self._value is not None:
+            for at, record in enumerate(records):
+                try:
+                    record.made = self._make(record)
+                except DeserializationError:
+                    self._give_back(records[at:])
+                    if at == 0:
+                        raise
+                    records = records[:at]
+                    break
+        for interceptor in self.interceptors:
+            records = interceptor.on_consume(records)
+        return records
+
+    def _make(self, record: ConsumerRecord) -> tuple[Any, Any]:
+        key, value = record.record.key, record.record.value
+        part = "key"
+        try:
+            if self._key is not None and key is not None:
+                key = self._key(key)
+            part = "value"
+            if self._value is not None and value is not None:
+                value = self._value(value)
+        except Exception as error:
+            place = TopicPartition(record.topic, record.partition)
+            raise DeserializationError(place, record.offset, part) from error
+        return key, value
+
+    def _give_back(self, records: list[ConsumerRecord]) -> None:
+        first: dict[TopicPartition, int] = {}
+        for record in records:
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        for place, offset in first.items():
+            self._seek(place, offset)
