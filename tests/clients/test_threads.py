@@ -80,7 +80,7 @@ def test_a_closed_producer_leaves_no_thread_and_no_file_behind() -> None:
         before = os.listdir("/proc/self/fd")
         with Producer(fakes.bootstrap) as producer:
             producer.send("orders", b"x").result()
-            mine = producer._engine._thread
+            mine = producer._engine._stand_in
             assert mine is not None
             assert mine.is_alive()
         assert mine not in threading.enumerate()

@@ -74,12 +74,12 @@ class Engine:
         self._bell_in, self._bell_out = os.pipe()
         os.set_blocking(self._bell_in, False)
         os.set_blocking(self._bell_out, False)
-        self._thread: threading.Thread | None = None
+        self._stand_in: threading.Thread | None = None
         ENGINES.add(self)
 
     @property
     def has_thread(self) -> bool:
-        return self._thread is not None
+        return self._stand_in is not None
 
     def pump(self, now_s: float) -> None:
         """Do all that can be done without waiting. The lock is held."""
@@ -92,10 +92,10 @@ class Engine:
 
     def look_after(self) -> None:
         """See that somebody looks again when it is time. The lock is held."""
-        if self._thread is None and self.stands_in and not self.is_stopped:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        if self._stand_in is None and self.stands_in and not self.is_stopped:
+            self._stand_in = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.planned_s = -NEVER
-            self._thread.start()
+            self._stand_in.start()
         elif self._is_polling and self.machine.wake_s < self.planned_s:
             self.ring()
 
@@ -121,12 +121,12 @@ class Engine:
     def turn(self, until_s: float, is_done: Callable[[], bool]) -> None:
         """Poll once and do what it brings, or wait for the thread that polls to do so. The lock is held."""
         if self._is_polling:
-            if self._thread is not None and self._callers == 1:
+            if self._stand_in is not None and self._callers == 1:
                 self.ring()  # our own thread makes room for a caller
             self.await_news(until_s)
             return
         now_s = time.monotonic()
-        is_caller = threading.current_thread() is not self._thread
+        is_caller = threading.current_thread() is not self._stand_in
         if is_caller:
             self._driven_s = now_s
         self._drain(now_s)
@@ -185,7 +185,7 @@ class Engine:
             self._stepped.notify_all()
             self._resting.notify_all()
             self.ring()
-            thread = self._thread
+            thread = self._stand_in
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         with self.lock:

@@ -79,7 +79,7 @@ def test_a_value_that_cannot_be_deserialized_is_raised_when_it_is_reached(fakes:
         return 1 // (value != b"0-7")
 
     with reading(fakes, value_deserializer=picky) as consumer:
-        found = []
+        found: list[Any] = []
         while len(found) < 7:
             found += consumer.poll(60)
         assert [record.offset for record in found] == list(range(7))
