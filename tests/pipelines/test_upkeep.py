@@ -18,6 +18,8 @@ from tests.pipelines.support import Lab, column
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ixion.pipelines.upkeep import Upkept
+
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 UPKEEP = "[sinks.upkeep]\ncompact_below_mb = 1\n"
 SMALL_BATCHES = "max_records_per_batch = 4"
@@ -47,7 +49,7 @@ def test_parquet_files_are_joined(lab: Lab) -> None:
 
 
 def test_groups_just_reach_the_size_that_is_wanted(spark_parts: None) -> None:
-    from ixion.pipelines.upkeep import groups
+    from ixion.pipelines.joining import groups
 
     files = [(f"{number}", 40) for number in range(7)]
     assert list(groups(files, 100)) == [["0", "1", "2"], ["3", "4", "5"]]  # one alone stays as it is
@@ -60,7 +62,8 @@ def test_joined_files_keep_every_column(spark: SparkSession, tmp_path: Path) -> 
     import pyarrow
     from pyarrow import parquet
 
-    from ixion.pipelines.spec.sinks import TableSink, UpkeepSpec
+    from ixion.pipelines.spec.sinks import TableSink
+    from ixion.pipelines.spec.upkeep import UpkeepSpec
     from ixion.pipelines.upkeep import look_after
 
     table = tmp_path / "out"
@@ -156,14 +159,20 @@ def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
     sent = numbers(lab, 8)
     upkeep = f'{UPKEEP}keep = "1 ms"\n'
     sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{kind}"\n{upkeep}' for kind in ("delta", "iceberg"))
-    lab.run(FORMAT + sinks, source=SMALL_BATCHES)
+    upkept: list[Upkept] = []
+    lab.pipeline(FORMAT + sinks, source=SMALL_BATCHES).run(lab.spark, upkept=upkept.append)
+    delta, iceberg = upkept
+    assert (delta.joined, delta.into, delta.removed_files) == (2, 1, 2)
+    assert (iceberg.joined, iceberg.into, iceberg.removed_versions) == (2, 1, 3)
+    assert min(delta.removed_bytes, iceberg.removed_bytes, iceberg.removed_files) > 0
+    assert f"2 files joined into 1, 2 files removed, {delta.removed_bytes / 1e6:.1f} MB" in delta.line()
     for kind in ("delta", "iceberg"):
         path = lab.folder / kind
         assert sorted(row.n for row in lab.spark.read.format(kind).load(str(path)).collect()) == sent
     assert len(data_files(lab.folder / "delta")) == 1
-    iceberg = str(lab.folder / "iceberg")
-    assert lab.spark.read.format("iceberg").load(f"{iceberg}#files").count() == 1
-    assert lab.spark.read.format("iceberg").load(f"{iceberg}#snapshots").count() == 1
+    path = lab.folder / "iceberg"
+    assert lab.spark.read.format("iceberg").load(f"{path}#files").count() == 1
+    assert lab.spark.read.format("iceberg").load(f"{path}#snapshots").count() == 1
     assert len(data_files(lab.folder / "iceberg")) == 1
 
 
@@ -190,12 +199,12 @@ def test_ctrl_c_twice_ends_upkeep_too(lab: Lab, monkeypatch: pytest.MonkeyPatch)
     sent = numbers(lab, 4)
     done: list[str] = []
 
-    def endless(*_: object) -> None:
+    def endless(*_: object, **__: object) -> None:
         for name in ("once", "twice"):
             os.kill(os.getpid(), signal.SIGINT)
             done.append(name)
 
-    monkeypatch.setattr("ixion.pipelines.pipeline.look_after", endless)
+    monkeypatch.setattr("ixion.pipelines.upkeep_times.look_after", endless)
     job = Job(lab.folder / "p.toml", None, None, "", False)
     job.pipeline = lab.pipeline(f'{FORMAT}[[sinks]]\ntype = "parquet"\npath = "out"\n{UPKEEP}')
     job.spark = lab.spark

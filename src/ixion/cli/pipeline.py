@@ -158,6 +158,22 @@ def history(file: Path, last: int, conf: list[str], as_json: bool) -> None:
             print("no batch yet")
 
 
+def upkeep(
+    file: Path, every: str | None, master: str | None, conf: list[str], jars: str, as_json: bool, verbose: bool
+) -> None:
+    from ixion.cli.pipeline_run import Job, guarded, pause_ms
+    from ixion.cli.pipeline_upkeep import by_the_clock, upkept_line
+
+    with guarded(verbose):
+        pause = pause_ms(every)
+        with Job(file, master, conf, jars, verbose, reach_broker=False) as job:
+            if pause is not None:
+                by_the_clock(job.pipeline, job.spark, pause, as_json=as_json)
+                return
+            for result in job.pipeline.upkeep(job.spark):
+                print(upkept_line(result, as_json))
+
+
 def report(file: Path, run: str, page: Path | None, every: bool, conf: list[str], as_json: bool) -> None:
     from ixion.cli.pipeline_report import chosen, run_lines, said
     from ixion.cli.pipeline_run import checkpoint_of, guarded
@@ -281,6 +297,17 @@ PIPELINE: Final = Group(
                 default="latest",
             ),
             Option("dry", "--dry-run", "Show what is left to be read, and read nothing."),
+            AS_JSON,
+            *SPARK,
+        ),
+    ),
+    Command(
+        "upkeep",
+        "Look after the tables now: join files, remove old versions. A run may be going on.",
+        upkeep,
+        arguments=(FILE,),
+        options=(
+            Option("every", "--every", 'Keep going, and look at this pace what is due: "10m".', metavar="TIME"),
             AS_JSON,
             *SPARK,
         ),

@@ -153,6 +153,7 @@ def run_job(
             started=started,
             stage=lines.redraw,
             warn=lambda text: print(f"ixion: {text}", file=sys.stderr),
+            upkept=lambda done: None if as_json else lines.add(f"upkeep · {done.line()}"),
         )
     if as_json:
         print(json.dumps({"summary": figures.to_json()}), flush=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, Final
 
 from pyspark import StorageLevel
@@ -56,11 +56,13 @@ class BatchWriter:
         kept: KeptRows,
         guard: Callable[[int], None] = lambda _: None,
         last: int | None = None,
+        gate: AbstractContextManager[object] | None = None,
     ) -> None:
         """STEPS, if there are any, are applied here unless the STREAM has memory: then Spark has applied them in it.
 
         GUARD is called with the number of a batch before it is written and after; it raises if the records are not
-        those of the topics that were there before. No batch after LAST is begun.
+        those of the topics that were there before. No batch after LAST is begun. A batch is written while
+        GATE is held.
         """
         self._pipeline: Final = pipeline
         self._query: Final = query
@@ -73,6 +75,7 @@ class BatchWriter:
         self._kept: Final = kept
         self._guard: Final = guard
         self._last: Final = last
+        self._gate: Final = gate or nullcontext()
         # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
         passes = len(writers) + (not any(writer.is_table for writer in writers)) + bool(self._of_results)
         self._keeps_results: Final = stream.results_may_change and passes > 1
@@ -90,7 +93,8 @@ class BatchWriter:
                 raise StopRequested
             batch = Batch(pipeline=self._pipeline, query=self._query(), number=number)
             self._guard(number)
-            figures = self._write(frame, batch)
+            with self._gate:
+                figures = self._write(frame, batch)
             self._guard(number)
             self.figures[number] = figures
         except Exception as error:

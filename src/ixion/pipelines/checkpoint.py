@@ -13,6 +13,7 @@ batches.
 <checkpoint>/ixion/backfill/                        what was read beside the stream (see `backfill`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
 <checkpoint>/ixion/runs/20261117T123000….json       when a run was, and how it ended (see `runs`)
+<checkpoint>/ixion/upkeep.json                      when each table was looked after, and what came of it
 <checkpoint>/ixion/lock                             held while the pipeline runs
 
 If the checkpoint is not on this machine, the lock is a file in this machine's folder for temporary files.
@@ -29,7 +30,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TextIO
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, Offsets
@@ -37,6 +38,7 @@ from ixion.pipelines.runs import KEPT as KEPT_RUNS
 from ixion.pipelines.runs import RunRecord, record_of
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
+UPKEEP: Final = "upkeep"  # in the lock, if it is not a run that has it
 KEPT: Final = 1000  # batches in the history
 ORPHAN_S: Final = 30.0  # a JVM whose driver was killed ends within a few seconds
 
@@ -228,6 +230,30 @@ class Checkpoint:
     def _run_names(self) -> list[str]:
         return [name for name in self._store.names(f"{self._own}/runs") if name.endswith(".json")]
 
+    def upkeep(self) -> dict[str, dict[str, Any]]:
+        """Table -> what was done to it the last time (see `upkeep.Upkept`)."""
+        path = f"{self._own}/upkeep.json"
+        found: dict[str, dict[str, Any]] = json.loads(self._store.read(path)) if self._store.exists(path) else {}
+        return found
+
+    def remember_upkeep(self, table: str, result: Mapping[str, Any]) -> None:
+        self._store.write(f"{self._own}/upkeep.json", json.dumps({**self.upkeep(), table: result}))
+
+    @contextmanager
+    def free(self, jvm: int = 0) -> Iterator[bool]:
+        """Holds the lock for upkeep, if no run has it: a run that begins meanwhile waits. Yields whether it does."""
+        with open(self._lock(), "a+") as handle:
+            if not _taken(handle):
+                yield False
+                return
+            _, old_jvm, _ = _holder(handle)
+            if old_jvm.isdigit() and int(old_jvm) != jvm:
+                _wait_for_end(int(old_jvm))
+            handle.truncate(0)
+            handle.write(f"{os.getpid()} {jvm} {UPKEEP}")
+            handle.flush()
+            yield True
+
     @contextmanager
     def locked(self, jvm: int = 0) -> Iterator[None]:
         """Against a second run on this machine; from elsewhere, Spark notices when two write one checkpoint.
@@ -236,12 +262,12 @@ class Checkpoint:
         write until then; the next run waits for its end, so that it sees all that the old one did.
         """
         with open(self._lock(), "a+") as handle:
-            handle.seek(0)
-            pid, _, old_jvm = handle.read().strip().partition(" ")
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise PipelineError(f"this pipeline is running already (process {pid})", retry=True) from None
+            pid, old_jvm, purpose = _holder(handle)
+            while not _taken(handle):
+                pid, old_jvm, purpose = _holder(handle)
+                if purpose != UPKEEP:
+                    raise PipelineError(f"this pipeline is running already (process {pid})", retry=True)
+                time.sleep(0.1)
             if old_jvm.isdigit() and int(old_jvm) != jvm:
                 _wait_for_end(int(old_jvm))
             handle.truncate(0)
@@ -286,6 +312,22 @@ def _owner(spec: PipelineSpec) -> dict[str, Any]:
 
 def _figures(values: dict[str, Any]) -> BatchFigures:
     return BatchFigures(**values)
+
+
+def _taken(handle: TextIO) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(handle: TextIO) -> tuple[str, str, str]:
+    """Process, JVM and purpose, as the last holder of a lock has written them."""
+    handle.seek(0)
+    pid, _, rest = handle.read().strip().partition(" ")
+    jvm, _, purpose = rest.partition(" ")
+    return pid, jvm, purpose
 
 
 def _wait_for_end(jvm: int) -> None:

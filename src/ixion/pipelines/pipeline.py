@@ -34,6 +34,8 @@ from ixion.pipelines.spec.source import Start
 from ixion.pipelines.steps import need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
+from ixion.pipelines.upkeep import Upkept
+from ixion.pipelines.upkeep_times import Keeper
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
 
@@ -112,10 +114,12 @@ class Pipeline:
         started: Callable[[Progress], None] = lambda _: None,
         stage: Callable[[str], None] = lambda _: None,
         warn: Callable[[str], None] = lambda _: None,
+        upkept: Callable[[Upkept], None] = lambda _: None,
     ) -> RunFigures:
         """Drains the topics and returns; with FOLLOW, goes on until `stop` of STARTED's Progress is called.
 
-        STAGE is called with what is being done until the first batch, WARN with what goes wrong and stops nothing.
+        STAGE is called with what is being done until the first batch, WARN with what goes wrong and stops nothing,
+        UPKEPT with what was done to a table.
 
         A new checkpoint does not know what tables have already; AGAIN says that adding to them is meant.
         A batch that some table has is finished by the rules that it was begun with (see `rules`), unless NEW_RULES.
@@ -138,6 +142,7 @@ class Pipeline:
                     started=started,
                     stage=stage,
                     warn=warn,
+                    upkept=upkept,
                 )
                 return running.go(pause_ms if follow else None)
 
@@ -166,6 +171,16 @@ class Pipeline:
             with checkpoint.locked(jvm_pid(spark)):
                 topics = find_topics(spark, self.spec.source, checkpoint)
                 return self._backfill(spark, checkpoint).go(topics, first, end, dry=dry, report=report)
+
+    def upkeep(self, spark: SparkSession, *, due: bool = False) -> list[Upkept]:
+        """Looks after the tables, at any time: see `upkeep` for what is left for later while a run goes on. With DUE,
+        only those whose time has come."""
+        with _explained():
+            checkpoint = self._used_checkpoint(spark)
+            if not any(sink.upkeep.wanted for sink in self._tables()):
+                raise PipelineError(f"pipeline {self.spec.name} has no [sinks.upkeep]")
+            keeper = Keeper(self._tables(), self.spec.name, spark, checkpoint)
+            return keeper.look_beside(lambda: checkpoint.free(jvm_pid(spark)), at_once=not due)
 
     def send_sample(self, spark: SparkSession, count: int) -> str:
         """Sends COUNT example orders to the first topic, and says which that is."""

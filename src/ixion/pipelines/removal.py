@@ -1,7 +1,7 @@
 """Records taken out of a quarantine table again, by their places in the topics.
 
 Delta and Iceberg do it by one MERGE. Of a folder of Parquet files, each file that has such records is exchanged for one
-without them, as `upkeep` exchanges files: only files that this pipeline wrote, and none of its rows is there twice at
+without them, as `joining` exchanges files: only files that this pipeline wrote, and none of its rows is there twice at
 any moment.
 """
 
@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.files import Files
+from ixion.pipelines.joining import exchange, read_files
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
 from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of
 from ixion.pipelines.spec.sinks import TableSink
-from ixion.pipelines.upkeep import exchange, read_files
 
 PLACE: Final = ("topic", "partition", "offset")  # tells a record from all others
 _GONE: Final = "ixion_gone"

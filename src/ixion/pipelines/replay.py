@@ -35,11 +35,11 @@ from ixion.pipelines.extra_batch import refuse_memory, write_extra
 from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.growth import add_new_fields
+from ixion.pipelines.joining import finish_compaction
 from ixion.pipelines.parsing import quarantined
 from ixion.pipelines.removal import PLACE, quarantine_rows, remove_rows
 from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.stream import Stream
-from ixion.pipelines.upkeep import finish_compaction
 
 _REMOVED: Final = ".removed"
 _UNFINISHED: Final = ".unfinished"

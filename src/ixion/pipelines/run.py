@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
@@ -39,6 +40,7 @@ class Run:
         last: int | None = None,
         figures: RunFigures | None = None,
         run: str = "",
+        gate: AbstractContextManager[object] | None = None,
     ) -> None:
         """EVERY_MS is the time between two batches when following; None drains the topics and ends. The run ends
         after batch LAST, if that is given. FIGURES are those of batches before, RUN is the id of this run."""
@@ -50,6 +52,7 @@ class Run:
         self._started: Final = started
         self._last: Final = last
         self._run: Final = run
+        self._gate: Final = gate
         self._kept: Final = KeptRows(spec.checkpoint, spark)
         self._added: list[str] = []  # columns that the next batch is the first to have
         self.figures = figures or RunFigures()
@@ -122,6 +125,7 @@ class Run:
             kept=self._kept,
             guard=watch.look,
             last=self._last,
+            gate=self._gate,
         )
 
 

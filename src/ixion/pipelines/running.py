@@ -5,6 +5,7 @@ The record is kept in the checkpoint (see `runs`) and, if the file says where to
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from ixion.pipelines.backfill import Backfill
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.explain import explain
 from ixion.pipelines.figures import BatchFigures, RunFigures
+from ixion.pipelines.joining import finish_compaction
 from ixion.pipelines.lineage import RunLineage
 from ixion.pipelines.lineage_sending import EventSender
 from ixion.pipelines.loss import Topic
@@ -30,7 +32,8 @@ from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.stream import Stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
-from ixion.pipelines.upkeep import finish_compaction, look_after
+from ixion.pipelines.upkeep import Upkept
+from ixion.pipelines.upkeep_times import Keeper
 
 Build = Callable[[PipelineSpec], Stream]
 
@@ -47,6 +50,7 @@ class Running:
         started: Callable[[Progress], None],
         stage: Callable[[str], None],
         warn: Callable[[str], None],
+        upkept: Callable[[Upkept], None],
     ) -> None:
         """BUILD gives the plan of a pipeline; the others are called with what happens."""
         self._spec: Final = spec
@@ -57,7 +61,9 @@ class Running:
         self._started: Final = started
         self._stage: Final = stage
         self._warn: Final = warn
+        self._upkept: Final = upkept
         self._lineage: RunLineage | None = None
+        self._gate: Final = threading.Lock()  # held while a batch is written (see `upkeep`)
         self._id: Final = str(uuid.uuid4())
         self._log: Final = RunLog(self._id, [checkpoint.remember_run], lambda error: str(explain(error)))
 
@@ -95,12 +101,16 @@ class Running:
         checkpoint.remember_rules(spec.rules)
         self._stage("making the plan")
         run = self._new_run(spec, every_ms, figures=done.figures)
-        run.go(topics, lambda: self._plan(spec))
+        keeper = Keeper(tables, spec.name, self._spark, checkpoint, done=self._upkept, warn=self._warn)
+        if every_ms is None:
+            run.go(topics, lambda: self._plan(spec))
+        else:
+            with keeper.beside(self._gate, lambda: run.given_up):
+                run.go(topics, lambda: self._plan(spec))
         self._log.given_up = run.given_up
         if not run.given_up:
             self._stage("looking after the tables")
-            for sink in tables:
-                look_after(sink, spec.name, self._spark)
+            keeper.look()
         return run.figures
 
     def _finish_begun(self, topics: Mapping[str, Topic]) -> Run:
@@ -129,6 +139,7 @@ class Running:
             last=last,
             figures=figures,
             run=self._id,
+            gate=self._gate,
         )
 
     def _plan(self, spec: PipelineSpec) -> Stream:

@@ -1,161 +1,176 @@
-"""Table upkeep at the end of a run: small files are joined, old versions removed.
+"""Tables are looked after: small files joined, rows clustered, old versions and files that belong to none removed.
 
-Delta and Iceberg do it by commits of their own; their readers see the table as it was or as it will be. A folder of
-Parquet files has no such thing: what a reader sees is what it finds when it lists the folder, and a file system can
-exchange one name at one blow, not several. Joining a and b into c takes at least two steps, so there is a moment at
-which a reader finds too little or too much:
+Delta and Iceberg do it by procedures of their own and by commits, beside readers and beside writers that only add rows.
+Plain Parquet is joined by `joining`. When it happens: at the end of a run; in a run that goes on, on a thread beside
+it, by `every`; or by `ixion pipeline upkeep`, which may run at any time:
 
-    remove a, remove b, move c in     rows are missing in between, none is there twice
-    move c in, remove a, remove b     rows are there twice in between, none is missing
-    move c over a, remove b           the rows of b are there twice in between
+    | | rows are added | rows are changed (upsert) | Parquet |
+    |---|---|---|---|
+    | a run goes on, in this process | beside it | between two batches | beside it |
+    | a run goes on, in another process | beside it | left for later | left for later |
+    | no run goes on | yes | a run that begins waits | a run that begins waits |
 
-A folder that is filled by `sinks/parquet.py` shows each row at most once at every moment, and this stays true here: the
-first order is taken. A sum that is too low for a moment is seen to grow again, as it does when a batch is moved in; one
-that is too high looks like an error for ever. The moment is kept short: c is written beside the table beforehand, and
-files are joined in groups that just reach the size that is wanted, never a whole partition at once, so that a group is
-exchanged by a few removals and one rename, and a file that was made so is not touched again. A reader that had listed
-the folder before does not find its files any more and fails; it gets no wrong rows.
-
-The exchange is decided by a list, as a batch is. A run that is killed in between is finished by the next one, before it
-does anything else: no row is lost.
+Rows that are changed are the exception because a MERGE and a compaction that rewrite the same file cannot both commit,
+and it must not be the run that loses. While a run goes on elsewhere, versions younger than a day are kept, whatever
+`keep` says: a file that a batch has written and not committed yet looks like one that belongs to no version.
 """
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from ixion.pipelines.files import Files
+from ixion.pipelines.joining import compact_parquet
+from ixion.pipelines.runs import utc_now
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
-from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of, joined_name
 from ixion.pipelines.spec.sinks import TableSink
 
+DAY_MS: Final = 24 * 3_600_000
 
-def look_after(sink: TableSink, pipeline: str, spark: SparkSession) -> None:
-    if sink.upkeep.compact_below_bytes is None and sink.upkeep.keep_ms is None:
-        return
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkept:
+    """What was done to one table."""
+
+    table: str
+    at: str  # ISO 8601, UTC
+    joined: int = 0  # files that were replaced …
+    into: int = 0  # … by so many
+    removed_files: int = 0
+    removed_bytes: int = 0
+    removed_versions: int = 0
+    seconds: float = 0.0
+    left: str = ""  # why nothing was done
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def line(self) -> str:
+        if self.left:
+            return f"{self.table}: left for later, {self.left}"
+        parts = [f"{self.joined:,} files joined into {self.into:,}"] if self.joined else []
+        if self.removed_versions:
+            parts.append(f"{self.removed_versions:,} versions removed")
+        if self.removed_files:
+            parts.append(f"{self.removed_files:,} files removed, {self.removed_bytes / 1e6:,.1f} MB")
+        return f"{self.table}: {', '.join(parts) or 'nothing to do'} · {self.seconds:.1f} s"
+
+
+def is_due(sink: TableSink, last: str | None, now: datetime) -> bool:
+    """LAST is when it was done before. A clock that was set back makes it due, not overdue for ever."""
+    if not sink.upkeep.wanted:
+        return False
+    if sink.upkeep.every_ms is None or last is None:
+        return True
+    before = datetime.fromisoformat(last)
+    return before > now or now - before >= timedelta(milliseconds=sink.upkeep.every_ms)
+
+
+def stands_aside(sink: TableSink) -> bool:
+    """Whether SINK is looked after only while no run goes on, or between its batches."""
+    return sink.format == "parquet" or sink.upsert is not None
+
+
+def look_after(
+    sink: TableSink, pipeline: str, spark: SparkSession, *, beside: bool = False, now: Callable[[], datetime] = utc_now
+) -> Upkept:
+    """BESIDE: a run of the pipeline may be going on in another process."""
+    begun, moment = time.monotonic(), now()
+    done = Upkept(table=sink.label, at=moment.isoformat(timespec="seconds"))
+    if beside and sink.upkeep.keep_ms is not None:
+        sink = replace(sink, upkeep=replace(sink.upkeep, keep_ms=max(sink.upkeep.keep_ms, DAY_MS)))
     if sink.format == "parquet":
-        _compact_parquet(sink, pipeline, spark)
+        joined, into = compact_parquet(sink, pipeline, spark)
+        done = replace(done, joined=joined, into=into)
     elif sink.format == "delta":
-        _look_after_delta(sink, spark)
+        done = _look_after_delta(sink, spark, done)
     else:
-        _look_after_iceberg(sink, spark)
+        done = _look_after_iceberg(sink, spark, done, moment)
+    return replace(done, seconds=round(time.monotonic() - begun, 3))
 
 
-def finish_compaction(sink: TableSink, pipeline: str, spark: SparkSession) -> None:
-    """Of a run that was killed."""
-    files = Files(spark)
-    writer = ParquetWriter(sink, files)
-    folder = _lists(writer, pipeline)
-    for name in files.names(folder):
-        if name.endswith(".json"):
-            writer.finish(f"{folder}/{name}", _stage(writer, pipeline))
-            files.remove(f"{folder}/{name}")
-
-
-def _compact_parquet(sink: TableSink, pipeline: str, spark: SparkSession) -> None:
-    """Only files that this pipeline wrote: another one may be looking after its own."""
-    files = Files(spark)
-    writer = ParquetWriter(sink, files)
-    enough = sink.upkeep.compact_below_bytes or 0
-    small: dict[str, list[tuple[str, int]]] = {}
-    for name, size in files.walk(writer.table):
-        folder, _, file = name.rpartition("/")
-        if size < enough and is_file_of(pipeline, file):
-            small.setdefault(folder, []).append((name, size))
-    for found in small.values():
-        for names in groups(found, enough):
-            _join(writer, files, pipeline, names, spark)
-
-
-def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]:
-    """Files (name, size in bytes) to be joined into one each: as many as are ENOUGH bytes together, at least two."""
-    names: list[str] = []
-    together = 0
-    for name, size in found:
-        names.append(name)
-        together += size
-        if together >= enough:
-            yield names
-            names, together = [], 0
-    if len(names) > 1:
-        yield names
-
-
-def _join(writer: ParquetWriter, files: Files, pipeline: str, names: list[str], spark: SparkSession) -> None:
-    """The joined file has every column that one of them has. Files that no schema fits are joined with their like."""
-    try:
-        rows = read_files(writer, names, spark)
-    except (PySparkException, Py4JJavaError) as error:  # a column has two types
-        if "CANNOT_MERGE" not in str(error):
-            raise
-        for alike in _alike(writer, names, spark):
-            if len(alike) > 1:
-                _join(writer, files, pipeline, alike, spark)
-        return
-    exchange(writer, files, pipeline, names, rows)
-
-
-def exchange(writer: ParquetWriter, files: Files, pipeline: str, names: Sequence[str], rows: DataFrame) -> None:
-    """Files of one folder, NAMES, for one with ROWS."""
-    stage, mark = _stage(writer, pipeline), uuid.uuid4().hex[:8]
-    files.remove(stage)
-    rows.coalesce(1).write.options(**writer.sink.options).parquet(f"{stage}/{mark}")
-    (staged,) = [name for name, _ in files.walk(f"{stage}/{mark}") if name.endswith(".parquet")]
-    folder, final = names[0].rpartition("/")[0], joined_name(pipeline, mark, staged)
-    listing = {"replaces": list(names), "moves": [(f"{mark}/{staged}", f"{folder}/{final}" if folder else final)]}
-    listed = f"{_lists(writer, pipeline)}/{mark}.json"
-    files.write_new(listed, json.dumps(listing, indent=1))
-    writer.finish(listed, stage)
-    files.remove(listed)
-
-
-def read_files(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
-    """The folder names its partition, so its columns are not in the files; they are read one by one, without it."""
-    reader = spark.read.options(recursiveFileLookup="true", mergeSchema="true")
-    return reader.parquet(*(f"{writer.table}/{name}" for name in names))
-
-
-def _alike(writer: ParquetWriter, names: list[str], spark: SparkSession) -> list[list[str]]:
-    """NAMES by the columns of the files and their types."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(read_files(writer, [name], spark).schema.simpleString(), []).append(name)
-    return list(found.values())
-
-
-def _look_after_delta(sink: TableSink, spark: SparkSession) -> None:
-    if sink.upkeep.compact_below_bytes is not None:
-        spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(sink.upkeep.compact_below_bytes))
-        spark.sql(f"OPTIMIZE delta.`{sink.path}`")
-    if sink.upkeep.keep_ms is not None:
-        # Delta refuses less than a week unless told that it is meant; a time in the file is meant.
+def _look_after_delta(sink: TableSink, spark: SparkSession, done: Upkept) -> Upkept:
+    upkeep, table = sink.upkeep, f"delta.`{sink.path}`"
+    if upkeep.compact_below_bytes is not None or upkeep.cluster_by:
+        if upkeep.compact_below_bytes is not None:
+            spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(upkeep.compact_below_bytes))
+        order = f" ZORDER BY ({', '.join(map(_quoted, upkeep.cluster_by))})" if upkeep.cluster_by else ""
+        metrics = spark.sql(f"OPTIMIZE {table}{order}").collect()[0]["metrics"]
+        done = replace(done, joined=int(metrics["numFilesRemoved"]), into=int(metrics["numFilesAdded"]))
+    if upkeep.keep_ms is not None:
+        # Delta refuses less than a week unless it is forced to; a time in the file is meant.
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        spark.sql(f"VACUUM delta.`{sink.path}` RETAIN {sink.upkeep.keep_ms / 3_600_000} HOURS")
+        spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")  # so that it says what it removed
+        before = _newest_version(table, spark)
+        spark.sql(f"VACUUM {table} RETAIN {upkeep.keep_ms / 3_600_000} HOURS")
+        history = spark.sql(f"DESCRIBE HISTORY {table}").where(f"version > {before}")
+        for row in history.select("operation", "operationMetrics").collect():
+            metrics = row["operationMetrics"] or {}
+            files, size = metrics.get("numDeletedFiles", 0), metrics.get("sizeOfDataToDelete", 0)
+            done = replace(
+                done, removed_files=done.removed_files + int(files), removed_bytes=done.removed_bytes + int(size)
+            )
+    return done
 
 
-def _look_after_iceberg(sink: TableSink, spark: SparkSession) -> None:
-    name = iceberg_name(sink, spark)
+def _newest_version(table: str, spark: SparkSession) -> int:
+    return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0]["version"])
+
+
+def _look_after_iceberg(sink: TableSink, spark: SparkSession, done: Upkept, moment: datetime) -> Upkept:
+    upkeep, name = sink.upkeep, iceberg_name(sink, spark)
     refresh(name, spark)
     catalog, _, table = name.partition(".")
-    if sink.upkeep.compact_below_bytes is not None:
-        options = f"map('min-input-files', '2', 'min-file-size-bytes', '{sink.upkeep.compact_below_bytes}')"
-        spark.sql(f"CALL {catalog}.system.rewrite_data_files(table => '{table}', options => {options})")
-    if sink.upkeep.keep_ms is not None:
-        before = datetime.now(UTC) - timedelta(milliseconds=sink.upkeep.keep_ms)
-        moment = f"TIMESTAMP '{before:%Y-%m-%d %H:%M:%S.%f}'"
-        spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => {moment})")
+
+    def call(procedure: str, arguments: str) -> Any:
+        return spark.sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{arguments})").collect()
+
+    if upkeep.compact_below_bytes is not None or upkeep.cluster_by:
+        options = "'min-input-files', '2'"
+        if upkeep.compact_below_bytes is not None:
+            options += f", 'min-file-size-bytes', '{upkeep.compact_below_bytes}'"
+        arguments = f", options => map({options})"
+        if upkeep.cluster_by:
+            order = ", ".join(upkeep.cluster_by)
+            order = f"zorder({order})" if len(upkeep.cluster_by) > 1 else order
+            arguments += f", strategy => 'sort', sort_order => '{order}'"
+        (row,) = call("rewrite_data_files", arguments)
+        done = replace(done, joined=row["rewritten_data_files_count"], into=row["added_data_files_count"])
+    if upkeep.keep_ms is not None:
+        before = _snapshots(name, spark)
+        size = _bytes_of(name, spark)
+        older = moment - timedelta(milliseconds=upkeep.keep_ms)
+        (row,) = call("expire_snapshots", f", older_than => TIMESTAMP '{older:%Y-%m-%d %H:%M:%S.%f}+00:00'")
+        refresh(name, spark)
+        removed = sum(int(row[column] or 0) for column in row.asDict() if column.endswith("_files_count"))
+        done = replace(
+            done,
+            removed_versions=before - _snapshots(name, spark),
+            removed_files=removed,
+            removed_bytes=max(0, size - _bytes_of(name, spark)),
+        )
+    if upkeep.orphans_ms is not None:
+        older = moment - timedelta(milliseconds=upkeep.orphans_ms)
+        rows = call("remove_orphan_files", f", older_than => TIMESTAMP '{older:%Y-%m-%d %H:%M:%S.%f}+00:00'")
+        done = replace(done, removed_files=done.removed_files + len(rows))
+    return done
 
 
-def _lists(writer: ParquetWriter, pipeline: str) -> str:
-    return f"{writer.table}/_ixion/{pipeline}/joins"
+def _snapshots(name: str, spark: SparkSession) -> int:
+    return spark.table(f"{name}.snapshots").count()
 
 
-def _stage(writer: ParquetWriter, pipeline: str) -> str:
-    return f"{writer.staging}/{pipeline}/joins"
+def _bytes_of(name: str, spark: SparkSession) -> int:
+    """Of all data files of all versions."""
+    refresh(name, spark)
+    files = spark.table(f"{name}.all_data_files").select("file_path", "file_size_in_bytes").distinct()
+    return int(files.agg({"file_size_in_bytes": "sum"}).collect()[0][0] or 0)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -8,19 +8,11 @@ from typing import Final
 
 from ixion.pipelines.spec.section import Section
 from ixion.pipelines.spec.source import expanded
+from ixion.pipelines.spec.upkeep import UpkeepSpec, read_upkeep
 from ixion.pipelines.spec.upsert import SETTINGS, UpsertSpec, read_upsert
 
 TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
 _SINKS: Final = (*TABLE_FORMATS, "topic", "console")
-_MB: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepSpec:
-    """Done at the end of a run."""
-
-    compact_below_bytes: int | None = None  # files smaller than this are joined
-    keep_ms: int | None = None  # replaced files and old versions older than this are removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +99,6 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str], more:
         upsert=read_upsert(section, kind) if more else None,
         evolve=evolve,
         renames=renames,
-        upkeep=_upkeep(section.section("upkeep"), kind),
+        upkeep=read_upkeep(section.section("upkeep"), kind),
         options=expanded(section, "options"),
-    )
-
-
-def _upkeep(section: Section | None, kind: str) -> UpkeepSpec:
-    if section is None:
-        return UpkeepSpec()
-    section.only("compact_below_mb", "keep")
-    if kind == "parquet" and "keep" in section:
-        section.fail("a parquet table has no old versions to keep; delta and iceberg have", "keep")
-    megabytes = section.number("compact_below_mb")
-    return UpkeepSpec(
-        compact_below_bytes=None if megabytes is None else megabytes * _MB,
-        keep_ms=section.duration_ms("keep"),
     )

@@ -78,7 +78,7 @@ path = "lake/{name}"
 partition_by = ["day"]
 # mode = "upsert"                       # delta, iceberg: one row for each key, the newest; rows are added otherwise
 # keys = ["order_id"]
-# [sinks.upkeep]                        # at the end of a run
+# [sinks.upkeep]                        # at the end of a run; every = "1 hour": by the clock, beside it
 # compact_below_mb = 32                 # join files that are smaller
 # keep = "7 days"                       # delta, iceberg: remove old versions
 

@@ -1,0 +1,112 @@
+"""When tables are looked after: the times are kept in the checkpoint, so that a schedule outlives its runs.
+
+`Keeper` does what is due. In a run that goes on, `beside` does so on a thread of its own: an error there is given to
+WARN and ends nothing, and what is under way when the run is given up is cancelled.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.explain import explain
+from ixion.pipelines.runs import utc_now
+from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.upkeep import Upkept, is_due, look_after, stands_aside
+
+LOOK_S: Final = 10.0  # between two looks whether something is due
+CANCEL_S: Final = 30.0  # for Spark to give up a job
+
+
+class Keeper:
+    def __init__(
+        self,
+        tables: Sequence[TableSink],
+        pipeline: str,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        *,
+        done: Callable[[Upkept], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._tables: Final = [sink for sink in tables if sink.upkeep.wanted]
+        self._pipeline: Final = pipeline
+        self._spark: Final = spark
+        self._checkpoint: Final = checkpoint
+        self._done: Final = done
+        self._warn: Final = warn
+        self._now: Final = now
+
+    def look(self, *, at_once: bool = False) -> list[Upkept]:
+        """Looks after what is due, or after everything AT_ONCE. The caller has the lock of the checkpoint."""
+        return [self._look_after(sink, self._spark) for sink in self._tables if at_once or self._is_due(sink)]
+
+    def look_beside(self, may: Callable[[], AbstractContextManager[bool]], *, at_once: bool = False) -> list[Upkept]:
+        """The same from another process than the run's: MAY gives the checkpoint's lock, if no run has it."""
+        results = []
+        for sink in self._tables:
+            if not at_once and not self._is_due(sink):
+                continue
+            if not stands_aside(sink):
+                results.append(self._look_after(sink, self._spark, beside=True))
+                continue
+            with may() as free:
+                if free:
+                    results.append(self._look_after(sink, self._spark))
+                else:
+                    moment = self._now().isoformat(timespec="seconds")
+                    results.append(Upkept(table=sink.label, at=moment, left="a run goes on"))
+        return results
+
+    @contextmanager
+    def beside(self, gate: threading.Lock, given_up: Callable[[], bool]) -> Iterator[None]:
+        """Around a run that goes on; tables whose rows are changed are looked after while GATE is held, which a batch
+        holds too."""
+        if not any(sink.upkeep.every_ms is not None for sink in self._tables):
+            yield
+            return
+        ending, group = threading.Event(), f"ixion-upkeep-{uuid.uuid4()}"
+        thread = threading.Thread(target=self._by_the_clock, args=(gate, ending, group), name="pipeline-upkeep")
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            if given_up():
+                self._spark.sparkContext.cancelJobGroup(group)
+                thread.join(CANCEL_S)
+            else:
+                thread.join()
+
+    def _by_the_clock(self, gate: threading.Lock, ending: threading.Event, group: str) -> None:
+        session = self._spark.newSession()  # what is set there for upkeep is not set for the batches
+        session.sparkContext.setJobGroup(group, "upkeep", interruptOnCancel=True)
+        while not ending.wait(LOOK_S):
+            for sink in self._tables:
+                if sink.upkeep.every_ms is None or ending.is_set() or not self._is_due(sink):
+                    continue
+                with gate if sink.upsert is not None else nullcontext():
+                    try:
+                        self._look_after(sink, session)
+                    except Exception as error:
+                        self._checkpoint.remember_upkeep(sink.label, {"at": self._now().isoformat(timespec="seconds")})
+                        if not ending.is_set():
+                            self._warn(f"{sink.label} was not looked after: {explain(error)}")
+
+    def _is_due(self, sink: TableSink) -> bool:
+        last = self._checkpoint.upkeep().get(sink.label, {}).get("at")
+        return is_due(sink, last, self._now())
+
+    def _look_after(self, sink: TableSink, spark: SparkSession, *, beside: bool = False) -> Upkept:
+        result = look_after(sink, self._pipeline, spark, beside=beside, now=self._now)
+        self._checkpoint.remember_upkeep(sink.label, result.to_json())
+        self._done(result)
+        return result
