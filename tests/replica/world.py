@@ -183,11 +183,17 @@ class World:
         min_bytes: int = 1,
         max_bytes: int = 1 << 20,
         isolation: Isolation | None = None,
+        rack: str = "",
     ) -> list[FetchResult]:
         if isolation is None:
             isolation = Isolation.LOG_END if replica >= 0 else Isolation.HIGH_WATERMARK
         terms = FetchTerms(
-            replica_id=replica, max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, isolation=isolation
+            replica_id=replica,
+            max_wait_ms=wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            isolation=isolation,
+            rack=rack,
         )
         over: list[FetchResult] = []
         self.replicas.fetch(terms, wishes, over.extend)

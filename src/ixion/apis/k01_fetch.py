@@ -3,7 +3,7 @@
 A client that asks from the middle of a batch gets the whole batch. The broker's fetch.max.bytes caps max_bytes, that
 of a follower as well, as anybody can call itself one; the first batch comes whole in any case. At read_committed (4)
 the answer lists aborted transactions. Version 5 brought the log start, 7 sessions (KIP-227), 9 the leader epoch, 11 the
-rack and a preferred replica (never another one here: rack_id is read and this replica preferred), 12 the last epoch
+rack and a preferred replica (KIP-392: `replica.selecting`; a rack lets followers answer as well), 12 the last epoch
 fetched and where histories diverge (KIP-595), 13 topic ids (KIP-516), 15 the replica's state (KIP-903), 16 where to go
 instead (KIP-951), 17 directory ids and 18 high watermarks of followers, which are ignored.
 """
@@ -109,6 +109,7 @@ class Fetch:
             max_bytes=max_bytes,
             isolation=isolation,
             replica_epoch=request.replica_state.replica_epoch,
+            rack=request.rack_id,
         )
 
     def name_of(self, topic_id: bytes, name: str, by_id: bool) -> str:

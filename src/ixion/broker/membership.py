@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ixion.config import quota_settings as quota
 from ixion.config.listeners import listeners
+from ixion.config.replica_settings import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_controller_epoch
 from ixion.metadata.config_node import read_config
@@ -17,6 +19,8 @@ from ixion.replica.control import Control
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.config.setting import Setting
+    from ixion.replica.replication_quota import ReplicationQuota
 
 
 def make_control(parts: Parts) -> Control:
@@ -53,10 +57,14 @@ def join_others(parts: Parts, control: Control) -> None:
     from ixion.replica.controller_channel import ControllerChannel
     from ixion.replica.fetchers import FetcherPool
     from ixion.replica.isr_changes import IsrChanges
+    from ixion.replica.selecting import RackAwareSelector
 
     image, replicas = parts.image, parts.replicas
     listener = listeners(parts.config.current).inter_broker
     connect = connect_to(parts.config.current, listener)
+    limit_copying(parts)
+    if parts.config.current[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR:
+        replicas.selector = RackAwareSelector(image)
     parts.to_controller = ControllerChannel(image, listener, parts.node_id, connect)
     parts.undo.append(("channel to the controller", parts.to_controller.close))
     parts.to_brokers = BrokerChannels(image, listener, f"broker-{parts.node_id}-transactions", connect)
@@ -76,3 +84,18 @@ def join_others(parts: Parts, control: Control) -> None:
     )
     parts.replicas.on_reconfigured.append(parts.fetchers.reconfigured)
     parts.undo.append(("fetchers", parts.fetchers.close))
+
+
+def limit_copying(parts: Parts) -> None:
+    """Replication quotas, whose limits may change while the broker runs."""
+    from ixion.replica.replication_quota import ReplicationQuota
+
+    config = parts.config.current
+    windows = config[quota.REPLICATION_QUOTA_WINDOW_NUM]
+    window_ms = config[quota.REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1_000
+
+    def made(limit: Setting[int]) -> ReplicationQuota:
+        return ReplicationQuota(lambda: parts.config.current[limit], parts.clock_ms, windows, window_ms)
+
+    parts.replicas.leader_quota = made(quota.LEADER_REPLICATION_THROTTLED_RATE)
+    parts.replicas.follower_quota = made(quota.FOLLOWER_REPLICATION_THROTTLED_RATE)

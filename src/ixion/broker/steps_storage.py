@@ -22,7 +22,7 @@ from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
 from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import NUM_RECOVERY_THREADS_PER_DATA_DIR, NUM_REPLICA_ALTER_LOG_DIRS_THREADS
-from ixion.config.topic import TopicConfig
+from ixion.config.topic import THROTTLED_FOLLOWERS, THROTTLED_LEADERS, TopicConfig
 from ixion.delay.schedules import Schedules
 from ixion.log.config import LogConfig
 from ixion.log.manager import LogManager
@@ -38,6 +38,7 @@ from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
 from ixion.replica.log_settings import log_config, sibling_config
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.replication_quota import names_replica
 from ixion.security.credentials import ScramCredentials
 from ixion.security.tokens import Tokens
 
@@ -167,6 +168,14 @@ async def replica_manager(parts: Parts) -> None:
     def min_isr_of(topic: str) -> int:
         return TopicConfig(parts.config.current, parts.image.topic_config(topic) or {})[replica.MIN_INSYNC_REPLICAS]
 
+    def throttled(topic: str, number: int) -> tuple[bool, bool]:
+        given = parts.image.topic_config(topic)
+        if not given:
+            return False, False  # as for nearly all
+        topic_config = TopicConfig(parts.config.current, given)
+        leaders, followers = topic_config.own(THROTTLED_LEADERS), topic_config.own(THROTTLED_FOLLOWERS)
+        return names_replica(leaders, number, parts.node_id), names_replica(followers, number, parts.node_id)
+
     parts.replicas = ReplicaManager(
         parts.node_id,
         parts.logs,
@@ -175,6 +184,7 @@ async def replica_manager(parts: Parts) -> None:
         workers=parts.scheduler.workers,
         clock_ms=parts.clock_ms,
         min_isr_of=min_isr_of,
+        throttled=throttled,
         max_lag_ms=config[replica.REPLICA_LAG_TIME_MAX_MS],
         produce_purge=config[network.PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS],
         fetch_purge=config[network.FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS],

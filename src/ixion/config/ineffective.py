@@ -17,7 +17,7 @@ from ixion.config.topic import OWN, TOPIC_SETTINGS
 _ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers"
 _ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
 _ACCESS: Final = "nodes are written without access lists"
-_QUOTAS: Final = "clients are throttled, but replication is not"
+_QUOTAS: Final = "moves between log directories are not throttled"
 _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
 
@@ -26,11 +26,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "socket.connection.setup.timeout.ms": _ONE_BROKER,
     "socket.connection.setup.timeout.max.ms": _ONE_BROKER,
     "replica.socket.receive.buffer.bytes": _ONE_BROKER,
-    "replica.selector.class": _ONE_BROKER,
-    "leader.replication.throttled.replicas": _QUOTAS,
-    "follower.replication.throttled.replicas": _QUOTAS,
-    "replication.quota.window.num": _QUOTAS,
-    "replication.quota.window.size.seconds": _QUOTAS,
     "alter.log.dirs.replication.quota.window.num": _QUOTAS,
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import integer
+from ixion.config.setting import LONG_MAX, Scope, integer, long
 
 QUOTA_WINDOW_NUM: Final = integer("quota.window.num", 11, least=1, doc="windows remembered for client quotas")
 QUOTA_WINDOW_SIZE_SECONDS: Final = integer("quota.window.size.seconds", 1, least=1, doc="length of such a window")
@@ -13,6 +13,20 @@ REPLICATION_QUOTA_WINDOW_NUM: Final = integer(
 )
 REPLICATION_QUOTA_WINDOW_SIZE_SECONDS: Final = integer(
     "replication.quota.window.size.seconds", 1, least=1, doc="length of such a window"
+)
+LEADER_REPLICATION_THROTTLED_RATE: Final = long(
+    "leader.replication.throttled.rate",
+    LONG_MAX,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    doc="bytes a second that this broker gives to followers of throttled partitions that catch up",
+)
+FOLLOWER_REPLICATION_THROTTLED_RATE: Final = long(
+    "follower.replication.throttled.rate",
+    LONG_MAX,
+    least=0,
+    scope=Scope.CLUSTER_WIDE,
+    doc="bytes a second that this broker copies of throttled partitions while it catches up",
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM: Final = integer(
     "alter.log.dirs.replication.quota.window.num",

@@ -46,7 +46,9 @@ REPLICA_FETCH_BACKOFF_MS: Final = integer(
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = long(
     "replica.high.watermark.checkpoint.interval.ms", 5_000, doc="how often high watermarks are written"
 )
+LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTOR_CLASS: Final = optional_string(
-    "replica.selector.class", doc="the class that chooses the replica a consumer reads from"
+    "replica.selector.class", doc="the class that chooses the replica a consumer reads from; the leader unless set"
 )
 NUM_REPLICA_FETCHERS: Final = integer("num.replica.fetchers", 1, scope=Scope.CLUSTER_WIDE, doc="fetchers per leader")

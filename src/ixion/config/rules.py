@@ -63,6 +63,11 @@ def check_rules(config: BrokerConfig) -> None:
     fits = queued <= 0 or queued >= largest
     rule(fits, network.QUEUED_MAX_REQUEST_BYTES, f"socket.request.max.bytes ({largest}) or more, or -1 for no limit")
 
+    selector = config[replica.REPLICA_SELECTOR_CLASS]
+    selectors = (replica.LEADER_SELECTOR, replica.RACK_AWARE_SELECTOR)
+    if selector is not None and selector not in selectors:
+        raise InvalidSettingError(replica.REPLICA_SELECTOR_CLASS.name, selector, f"one of {', '.join(selectors)}")
+
     overrides = connection_overrides(config)
     some = config[network.MAX_CONNECTIONS_PER_IP] > 0 or bool(overrides)
     rule(some, network.MAX_CONNECTIONS_PER_IP, "more than 0 where max.connections.per.ip.overrides has no exceptions")

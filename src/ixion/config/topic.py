@@ -27,8 +27,8 @@ BEHIND: Final[dict[str, Setting[Any]]] = {
     setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
 }
 _DEFAULTS: Final = BrokerConfig({})
-# Set for topics only, with no setting of the broker behind them. They are about what one broker does not do: throttling
-# the moves of replicas between brokers, and remote storage. Tools set the first two, descriptions of topics the third.
+# Set for topics only, with no setting of the broker behind them. Tools set the first two around a reassignment; the
+# third is there for descriptions of topics, and must be false.
 THROTTLED_LEADERS: Final = words(
     "leader.replication.throttled.replicas", (), doc="replicas whose leaders are throttled, partition:broker or *"
 )

@@ -33,6 +33,7 @@ from ixion.replica.fetch_result import FetchResult
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
+    from ixion.replica.partition import Partition
 
 
 class DelayedFetch(DelayedOperation):
@@ -53,6 +54,7 @@ class DelayedFetch(DelayedOperation):
         self._leader_only = leader_only
         self._seen = {result.wish.key: result for result in seen}
         self._readable = 0  # bytes, over all partitions, as they were last looked at
+        self.copies_to = -1  # the broker id of a follower
         self._finish = finish
 
     @property
@@ -91,13 +93,20 @@ class DelayedFetch(DelayedOperation):
             if epoch < wish.last_epoch or end < wish.offset:
                 return True  # H
         readable = 0
-        if limit > wish.offset:
+        if limit > wish.offset and not self._is_throttled(partition):
             if wish.offset < log.segments.active.base_offset:
                 return True  # F
             readable = min(self._bytes_until(limit, seen, log), wish.max_bytes)
         self._readable += readable - seen.readable
         seen.readable = readable
         return False
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        """Whether this follower would get nothing of the partition, so that its records end no wait."""
+        if not partition.throttled_as_leader or self.copies_to < 0 or self.copies_to in partition.isr:
+            return False
+        quota = self._replicas.leader_quota
+        return quota is not None and quota.is_exceeded()
 
     def _bytes_until(self, limit: int, seen: FetchResult, log: Log) -> int:
         """How many bytes of the last segment lie between the reader and how far it may read."""

@@ -41,9 +41,11 @@ class FetchTerms:
         max_bytes: int,
         isolation: Isolation,
         replica_epoch: int = -1,
+        rack: str = "",
     ) -> None:
         self.replica_id = replica_id  # a follower's broker id; -1: a consumer; -2: a debugger
-        self.leader_only = replica_id != DEBUGGER
+        self.rack = rack if replica_id == NOBODY else ""  # a consumer's, which may read from a follower there
+        self.leader_only = replica_id != DEBUGGER and not self.rack
         self.replica_epoch = replica_epoch  # the epoch of that broker; -1: not said
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
@@ -95,6 +97,8 @@ class ReadOrWait:
         reader = Reader(
             self._replicas, terms.max_bytes, terms.isolation, terms.leader_only, follower, terms.replica_epoch
         )
+        reader.copies_to = terms.replica_id
+        reader.rack = terms.rack
         finish = self._first_read if first else self._last_read
         if len(self._wishes) > AT_ONCE:
             self._replicas.fetch_lane.run(reader.steps(self._wishes), finish)
@@ -126,6 +130,7 @@ class ReadOrWait:
         operation = DelayedFetch(
             replicas, terms.max_wait_ms, terms.min_bytes, terms.isolation, terms.leader_only, results, self._again
         )
+        operation.copies_to = terms.replica_id
         for result in results:
             result.records = b""  # it is read again when the wait is over
         keys = operation.keys
@@ -145,6 +150,11 @@ class ReadOrWait:
     def _answer(self, results: list[FetchResult]) -> None:
         if self._terms.replica_id >= 0:
             self._replicas.counters.copied_out += size_of(results)
+            quota = self._replicas.leader_quota
+            if quota is not None:
+                size = size_of([result for result in results if result.throttled])
+                if size:
+                    quota.record(size)
         self._done(results)
 
 

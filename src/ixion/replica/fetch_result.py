@@ -42,6 +42,7 @@ class FetchResult:
         self.diverging_epoch = -1  # the client's history is another one: where ours ended with that epoch
         self.diverging_end = -1
         self.preferred_replica = -1
+        self.throttled = False  # counts for leader.replication.throttled.rate
         # Where the read began, and what could be read from there while it waited.
         self.segment_base = -1
         self.position = -1

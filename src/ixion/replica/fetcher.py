@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+THROTTLE_S: Final = 0.1  # until a partition above follower.replication.throttled.rate is looked at again
 OFFSETS_NEWEST: Final = 9  # ListOffsets of Apache Kafka 3.9
 # Normal for a moment while a leader changes or a topic is new; the log need not say so.
 PASSING: Final = frozenset(
@@ -92,10 +93,15 @@ class Followed:
         self.offset = start_offset(partition.log)
         self.sibling: Followed | None = None  # of the partition, with its delayed records
         self.covered = -1  # of a sibling: it has every note below this offset
-        self.behind = 0  # records up to the leader's high watermark, at the last answer
+        self.behind = -1  # records up to the leader's high watermark, at the last answer; -1: there was none yet
         self.not_before_s = 0.0
         self.cutting: asyncio.Future[None] | None = None  # on a worker thread
         self._wish: FetchPartition | None = None
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether follower.replication.throttled.rate is for it: it has not caught up, or does not know that yet."""
+        return self.partition.throttled_as_follower and self.behind != 0
 
     @property
     def place(self) -> Place:
@@ -159,7 +165,7 @@ class Fetcher:
         return self._followed.keys()
 
     def max_lag(self) -> int:
-        return max((each.behind for each in self._followed.values()), default=0)
+        return max((each.behind for each in self._followed.values() if each.behind > 0), default=0)
 
     def add(self, partition: Partition, sibling: Partition | None = None) -> None:
         followed = Followed(partition)
@@ -221,7 +227,14 @@ class Fetcher:
 
     def _ready(self) -> list[Followed]:
         now_s = self._loop.time()
-        return [each for each in self._followed.values() if each.not_before_s <= now_s]
+        ready = [each for each in self._followed.values() if each.not_before_s <= now_s]
+        quota = self._replicas.follower_quota
+        if quota is None or not any(each.is_throttled for each in ready) or not quota.is_exceeded():
+            return ready
+        for each in ready:
+            if each.is_throttled:
+                each.not_before_s = now_s + THROTTLE_S
+        return [each for each in ready if not each.is_throttled]
 
     async def _wait(self) -> None:
         """Until a partition is added, or the first of those that wait may be fetched again."""
@@ -335,6 +348,8 @@ class Fetcher:
             if records:
                 info = log.append_as_follower(records)
                 self._replicas.counters.copied_in += len(records)
+                if partition.throttled_as_follower and self._replicas.follower_quota is not None:
+                    self._replicas.follower_quota.record(len(records))
                 if info.flush_due:
                     self._replicas.flush_soon(partition)
                 if info.rolled:

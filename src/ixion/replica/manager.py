@@ -48,6 +48,9 @@ from ixion.timer.turns import Steps
 if TYPE_CHECKING:
     import asyncio
 
+    from ixion.replica.replication_quota import ReplicationQuota
+    from ixion.replica.selecting import RackAwareSelector
+
 logger = logging.getLogger(__name__)
 
 HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
@@ -67,6 +70,7 @@ class ReplicaManager:
         clock_ms: Callable[[], int],
         monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         min_isr_of: Callable[[str], int] = lambda _topic: 1,
+        throttled: Callable[[str, int], tuple[bool, bool]] = lambda _topic, _number: (False, False),
         max_lag_ms: int = 30_000,
         produce_purge: int = 1000,
         fetch_purge: int = 1000,
@@ -98,6 +102,10 @@ class ReplicaManager:
         self._workers = workers
         self._clock_ms = clock_ms
         self._min_isr_of = min_isr_of
+        self._throttled = throttled  # whether a replica here is, as a leader and as a follower
+        self.leader_quota: ReplicationQuota | None = None  # of several brokers only
+        self.follower_quota: ReplicationQuota | None = None
+        self.selector: RackAwareSelector | None = None  # None: consumers read from the leader
         self._max_lag_ms = max_lag_ms
         self._flushing: dict[Log, bool] = {}  # a flush runs; True: another is due after it
         self._to_flush_again: set[Log] = set()  # a flush failed; the timer has the next attempt
@@ -172,6 +180,7 @@ class ReplicaManager:
             partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
             partition.on_isr_wanted = self.on_isr_wanted
             partition.is_alive = self.is_alive
+            partition.throttled_as_leader, partition.throttled_as_follower = self._throttled(topic, number)
         partition.topic_id = topic_id
         return partition
 
@@ -211,6 +220,8 @@ class ReplicaManager:
                 self._reconfigured(partition)
 
     def _reconfigured(self, partition: Partition) -> None:
+        throttled = self._throttled(partition.topic, partition.number)
+        partition.throttled_as_leader, partition.throttled_as_follower = throttled
         self.delays.follow(partition)
         for listener in self.on_reconfigured:
             listener(partition)

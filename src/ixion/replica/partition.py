@@ -62,6 +62,8 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.followers: dict[int, Follower] = {}
         self.min_isr = min_isr
+        self.throttled_as_leader = False  # by leader.replication.throttled.replicas of its topic
+        self.throttled_as_follower = False
         self.max_lag_ms = max_lag_ms
         self.on_isr_wanted: IsrChange | None = None
         self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones

@@ -6,6 +6,9 @@ that each gives what fits into its own limit and into what is left of the reques
 A follower that reads from an offset has everything below it, and the high watermark may move by that. A broker that is
 no replica of the partition gets UNKNOWN_LEADER_EPOCH if it names the leader's epoch (this leader does not know yet
 that it was added, and it asks again), else NOT_LEADER_OR_FOLLOWER.
+
+A consumer that names its rack may read from followers, and is sent to one by `selecting`. A follower that is not in
+sync gets no records while a throttle holds (`replication_quota`); what it has is noted all the same.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
+    from ixion.replica.partition import Partition
 
 
 @mypyc_attr(allow_interpreted_subclasses=False)
@@ -40,6 +44,8 @@ class Reader:
         self._leader_only = leader_only
         self._follower = follower  # the broker id of a follower whose progress is noted; -1: nobody's
         self._follower_epoch = follower_epoch
+        self.copies_to = -1  # the broker id of a follower, also where its progress is not noted
+        self.rack = ""  # of a consumer that may be sent to another replica
         self._left = max_bytes
         self._min_one = True
         self.results: list[FetchResult] = []
@@ -103,6 +109,16 @@ class Reader:
                 result.diverging_epoch = epoch
                 result.diverging_end = end
                 return
+        if self.rack and replicas.selector is not None and partition.leads:
+            result.preferred_replica = replicas.selector.select(partition, self.rack, wish.offset)
+            if result.preferred_replica >= 0:
+                return
+        if partition.throttled_as_leader and self.copies_to >= 0 and self.copies_to not in partition.isr:
+            result.throttled = True
+            quota = replicas.leader_quota
+            if wish.offset <= log.end_offset and quota is not None and quota.is_exceeded():
+                self._note(partition, wish)
+                return
         try:
             data = read_slice(log, wish.offset, min(self._left, wish.max_bytes), self._isolation, self._min_one)
         except KafkaError as error:
@@ -115,5 +131,10 @@ class Reader:
         result.aborted = data.aborted
         result.segment_base = data.segment_base
         result.position = data.position
+        self._note(partition, wish)
+
+    def _note(self, partition: Partition, wish: FetchWish) -> None:
+        """The follower has everything below the offset that it asks for."""
+        follower = self._follower
         if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start, self._follower_epoch):
-            replicas.high_watermark_moved(partition)
+            self._replicas.high_watermark_moved(partition)

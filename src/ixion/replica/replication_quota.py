@@ -1,0 +1,40 @@
+"""How fast replicas may be copied while they catch up: Kafka's replication quotas, for leaders and for followers.
+
+A partition is limited if its topic names this broker's replica of it in leader.replication.throttled.replicas or
+follower.replication.throttled.replicas (`0:1,3:2`, or `*`), and only while a copy is not in sync: acks=all waits for
+those that are. A leader above leader.replication.throttled.rate gives such a follower no records; a follower above
+follower.replication.throttled.rate leaves the partition out of its fetches. Rates are over the last windows of time
+(`quota.rate`): a burst may be above, the mean is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ixion.quota.rate import Rate
+
+ALL = "*"
+
+
+class ReplicationQuota:
+    def __init__(self, limit: Callable[[], int], clock_ms: Callable[[], int], windows: int, window_ms: int) -> None:
+        """`limit`: bytes a second."""
+        self._limit = limit
+        self._clock_ms = clock_ms
+        self._rate = Rate(windows, window_ms)
+        self.throttled = 0  # how often a partition had to wait
+
+    def record(self, size: int) -> None:
+        self._rate.record(size, self._clock_ms())
+
+    def is_exceeded(self) -> bool:
+        rate, _ = self._rate.measure(self._clock_ms())
+        if rate <= self._limit():
+            return False
+        self.throttled += 1
+        return True
+
+
+def names_replica(words: Iterable[str], number: int, broker_id: int) -> bool:
+    """Whether a list of throttled replicas has this one."""
+    return any(word in (ALL, f"{number}:{broker_id}") for word in words)
