@@ -29,19 +29,18 @@ DIFFERENT_ON_PURPOSE = {
     "group.coordinator.rebalance.protocols",
     "group.consumer.migration.policy",
     "group.consumer.assignors",
-    "ssl.keystore.type",  # PEM is the only one
+    "sasl.oauthbearer.expected.audience",  # an empty list, not null
+    "ssl.keystore.type",  # PEM; there is no JKS
     "ssl.truststore.type",
 }
-# Kafka changes these while it runs. Here a listener keeps them, and follows the files that they name.
+# Kafka changes these while it runs. Here a listener keeps them.
 FIXED_AT_START = {
-    "ssl.keystore.type",
-    "ssl.keystore.location",
-    "ssl.keystore.key",
-    "ssl.keystore.certificate.chain",
-    "ssl.key.password",
-    "ssl.truststore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.certificates",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.keymanager.algorithm",
+    "ssl.trustmanager.algorithm",
+    "ssl.secure.random.implementation",
+    "ssl.engine.factory.class",
     "ssl.client.auth",
     "ssl.enabled.protocols",
     "ssl.cipher.suites",
@@ -53,7 +52,13 @@ OURS = {"ixion.internal.topic.write.listeners", "super.users", "allow.everyone.i
 # Kafka has no limits on these, but refuses to start by a rule; the topic settings in front of them have limits.
 LIMITED_BY_RULES = {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.flush.interval.ms"}
 # Kafka takes any value, and some of them let nobody in.
-LIMITED_HERE = {"ssl.enabled.protocols", "sasl.server.max.receive.size", "connections.max.reauth.ms"}
+LIMITED_HERE = {
+    "ssl.enabled.protocols",
+    "sasl.server.max.receive.size",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "connections.max.reauth.ms",
+}
 NEWER = {f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")}  # since 4.3
 
 ODD_FILE = (

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from ixion.broker.certificates import Certificates
 from ixion.broker.errors import StartupError
 from ixion.broker.mechanisms import Logins, gate_of, mechanisms_of
 from ixion.config import network_settings as network
@@ -18,9 +15,7 @@ from ixion.config.listeners import Endpoint, listeners
 from ixion.network import Listener
 
 if TYPE_CHECKING:
-    import ssl
-
-CERTIFICATES_CHECK_S: Final = 1.0
+    from ixion.security.principal_rules import PrincipalRules
 
 
 def listeners_of(config: BrokerConfig, logins: Logins) -> list[Listener]:
@@ -33,13 +28,35 @@ def listeners_of(config: BrokerConfig, logins: Logins) -> list[Listener]:
             port=endpoint.port,
             control_plane=endpoint.listener == known.control_plane,
             inter_broker=endpoint.listener == known.inter_broker and len(known.bound) > 1,
-            tls=Certificates(config, endpoint.listener).context if uses_tls(endpoint) else None,
+            tls=certificates_of(config, endpoint.listener, logins).context if uses_tls(endpoint) else None,
+            principal_rules=principal_rules_of(config, endpoint.listener) if uses_tls(endpoint) else None,
             gate=gate_of(config, endpoint.listener, logins) if uses_sasl(endpoint) else None,
             first_max_bytes=config[security.SASL_SERVER_MAX_RECEIVE_SIZE],
             backlog=max(backlog, 1024),
         )
         for endpoint in known.bound
     ]
+
+
+def certificates_of(config: BrokerConfig, listener: str, logins: Logins) -> Certificates:
+    made = Certificates(config, listener)
+    logins.certificates.append(made)
+    return made
+
+
+def principal_rules_of(config: BrokerConfig, listener: str) -> PrincipalRules | None:
+    setting = security.SSL_PRINCIPAL_MAPPING_RULES
+    text = config.of_listener(listener, setting)
+    if text.strip() == setting.default:
+        return None
+    from ixion.security.principal_rules import PrincipalRules
+
+    try:
+        return PrincipalRules(text)
+    except ValueError as error:
+        raise InvalidSettingError(
+            setting.name, text, f"rules of the form RULE:pattern/user/ or DEFAULT ({error})"
+        ) from None
 
 
 def uses_tls(endpoint: Endpoint) -> bool:
@@ -62,43 +79,8 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
     try:
         if uses_tls(endpoint):
             Certificates(config, endpoint.listener)
+            principal_rules_of(config, endpoint.listener)
         if uses_sasl(endpoint):
             mechanisms_of(config, endpoint.listener, Logins(is_trial=True))
     except InvalidSettingError as error:
         raise StartupError(f"listener {endpoint}: {error}") from error
-
-
-class Certificates:
-    """The TLS context of a listener. When its files change, connections from then on get the new certificate."""
-
-    def __init__(self, config: BrokerConfig, listener: str, *, as_client: bool = False) -> None:
-        """InvalidSettingError if there is no certificate that can be used. `as_client`: to connect to that listener of
-        other brokers."""
-        from ixion.security.tls import client_context_of, context_of, files_of
-
-        self._make = partial(client_context_of if as_client else context_of, config, listener)
-        self._files = files_of(config, listener)
-        self._stamps = [_stamp(path) for path in self._files]
-        self._context = self._make()
-        self._looked_s = time.monotonic()
-
-    def context(self) -> ssl.SSLContext:
-        now_s = time.monotonic()
-        if now_s - self._looked_s >= CERTIFICATES_CHECK_S:
-            self._looked_s = now_s
-            stamps = [_stamp(path) for path in self._files]
-            if stamps != self._stamps:
-                self._stamps = stamps
-                # A file that is being replaced may be missing or half written; the next look finds the rest.
-                with suppress(InvalidSettingError, OSError):
-                    self._context = self._make()
-        return self._context
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    """Changes when the file does. A file that is not there has one as well."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ixion.broker.certificates import Certificates
 from ixion.config import security_settings as security
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
@@ -35,6 +36,7 @@ class Logins:
     credentials: ScramCredentials = field(default_factory=ScramCredentials)
     tokens: Tokens = field(default_factory=lambda: Tokens(None, now_ms))
     key_sets: list[KeySet] = field(default_factory=list)  # of OAUTHBEARER; they are looked after once a second
+    certificates: list[Certificates] = field(default_factory=list)  # of listeners with TLS
     is_trial: bool = False  # only check the settings: ask no other machine
 
 

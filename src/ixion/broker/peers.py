@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ixion.broker.certificates import Certificates
 from ixion.broker.errors import StartupError
-from ixion.broker.listeners import Certificates, uses_sasl, uses_tls
+from ixion.broker.listeners import uses_sasl, uses_tls
 from ixion.clients.address import Address
 from ixion.clients.channel import Channel, Connect, connect
 from ixion.clients.core.security import Credentials, Security, Tls
@@ -61,13 +62,13 @@ def security_of(config: BrokerConfig, listener: str) -> Callable[[], Security] |
 
 
 def credentials_of(config: BrokerConfig, listener: str) -> Credentials:
-    from ixion.clients.core.sasl_login import MECHANISMS, SaslCredentials
+    from ixion.clients.core.sasl_login import WITH_PASSWORDS, SaslCredentials
     from ixion.security.jaas import login_of
 
     setting = network.SASL_MECHANISM_INTER_BROKER_PROTOCOL
     mechanism = config[setting]
-    if mechanism not in MECHANISMS:
-        raise InvalidSettingError(setting.name, mechanism, f"one of {', '.join(MECHANISMS)}")
+    if mechanism not in WITH_PASSWORDS:
+        raise InvalidSettingError(setting.name, mechanism, f"one of {', '.join(WITH_PASSWORDS)}")
     enabled = config.of_listener(listener, security.SASL_ENABLED_MECHANISMS)
     if mechanism not in enabled:
         raise InvalidSettingError(setting.name, mechanism, f"one of sasl.enabled.mechanisms ({', '.join(enabled)})")

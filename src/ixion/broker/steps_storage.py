@@ -141,6 +141,8 @@ async def socket_server(parts: Parts) -> None:
         found = await parts.loop.run_in_executor(parts.scheduler.workers, listeners_of, config, logins)
     except InvalidSettingError as error:
         raise StartupError(str(error)) from error
+    for certificates in logins.certificates:
+        parts.config.listen(certificates.change, certificates.check)
     for keys in logins.key_sets:
         parts.scheduler.every("keys-of-oauthbearer", KEYS_CHECK_MS, keys.look)
     parts.server = SocketServer(

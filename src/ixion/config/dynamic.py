@@ -24,7 +24,7 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import Any, Final
 
-from ixion.config.broker import BrokerConfig, listener_of
+from ixion.config.broker import OF_LISTENERS, BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.replica_settings import MIN_INSYNC_REPLICAS
@@ -182,7 +182,7 @@ class DynamicConfig:
     def _take(self, level: Level, wanted: dict[str, str], config: BrokerConfig) -> None:
         before, self.current = self.current, config
         for name in wanted.keys() - self._overlays[level].keys() - BROKER_SETTINGS.keys():
-            if listener_of(name):
+            if listener_of(name) or override_of(name)[0]:
                 continue
             logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
         before_it = self._overlays[level]
@@ -232,11 +232,16 @@ def _described_alone(setting: Setting[Any], topic: Mapping[str, str]) -> Describ
 
 
 def _check_dynamic(level: Level, name: str, value: str) -> None:
-    setting = BROKER_SETTINGS.get(name)
+    listener, own = override_of(name)
+    setting = OF_LISTENERS.get(own) if listener else BROKER_SETTINGS.get(name)
     if setting is None:
+        if listener:  # users of a mechanism
+            raise InvalidSettingError(name, "[hidden]", "left as it is while the broker runs")
         return
     if setting.scope is Scope.READ_ONLY:
         raise InvalidSettingError(name, value, "left as it is while the broker runs")
     if setting.scope is Scope.PER_BROKER and level is Level.ALL_BROKERS:
         raise InvalidSettingError(name, value, "a value for one broker, not for all of them")
+    if listener and level is Level.ALL_BROKERS:
+        raise InvalidSettingError(name, "[hidden]", "a value for one broker, not for all of them")
     setting.parse(value)

@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from ixion.config.setting import flag, integer, long, optional_string, secret, string, words
+from ixion.config.setting import Kind, Scope, Setting, flag, integer, long, optional_string, secret, string, words
 
-SSL_KEYSTORE_TYPE: Final = string("ssl.keystore.type", "PEM", doc="format of the key store: PEM")
+SSL_KEYSTORE_TYPE: Final = string(
+    "ssl.keystore.type", "PEM", scope=Scope.PER_BROKER, doc="format of the key store: PEM or PKCS12"
+)
 SSL_KEYSTORE_LOCATION: Final = optional_string(
-    "ssl.keystore.location", doc="PEM file with the private key and the certificate chain of the broker"
+    "ssl.keystore.location",
+    scope=Scope.PER_BROKER,
+    doc="file with the private key and the certificate chain of the broker",
 )
-SSL_KEYSTORE_KEY: Final = secret("ssl.keystore.key", doc="private key in PEM, instead of a file")
+SSL_KEYSTORE_PASSWORD: Final = secret(
+    "ssl.keystore.password", scope=Scope.PER_BROKER, doc="password of a key store in PKCS12"
+)
+SSL_KEYSTORE_KEY: Final = secret(
+    "ssl.keystore.key", scope=Scope.PER_BROKER, doc="private key in PEM, instead of a file"
+)
 SSL_KEYSTORE_CERTIFICATE_CHAIN: Final = secret(
-    "ssl.keystore.certificate.chain", doc="certificate chain in PEM, instead of a file"
+    "ssl.keystore.certificate.chain", scope=Scope.PER_BROKER, doc="certificate chain in PEM, instead of a file"
 )
-SSL_KEY_PASSWORD: Final = secret("ssl.key.password", doc="password of the private key")
-SSL_TRUSTSTORE_TYPE: Final = string("ssl.truststore.type", "PEM", doc="format of the trust store: PEM")
+SSL_KEY_PASSWORD: Final = secret("ssl.key.password", scope=Scope.PER_BROKER, doc="password of the private key")
+SSL_TRUSTSTORE_TYPE: Final = string(
+    "ssl.truststore.type", "PEM", scope=Scope.PER_BROKER, doc="format of the trust store: PEM or PKCS12"
+)
 SSL_TRUSTSTORE_LOCATION: Final = optional_string(
-    "ssl.truststore.location", doc="PEM file with the authorities whose client certificates are accepted"
+    "ssl.truststore.location",
+    scope=Scope.PER_BROKER,
+    doc="file with the authorities whose client certificates are accepted",
 )
 SSL_TRUSTSTORE_CERTIFICATES: Final = secret(
-    "ssl.truststore.certificates", doc="these authorities in PEM, instead of a file"
+    "ssl.truststore.certificates", scope=Scope.PER_BROKER, doc="these authorities in PEM, instead of a file"
+)
+SSL_TRUSTSTORE_PASSWORD: Final = secret(
+    "ssl.truststore.password", scope=Scope.PER_BROKER, doc="password of a trust store in PKCS12"
+)
+SSL_ALLOW_DN_CHANGES: Final = flag(
+    "ssl.allow.dn.changes",
+    False,
+    doc="whether a new certificate may have another subject than the one that it replaces",
+)
+SSL_ALLOW_SAN_CHANGES: Final = flag(
+    "ssl.allow.san.changes", False, doc="whether a new certificate may have other alternative names"
+)
+SSL_PRINCIPAL_MAPPING_RULES: Final = string(
+    "ssl.principal.mapping.rules", "DEFAULT", doc="rules that make users of the subjects of clients' certificates"
+)
+SSL_PROTOCOL: Final = string("ssl.protocol", "TLSv1.3", doc="TLSv1.3 or TLSv1.2; ssl.enabled.protocols decides")
+SSL_PROVIDER: Final = optional_string("ssl.provider", doc="provider of TLS in Java; not supported")
+SSL_KEYMANAGER_ALGORITHM: Final = string("ssl.keymanager.algorithm", "SunX509", doc="of Java; not supported")
+SSL_TRUSTMANAGER_ALGORITHM: Final = string("ssl.trustmanager.algorithm", "PKIX", doc="of Java; not supported")
+SSL_SECURE_RANDOM_IMPLEMENTATION: Final = optional_string(
+    "ssl.secure.random.implementation", doc="of Java; not supported"
+)
+SSL_ENGINE_FACTORY_CLASS: Final[Setting[str | None]] = Setting(
+    name="ssl.engine.factory.class", kind=Kind.CLASS, default=None, doc="of Java; not supported"
 )
 SSL_CLIENT_AUTH: Final = string(
     "ssl.client.auth", "none", choices=("required", "requested", "none"), doc="whether clients show a certificate"
@@ -75,4 +112,11 @@ SUPER_USERS: Final = string(
 )
 ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = flag(
     "allow.everyone.if.no.acl.found", False, doc="whether everybody may use a resource that no access rule is about"
+)
+
+# A new certificate can be put in place while the broker runs (KIP-226): these may change for one broker.
+CERTIFICATES: Final[tuple[Setting[Any], ...]] = (
+    *(SSL_KEYSTORE_TYPE, SSL_KEYSTORE_LOCATION, SSL_KEYSTORE_PASSWORD, SSL_KEYSTORE_KEY),
+    *(SSL_KEYSTORE_CERTIFICATE_CHAIN, SSL_KEY_PASSWORD, SSL_TRUSTSTORE_TYPE, SSL_TRUSTSTORE_LOCATION),
+    *(SSL_TRUSTSTORE_PASSWORD, SSL_TRUSTSTORE_CERTIFICATES),
 )

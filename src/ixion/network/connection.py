@@ -32,6 +32,7 @@ from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
 from ixion.security.gate import ANONYMOUS, Gate
 from ixion.security.principal import principal_of
+from ixion.security.principal_rules import NoRuleError, PrincipalRules
 from ixion.wire.faults import WireError
 from ixion.wire.server import ServerConnection
 
@@ -51,6 +52,7 @@ class Connection:
         address: str,
         gate: Gate | None = None,
         first_max_bytes: i64 = 0,
+        principal_rules: PrincipalRules | None = None,
     ) -> None:
         """`gate`: clients of the listener authenticate; until then a request has `first_max_bytes` at most."""
         shared = processor.plane.shared
@@ -60,6 +62,7 @@ class Connection:
         self.address = address
         self.gate = gate
         self.principal = ANONYMOUS
+        self._principal_rules = principal_rules
         self.rights: Rights | None = None  # of the principal, once there was a request; only with an authorizer
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
@@ -114,12 +117,19 @@ class Connection:
         sending = cast(asyncio.Transport, transport)
         self._transport = sending
         certificate = sending.get_extra_info("peercert")
+        refused = False
         if certificate:
-            self.principal = principal_of(certificate)
+            try:
+                self.principal = principal_of(certificate, self._principal_rules)
+            except NoRuleError as error:
+                log.info("closed a connection from %s: %s", self.address, error)
+                refused = True
         # Paused as soon as anything is left over. A TLS transport takes 0 for "always".
         sending.set_write_buffer_limits(0 if sending.get_extra_info("sslcontext") is None else 1, 0)
         self._overdue.arm()
         self.processor.register(self)
+        if refused:
+            self.close("authentication")
 
     def get_buffer(self, _size_hint: int) -> memoryview:
         if self._in_flight is None and self._pool.may_read(self, self._large):

@@ -11,6 +11,8 @@ from ixion.security.gate import Gate
 if TYPE_CHECKING:
     import ssl
 
+    from ixion.security.principal_rules import PrincipalRules
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
@@ -21,6 +23,7 @@ class Listener:
     inter_broker: bool = False  # brokers come in even when clients have used up max.connections
     tls: Callable[[], ssl.SSLContext] | None = None  # asked for every connection, so that certificates can change
     gate: Callable[[], Gate] | None = None  # one for every connection: clients must authenticate
+    principal_rules: PrincipalRules | None = None  # users from the subjects of certificates; None: the subjects
     first_max_bytes: int = 512 * 1024  # of a request before the client has authenticated
     backlog: int = 1024  # connections that the system keeps ready while accepting waits
 

@@ -127,7 +127,9 @@ class Processor:
             number = (number + 1) & LAST_NUMBER
         self._next_number = (number + 1) & LAST_NUMBER
         gate = listener.gate() if listener.gate is not None else None
-        connection = Connection(self, number, listener.name, accepted.address, gate, listener.first_max_bytes)
+        connection = Connection(
+            self, number, listener.name, accepted.address, gate, listener.first_max_bytes, listener.principal_rules
+        )
         loop = self.plane.shared.loop
         # uvloop calls a protocol's methods by name.
         protocol = Buffered(connection) if isinstance(loop, asyncio.BaseEventLoop) else cast(Any, connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ixion.security.gate import ANONYMOUS
+from ixion.security.principal_rules import PrincipalRules
 
 _SHORT: Final = {
     "commonName": "CN",
@@ -19,13 +20,15 @@ _SHORT: Final = {
 }
 
 
-def principal_of(certificate: dict[str, object] | None) -> str:
-    """The subject of a client's certificate as Kafka writes it: CN=client,OU=team,O=org."""
+def principal_of(certificate: dict[str, object] | None, rules: PrincipalRules | None = None) -> str:
+    """The user behind a client's certificate: its subject as Kafka writes it, CN=client,OU=team,O=org, or what the
+    rules make of that. NoRuleError if there are rules, and none is about it."""
     subject = (certificate or {}).get("subject")
     if not isinstance(subject, tuple) or not subject:
         return ANONYMOUS
     pairs = [pair for part in subject for pair in part]
-    return "User:" + ",".join(f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in reversed(pairs))
+    name = ",".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in reversed(pairs))
+    return f"User:{name if rules is None else rules.name_of(name)}"
 
 
 def _escaped(value: str) -> str:

@@ -1,30 +1,44 @@
-"""TLS contexts, from Kafka's settings and PEM (files, or the text itself): of listeners, of connections to brokers.
+"""TLS contexts of listeners and of connections to brokers, from Kafka's settings: PEM (files, or text) and PKCS#12.
 
     ssl.keystore.type=PEM
     ssl.keystore.location=/etc/ixion/broker.pem          # private key and certificate chain in one file
     ssl.truststore.location=/etc/ixion/ca.pem            # whose clients' certificates are believed
     ssl.client.auth=required
 
-Java's keystores are binary. They are refused with the command that converts them.
+Java's own stores (JKS) are refused with the command that converts them, as are settings that choose parts of Java.
 """
 
 from __future__ import annotations
 
 import ssl
 import tempfile
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from ixion.config import security_settings as settings
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
+from ixion.config.setting import Setting
+from ixion.security.pkcs12 import Store, read_pkcs12
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+PEM: Final = "PEM"
+PKCS12: Final = "PKCS12"
+MOST_STORE: Final = 16 << 20  # bytes of a store
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-CONVERT: Final = "convert it: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes (keytool -importkeystore makes the .p12)"
+OPENSSL: Final = "openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes"
+CONVERT: Final = f"convert it: {OPENSSL} (keytool -importkeystore -deststoretype PKCS12 makes the .p12)"
+INSTALL: Final = f"pip install 'ixion[security]', or {OPENSSL}"
+# What Java would load, and we cannot: only the default is taken.
+_OF_JAVA: Final[tuple[Setting[Any], ...]] = (
+    *(settings.SSL_PROVIDER, settings.SSL_KEYMANAGER_ALGORITHM, settings.SSL_TRUSTMANAGER_ALGORITHM),
+    *(settings.SSL_SECURE_RANDOM_IMPLEMENTATION, settings.SSL_ENGINE_FACTORY_CLASS),
+)
 
 
 def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
     """InvalidSettingError says which setting is wrong or missing."""
+    _check_java(config, listener)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_common(context, config, listener)
     wanted = config.of_listener(listener, settings.SSL_CLIENT_AUTH)
@@ -38,6 +52,7 @@ def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
 def client_context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
     """For connections to that listener of other brokers: this broker shows its own certificate there, and believes the
     authorities of the trust store, or those of the system. InvalidSettingError as of `context_of`."""
+    _check_java(config, listener)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _load_common(context, config, listener)
     context.check_hostname = bool(config.of_listener(listener, settings.SSL_ENDPOINT_IDENTIFICATION_ALGORITHM))
@@ -61,65 +76,103 @@ def _load_common(context: ssl.SSLContext, config: BrokerConfig, listener: str) -
     _load_key(context, config, listener)
 
 
+def _check_java(config: BrokerConfig, listener: str) -> None:
+    for setting in _OF_JAVA:
+        value = config.of_listener(listener, setting)
+        if value != setting.default:
+            raise InvalidSettingError(setting.name, str(value), "left out: there is no Java here, TLS is OpenSSL's")
+    protocol = config.of_listener(listener, settings.SSL_PROTOCOL)
+    if protocol not in (*VERSIONS, "TLS"):
+        raise InvalidSettingError(settings.SSL_PROTOCOL.name, protocol, f"one of {', '.join(VERSIONS)}, TLS")
+
+
 def _load_key(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> None:
     chain = config.of_listener(listener, settings.SSL_KEYSTORE_CERTIFICATE_CHAIN)
     key = config.of_listener(listener, settings.SSL_KEYSTORE_KEY)
     location = config.of_listener(listener, settings.SSL_KEYSTORE_LOCATION)
     password = config.of_listener(listener, settings.SSL_KEY_PASSWORD)
-    _check_type(settings.SSL_KEYSTORE_TYPE.name, config.of_listener(listener, settings.SSL_KEYSTORE_TYPE))
+    kind = _kind_of(settings.SSL_KEYSTORE_TYPE.name, config.of_listener(listener, settings.SSL_KEYSTORE_TYPE))
     if chain and key:
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # ssl reads files only; mode 600, gone at once
-            file.write(f"{key}\n{chain}\n")
-            file.flush()
-            _load_chain(context, settings.SSL_KEYSTORE_KEY.name, file.name, password)
-    elif location:
-        _check_pem(settings.SSL_KEYSTORE_LOCATION.name, location)
-        _load_chain(context, settings.SSL_KEYSTORE_LOCATION.name, location, password)
-    else:
+        _load_text(context, f"{key}\n{chain}\n", settings.SSL_KEYSTORE_KEY.name, "[hidden]", password)
+    elif not location:
         allowed = f"a PEM file with key and certificate, which listener {listener} needs for TLS"
         raise InvalidSettingError(settings.SSL_KEYSTORE_LOCATION.name, "", allowed)
+    elif kind == PKCS12:
+        secret = config.of_listener(listener, settings.SSL_KEYSTORE_PASSWORD)
+        store = _read_store(settings.SSL_KEYSTORE_LOCATION.name, location, secret)
+        if not store.own:
+            allowed = "a store with a private key and its certificate"
+            raise InvalidSettingError(settings.SSL_KEYSTORE_LOCATION.name, location, allowed)
+        _load_text(context, store.own, settings.SSL_KEYSTORE_LOCATION.name, location, None)
+    else:
+        _check_pem(settings.SSL_KEYSTORE_LOCATION.name, location)
+        _load_chain(context, settings.SSL_KEYSTORE_LOCATION.name, location, location, password)
 
 
-def _load_chain(context: ssl.SSLContext, name: str, path: str, password: str | None) -> None:
+def _load_text(context: ssl.SSLContext, text: str, name: str, shown: str, password: str | None) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # ssl reads files only; mode 600, gone at once
+        file.write(text)
+        file.flush()
+        _load_chain(context, name, file.name, shown, password)
+
+
+def _load_chain(context: ssl.SSLContext, name: str, path: str, shown: str, password: str | None) -> None:
     try:
         context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
-        allowed = f"a PEM file with a private key and its certificate chain ({error.reason or error})"
-        raise InvalidSettingError(
-            name, "[hidden]" if name == settings.SSL_KEYSTORE_KEY.name else path, allowed
-        ) from error
+        allowed = f"a private key and its certificate chain ({error.reason or error})"
+        raise InvalidSettingError(name, shown, allowed) from error
 
 
 def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> bool:
     """Whether there is a trust store."""
     text = config.of_listener(listener, settings.SSL_TRUSTSTORE_CERTIFICATES)
     location = config.of_listener(listener, settings.SSL_TRUSTSTORE_LOCATION)
-    kind = config.of_listener(listener, settings.SSL_TRUSTSTORE_TYPE)
-    _check_type(settings.SSL_TRUSTSTORE_TYPE.name, kind)
-    if location:
-        _check_pem(settings.SSL_TRUSTSTORE_LOCATION.name, location)
+    kind = _kind_of(settings.SSL_TRUSTSTORE_TYPE.name, config.of_listener(listener, settings.SSL_TRUSTSTORE_TYPE))
+    name = settings.SSL_TRUSTSTORE_LOCATION.name
+    if location and not text:
+        if kind == PKCS12:
+            text = _read_store(name, location, config.of_listener(listener, settings.SSL_TRUSTSTORE_PASSWORD)).trusted
+        else:
+            _check_pem(name, location)
     if text or location:
         try:
             context.load_verify_locations(cafile=None if text else location, cadata=text or None)
         except ssl.SSLError as error:
-            allowed = f"PEM certificates ({error.reason or error})"
-            raise InvalidSettingError(settings.SSL_TRUSTSTORE_LOCATION.name, location or "", allowed) from error
+            allowed = f"certificates of authorities ({error.reason or error})"
+            raise InvalidSettingError(name, location or "", allowed) from error
     return bool(text or location)
 
 
-def _check_type(name: str, kind: str) -> None:
-    if kind.upper() != "PEM":
-        raise InvalidSettingError(name, kind, f"PEM; a store of another type must be converted. {CONVERT}")
+def _kind_of(name: str, kind: str) -> str:
+    if kind.upper() not in (PEM, PKCS12):
+        raise InvalidSettingError(name, kind, f"PEM or PKCS12; a store of another type must be converted. {CONVERT}")
+    return kind.upper()
+
+
+def _read_store(name: str, path: str, password: str | None) -> Store:
+    data = _read(name, path, lambda file: file.read(MOST_STORE + 1))
+    try:
+        return read_pkcs12(data, password)
+    except ImportError:
+        raise InvalidSettingError(name, path, f"a PEM file, unless a library is installed: {INSTALL}") from None
+    except ValueError:
+        allowed = f"a PKCS12 store that opens with its password; one of Java (JKS) must be converted. {CONVERT}"
+        raise InvalidSettingError(name, path, allowed) from None
 
 
 def _check_pem(name: str, path: str) -> None:
+    start = _read(name, path, lambda file: file.read(4096))
+    if b"-----BEGIN" not in start:
+        raise InvalidSettingError(name, path, f"a PEM file, or PKCS12 with the type of the store set. {CONVERT}")
+
+
+def _read(name: str, path: str, read: Callable[[Any], bytes]) -> bytes:
     try:
         with open(path, "rb") as file:
-            start = file.read(4096)
+            return read(file)
     except OSError as error:
         raise InvalidSettingError(name, path, f"a file that can be read ({error.strerror})") from error
-    if b"-----BEGIN" not in start:
-        raise InvalidSettingError(name, path, f"a PEM file. {CONVERT}")
 
 
 def files_of(config: BrokerConfig, listener: str) -> list[str]:

@@ -26,7 +26,8 @@ from ixion.sasl.plain import PlainClient
 from ixion.sasl.scram_client import ScramClient, ScramUser
 
 HANDSHAKE_VERSION: Final = 1  # version 0 is followed by messages without Kafka's headers
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+WITH_PASSWORDS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = (*WITH_PASSWORDS, "OAUTHBEARER")
 
 
 class SaslCredentials(Credentials):

@@ -1,0 +1,100 @@
+"""The TLS context of a listener, and how it changes while the broker runs: connections from then on get the new one.
+
+- When its files change: the broker looks once a second, when a client connects.
+- When its settings change (KIP-226): `kafka-configs --entity-type brokers --entity-name 1 --alter --add-config
+  listener.name.external.ssl.keystore.location=/new.pem`. A certificate that cannot be used is refused, and so is one
+  with another subject or other names than the present one, unless ssl.allow.dn.changes or ssl.allow.san.changes says
+  otherwise: clients would no longer believe that this is the same broker.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ixion.config import security_settings as security
+from ixion.config.broker import BrokerConfig
+from ixion.config.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    import ssl
+
+CHECK_S: Final = 1.0
+
+
+class Certificates:
+    def __init__(self, config: BrokerConfig, listener: str, *, as_client: bool = False) -> None:
+        """InvalidSettingError if there is no certificate that can be used. `as_client`: to connect to that listener of
+        other brokers."""
+        self._listener = listener
+        self._as_client = as_client
+        self._take(config)
+
+    def context(self) -> ssl.SSLContext:
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= CHECK_S:
+            self._looked_s = now_s
+            stamps = [_stamp(path) for path in self._files]
+            if stamps != self._stamps:
+                self._stamps = stamps
+                # A file that is being replaced may be missing or half written; the next look finds the rest.
+                with suppress(InvalidSettingError, OSError):
+                    self._context = self._make()
+        return self._context
+
+    def check(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        """InvalidSettingError if a changed certificate cannot take the place of the present one."""
+        if self._settings(before) == self._settings(after):
+            return
+        import ssl
+
+        from ixion.security.own_certificate import names_of
+        from ixion.security.tls import context_of
+
+        name = security.SSL_KEYSTORE_LOCATION.name
+        shown = after.of_listener(self._listener, security.SSL_KEYSTORE_LOCATION) or ""
+        made = context_of(after, self._listener)
+        try:
+            new = names_of(made)
+        except ssl.SSLError as error:
+            raise InvalidSettingError(name, shown, f"a certificate that is valid ({error.reason or error})") from error
+        try:
+            old = names_of(context_of(before, self._listener))
+        except (InvalidSettingError, ssl.SSLError):
+            return  # the present one is of no use any more; any is better
+        if new.subject != old.subject and not after.of_listener(self._listener, security.SSL_ALLOW_DN_CHANGES):
+            raise InvalidSettingError(
+                name, shown, "a certificate with the same subject (ssl.allow.dn.changes is false)"
+            )
+        lost = old.alternatives - new.alternatives
+        if lost and not after.of_listener(self._listener, security.SSL_ALLOW_SAN_CHANGES):
+            raise InvalidSettingError(name, shown, "a certificate with the same names (ssl.allow.san.changes is false)")
+
+    def change(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        if self._settings(before) != self._settings(after):
+            self._take(after)
+
+    def _take(self, config: BrokerConfig) -> None:
+        from ixion.security.tls import client_context_of, context_of, files_of
+
+        make = partial(client_context_of if self._as_client else context_of, config, self._listener)
+        files = files_of(config, self._listener)
+        stamps = [_stamp(path) for path in files]
+        self._context = make()
+        self._make, self._files, self._stamps = make, files, stamps
+        self._looked_s = time.monotonic()
+
+    def _settings(self, config: BrokerConfig) -> list[Any]:
+        return [config.of_listener(self._listener, setting) for setting in security.CERTIFICATES]
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Changes when the file does. A file that is not there has one as well."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
