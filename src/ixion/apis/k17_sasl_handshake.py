@@ -1,8 +1,8 @@
 """SaslHandshake, 0 and 1: the client chooses a mechanism.
 
-Version 1 is followed by SaslAuthenticate. Version 0 would be followed by tokens without Kafka's headers, which only
-clients before Kafka 1.0 need: it is refused with UNSUPPORTED_VERSION. On a listener without SASL the answer is
-ILLEGAL_SASL_STATE, as in Kafka. A client that chose a mechanism which is not enabled learns which are, and is closed.
+Version 1 is followed by SaslAuthenticate, version 0, of clients before Kafka 1.0, by bare SASL messages: a size and so
+many bytes. On a listener without SASL the answer is ILLEGAL_SASL_STATE, as in Kafka. A client that chose a mechanism
+which is not enabled learns which are, and is closed. A client that authenticates again must use version 1.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ def make(_services: Services) -> Handle:
         gate = connection.gate
         if gate is None:
             return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
-        code = ErrorCode.UNSUPPORTED_VERSION if call.version == 0 else gate.choose(request.mechanism)
+        again = gate.is_open
+        code = ErrorCode.UNSUPPORTED_VERSION if call.version == 0 and again else gate.choose(request.mechanism)
         if code != ErrorCode.NONE:
             connection.end_with_answer("authentication")
+        elif call.version == 0:
+            gate.is_bare = True
+            connection.expect_messages(True)
         return SaslHandshakeResponse(error_code=code, mechanisms=tuple(gate.mechanisms))
 
     return handle

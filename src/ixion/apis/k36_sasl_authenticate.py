@@ -1,7 +1,8 @@
 """SaslAuthenticate, 0 to 2: one step of a SASL exchange.
 
 A client that is refused gets the answer after connection.failed.authentication.delay.ms, and the connection ends.
-Version 1 brought the lifetime of the session, after which the client must authenticate again (KIP-368).
+Version 1 brought the lifetime of the session, after which the client must authenticate again (KIP-368). A client that
+began with SaslHandshake 0 sends and gets bare messages, and no answer if it is refused.
 """
 
 from __future__ import annotations
@@ -35,10 +36,19 @@ def make(services: Services) -> Handle:
             logger.info("refused %s on listener %s: %s", call.address, call.listener, answer.message)
             connection.end_with_answer("authentication")
             delay_ms = services.config.current[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS]
-            timer.call_later(delay_ms, call.respond, respond(answer))
+            if gate.is_bare:
+                timer.call_later(delay_ms, call.no_response)
+            else:
+                timer.call_later(delay_ms, call.respond, respond(answer))
             return LATER
         if gate.is_open:
             connection.authenticated(gate.principal)
+        if gate.is_bare:
+            if gate.is_open:
+                gate.is_bare = False
+                connection.expect_messages(False)
+            call.request.respond([len(answer.data).to_bytes(4, "big"), answer.data])
+            return LATER
         return respond(answer)
 
     return handle

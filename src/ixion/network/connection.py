@@ -255,6 +255,10 @@ class Connection:
         self.rights = None
         self._wire.set_limit(self._shared.limits.request_max_bytes)
 
+    def expect_messages(self, bare: bool) -> None:
+        """Whether the client sends bare SASL messages next, as it does after SaslHandshake 0."""
+        self._wire.expect_messages(bare)
+
     def throttle(self, wait_ms: i64) -> None:
         """Do not read on for so long after the answer to the request in flight."""
         self._throttled_ms = max(self._throttled_ms, wait_ms)

@@ -56,6 +56,7 @@ class Gate:
         self._max_reauth_ms = max_reauth_ms
         self._monotonic_ms = monotonic_ms
         self._clock_ms = clock_ms
+        self.is_bare = False  # the client sends SASL messages without headers, and gets such (SaslHandshake 0)
         self.by_token = False  # whether the client has shown a delegation token
         self._exchange: Exchange | None = None
         self._mechanism = ""

@@ -14,6 +14,9 @@
 Because a request comes out only when the one before it has been answered, answers leave in the order of their requests,
 even if a client sends ahead. The first request of a connection must be one of Kafka's keys with a header that can be
 read. A listener that authenticates its clients begins with a small limit, and calls `set_limit` once it knows a client.
+
+A client that began with SaslHandshake 0 goes on with bare SASL messages, without headers (`expect_messages`). Each
+comes out as the request that it would be today: SaslAuthenticate 0.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from ixion.wire.faults import PEEK, Looks, WireError
 from ixion.wire.framing import Framer
 
 SHORTEST: Final = 8  # key, version, correlation id
+# The header of SaslAuthenticate 0: key, version, correlation id, no client id.
+SASL_AUTHENTICATE: Final = b"\0\x24\0\0\0\0\0\0\xff\xff"
 DEFAULT_LIMIT: Final = 100 * 1024 * 1024
 
 
@@ -86,6 +91,7 @@ class ServerConnection:
     def __init__(self, limit: i64 = DEFAULT_LIMIT) -> None:
         self._framer = Framer(limit)
         self._state: i64 = OPEN
+        self._bare = False  # frames are SASL messages
 
     @property
     def state(self) -> str:
@@ -113,6 +119,10 @@ class ServerConnection:
     def set_limit(self, limit: i64) -> None:
         """The largest request from now on; one that has begun may end."""
         self._framer.limit = limit
+
+    def expect_messages(self, bare: bool) -> None:
+        """Whether the next frames are bare SASL messages."""
+        self._bare = bare
 
     def receive(self, data: bytes) -> None:
         self._framer.feed(data)
@@ -143,6 +153,10 @@ class ServerConnection:
         if not framer.complete():
             return None
         data, start, end = framer.take()
+        if self._bare:
+            message = data[start:end]
+            data = SASL_AUTHENTICATE + len(message).to_bytes(4, "big") + message
+            start, end = 0, len(data)
         if end - start < SHORTEST:
             raise self._broken(data[start:end], "it ends inside the header")
         request = RequestFrame(data, start, end)
