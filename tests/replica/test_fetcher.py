@@ -10,12 +10,12 @@ import pytest
 
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchRequest
+from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from ixion.replica.delayed_delete_records import DeletionResult
 from ixion.replica.fetch import FetchTerms
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.fetcher import Followed
-from tests.replica.nodes import KEY, TOPIC_ID, Nodes, codes
+from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, DirectPeer, Nodes, codes
 
 
 def run(path: Path, work: Callable[[Nodes], Awaitable[None]], count: int = 3, min_isr: int = 1) -> None:
@@ -410,3 +410,30 @@ def test_a_follower_on_a_dead_broker_does_not_hold_up_a_deletion_of_records(tmp_
         assert [result.code for result in over] == [ErrorCode.NONE]
 
     run(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"), [(ErrorCode.UNKNOWN_SERVER_ERROR, 1), (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 2)]
+)
+def test_a_leader_that_refuses_every_fetch_is_asked_again_after_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, asked: int
+) -> None:
+    requests = 0
+
+    async def refuse(*_: object) -> FetchResponse:
+        nonlocal requests
+        requests += 1
+        await asyncio.sleep(0)
+        return FetchResponse(throttle_time_ms=0, error_code=code, session_id=0, responses=())
+
+    async def work(nodes: Nodes) -> None:
+        await nodes.lead(1)
+        fetcher = nodes.nodes[2].fetcher
+        assert fetcher is not None
+        monkeypatch.setattr(fetcher, "_settings", lambda: SETTINGS._replace(backoff_s=3_600.0))
+        monkeypatch.setattr(DirectPeer, "ask", refuse)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert requests == asked, "a session that ended is replaced at once, but only once"
+
+    run(tmp_path, work, count=2)

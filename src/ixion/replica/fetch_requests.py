@@ -26,6 +26,13 @@ REPLICA_STATE_SINCE: Final = 15
 OLDEST: Final = 13  # topics go by id
 NEWEST: Final = 17  # Apache Kafka 3.9
 LAST_EPOCH: Final = 2**31 - 1
+SESSION_ENDED: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 
 
 class Limits(NamedTuple):

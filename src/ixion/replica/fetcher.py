@@ -39,7 +39,7 @@ from ixion.protocol.messages.k02_list_offsets import (
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.layout import Buffer
-from ixion.replica.fetch_requests import NEWEST, OLDEST, FetchRequests, Limits, Place
+from ixion.replica.fetch_requests import NEWEST, OLDEST, SESSION_ENDED, FetchRequests, Limits, Place
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
 from ixion.replica.reconciling import cut_at, start_offset
@@ -156,6 +156,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name=name)
         self._complaint = ""  # the last fault that was logged
+        self._session_ended = False  # by the last answer: one such answer is normal, more of them are a fault
         self._closed = False
 
     # For the owner.
@@ -268,7 +269,12 @@ class Fetcher:
         answer = cast(FetchResponse, await leader.ask(ApiKey.FETCH, version, request))
         self._requests.answered(answer.session_id, answer.error_code)
         if answer.error_code != ErrorCode.NONE:
-            return  # of the session: the next request begins another
+            code = error_code(answer.error_code)
+            if code not in SESSION_ENDED or self._session_ended:
+                raise KafkaError(code, f"the leader answers {code.name}")
+            self._session_ended = True  # the next request begins another
+            return
+        self._session_ended = False
         self._complaint = ""
         later: list[Coroutine[Any, Any, None]] = []
         await in_turns(self._take(answer, asked, later))
