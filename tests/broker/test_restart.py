@@ -13,15 +13,19 @@ from ixion.broker import startup
 from ixion.broker.broker import Broker
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Parts
+from ixion.config.topic import warn_once
 from ixion.controller.planning import NewTopic
 from ixion.coordinators.txn.sending import MarkerSender
 from ixion.coordinators.txn.states import ENDING
+from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.prepare import Origin
+from ixion.metadata import paths
+from ixion.metadata.config_node import encode_config
 from ixion.model.errors import ErrorCode
 from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import TRANSACTION_STATE
@@ -212,3 +216,24 @@ def test_a_transaction_that_was_committed_gets_its_markers_after_a_kill(
             assert (log.last_stable_offset, log.end_offset) == (2, 2), "the record and the marker"
 
     run(work)
+
+
+def test_a_topic_setting_that_we_do_not_know_keeps_no_broker_from_its_logs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Apache Kafka 3.9 may have written it, for example message.downconversion.enable."""
+    warn_once.cache_clear()
+    written = {"message.downconversion.enable": "false", "min.insync.replicas": "2", "max.message.bytes": "many"}
+
+    async def work() -> None:
+        async with running(tmp_path) as broker:
+            await create(broker, "t")
+            await produce(broker, "t", b"a")
+            await broker.parts.session.set(paths.config("topics", "t"), encode_config(written))
+        async with running(tmp_path) as broker:
+            partition = broker.parts.replicas.partitions["t", 0]
+            assert (partition.min_isr, partition.log.config.max_message_bytes) == (2, LogConfig().max_message_bytes)
+            assert (await produce(broker, "t", b"b")).code == ErrorCode.NONE
+
+    run(work)
+    assert "unknown topic setting 'message.downconversion.enable'" in caplog.text

@@ -5,14 +5,17 @@ On an embedded tree a broker is alone: it follows no leader, and the code for th
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from ixion.config import quota_settings as quota
 from ixion.config.listeners import listeners
 from ixion.config.replica_settings import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
+from ixion.config.topic import KEEP_ALL
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_controller_epoch
 from ixion.metadata.config_node import read_config
+from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.node import ANY_VERSION, Check
 from ixion.replica.control import Control
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from ixion.config.setting import Setting
     from ixion.replica.replication_quota import ReplicationQuota
 
+logger = logging.getLogger(__name__)
+
 
 def make_control(parts: Parts) -> Control:
     async def last_controller_epoch() -> int:
@@ -29,6 +34,13 @@ def make_control(parts: Parts) -> Control:
             return decode_controller_epoch((await parts.session.get(paths.CONTROLLER_EPOCH)).data)
         except NoNodeError:
             return 0
+
+    async def settings_of(topic: str) -> dict[str, str]:
+        try:
+            return await read_config(parts.session, "topics", topic)
+        except CorruptNodeError as error:  # the other topics of the request must not wait for it
+            logger.error("topic %s has the settings of the broker, and keeps its records: %s", topic, error)
+            return dict(KEEP_ALL)
 
     async def catch_up() -> None:
         # A server of ZooKeeper answers reads by itself, and may not know yet what the controller has just written. A
@@ -41,7 +53,7 @@ def make_control(parts: Parts) -> Control:
         parts.logs,
         broker_epoch=lambda: parts.broker_epoch,
         last_controller_epoch=last_controller_epoch,
-        read_config=lambda topic: read_config(parts.session, "topics", topic),
+        read_config=settings_of,
         workers=parts.scheduler.workers,
         catch_up=catch_up,
     )

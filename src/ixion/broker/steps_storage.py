@@ -168,7 +168,8 @@ async def replica_manager(parts: Parts) -> None:
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:
-        return TopicConfig(parts.config.current, parts.image.topic_config(topic) or {})[replica.MIN_INSYNC_REPLICAS]
+        given = parts.image.topic_config(topic) or {}
+        return TopicConfig.stored(parts.config.current, given)[replica.MIN_INSYNC_REPLICAS]
 
     def throttled(topic: str, number: int) -> tuple[bool, bool]:
         given = parts.image.topic_config(topic)

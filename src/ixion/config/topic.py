@@ -5,9 +5,11 @@ A topic setting takes kind, limits and default from the broker setting behind it
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from ixion.config.broker import BrokerConfig
@@ -21,12 +23,15 @@ from ixion.config.log_settings import (
 from ixion.config.setting import Setting, flag, long, string, words
 from ixion.config.table import BROKER_SETTINGS, meant
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 BEHIND: Final[dict[str, Setting[Any]]] = {
     setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
 }
 _DEFAULTS: Final = BrokerConfig({})
+KEEP_ALL: Final = {"retention.ms": "-1", "retention.bytes": "-1"}  # where it cannot be read how long to keep records
 # Set for topics only, with no setting of the broker behind them. Tools set the first two around a reassignment; the
 # third is there for descriptions of topics, and must be false.
 THROTTLED_LEADERS: Final = words(
@@ -119,6 +124,11 @@ def _check_fixed_delay(given: Mapping[str, str], values: Mapping[str, Any]) -> N
         raise InvalidSettingError("message.timestamp.type", given["message.timestamp.type"], allowed)
 
 
+@lru_cache(1_000)
+def warn_once(text: str) -> None:
+    logger.warning(text)
+
+
 class TopicConfig:
     """Read by the broker settings behind the topic's: `topic[LOG_SEGMENT_BYTES]` is segment.bytes, or the broker's."""
 
@@ -127,6 +137,22 @@ class TopicConfig:
     def __init__(self, broker: BrokerConfig, given: Mapping[str, str]) -> None:
         self._broker = broker
         self._own = parse_topic(given)
+
+    @classmethod
+    def stored(cls, broker: BrokerConfig, given: Mapping[str, str]) -> TopicConfig:
+        """As the metadata has it. What cannot be read is logged and left out: Apache Kafka has topic settings that we
+        do not have, and one of them must not keep a broker from its logs."""
+        taken = dict(given)
+        while True:
+            try:
+                return cls(broker, taken)
+            except InvalidSettingError as error:
+                warn_once(f"a topic setting in the metadata is ignored: {error}")
+                if taken.pop(error.name, None) is None:
+                    taken.clear()
+                if error.name in ("retention.ms", "retention.bytes", "cleanup.policy"):
+                    taken.pop("cleanup.policy", None)
+                    taken |= KEEP_ALL
 
     def own(self, setting: Setting[T]) -> T:
         """Of a setting that only topics have."""

@@ -12,7 +12,7 @@ from ixion.log.config import LogConfig
 
 
 def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
-    config = TopicConfig(broker, topic)
+    config = TopicConfig.stored(broker, topic)
     policy = config[settings.LOG_CLEANUP_POLICY]
     mode = config.own(DELIVERY_DELAY_MODE)
     delay_ms = config.own(DELIVERY_DELAY_MS) if mode == "fixed" else 0

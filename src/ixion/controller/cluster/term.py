@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ixion.config.dynamic import DynamicConfig
-from ixion.config.errors import InvalidSettingError
 from ixion.config.replica_settings import UNCLEAN_LEADER_ELECTION_ENABLE
 from ixion.config.topic import TopicConfig
 from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
@@ -114,10 +113,9 @@ class Term:
         """Whether a replica outside the ISR may lead a partition of this topic."""
         try:
             given = await read_config(self.session, "topics", topic)
-            allowed: bool = TopicConfig(self.config.current, given)[UNCLEAN_LEADER_ELECTION_ENABLE]
-        except (CorruptNodeError, InvalidSettingError) as error:  # another program may have written them
-            logger.error("no unclean election for topic %s: %s", topic, error)
+        except CorruptNodeError:
             return False
+        allowed: bool = TopicConfig.stored(self.config.current, given)[UNCLEAN_LEADER_ELECTION_ENABLE]
         return allowed
 
     def close(self) -> None:
