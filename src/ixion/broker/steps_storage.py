@@ -175,7 +175,7 @@ async def replica_manager(parts: Parts) -> None:
         given = parts.image.topic_config(topic)
         if not given:
             return False, False  # as for nearly all
-        topic_config = TopicConfig(parts.config.current, given)
+        topic_config = TopicConfig.stored(parts.config.current, given)
         leaders, followers = topic_config.own(THROTTLED_LEADERS), topic_config.own(THROTTLED_FOLLOWERS)
         return names_replica(leaders, number, parts.node_id), names_replica(followers, number, parts.node_id)
 
