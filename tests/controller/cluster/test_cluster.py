@@ -212,6 +212,25 @@ def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
     play(3, story)
 
 
+def test_every_answer_counts_although_the_controller_was_busy_when_they_came() -> None:
+    async def story(league: League) -> None:
+        names = [f"t{number}" for number in range(8)]
+        for name in names:
+            await league.create(name, [[2]])
+        slow = league.brokers[2]
+        slow.let_in.clear()
+        deletions = [asyncio.create_task(league.controller.topics.delete([name])) for name in names]
+        while len(league.term.cluster.doomed) < len(names):
+            await asyncio.sleep(0)
+        async with league.term.queue.turn:  # another change takes its time
+            slow.let_in.set()
+            await league.term.channels.settled(2)
+        await asyncio.gather(*deletions)
+        assert await league.outside.children(paths.TOPICS) == []
+
+    play(3, story)
+
+
 def test_partitions_are_added() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 from ixion.controller.cluster import deletion
 from ixion.controller.cluster.batch import ControlRequest
@@ -14,6 +15,8 @@ from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrResponse
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
 
 logger = logging.getLogger(__name__)
+
+numbers = count()  # of answers: each is looked at, also if others of the same broker wait
 
 
 def answered(term: Term, broker: int, request: ControlRequest, answer: ControlResponse) -> None:
@@ -39,7 +42,7 @@ def led(term: Term, broker: int, answer: LeaderAndIsrResponse) -> None:
             elif partition.error_code == ErrorCode.NONE:
                 working.add(key)
     if failed or any(where == broker for _, _, where in term.cluster.failed_disks):
-        term.soon(f"disks {id(answer)}", lambda: disks_changed(term, broker, failed, working))
+        term.soon(f"disks {next(numbers)}", lambda: disks_changed(term, broker, failed, working))
 
 
 def stopped(term: Term, broker: int, request: StopReplicaRequest, answer: StopReplicaResponse) -> None:
@@ -54,4 +57,4 @@ def stopped(term: Term, broker: int, request: StopReplicaRequest, answer: StopRe
     for error in answer.partition_errors:
         if (error.topic_name, error.partition_index) in deleted:
             deleted[error.topic_name, error.partition_index] = error.error_code
-    term.soon(f"deleted {id(answer)}", lambda: deletion.answered(term, broker, deleted))
+    term.soon(f"deleted {next(numbers)}", lambda: deletion.answered(term, broker, deleted))
