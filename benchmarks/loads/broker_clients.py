@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+NOTHING: Mapping[str, str] = {}
 WARM = 300  # produces that are not counted
 
 
@@ -69,7 +71,9 @@ def synchronous(bootstrap: str, topic: str, count: int, acks: int) -> tuple[floa
     return taken[len(taken) // 2] * 1e6, taken[len(taken) * 99 // 100] * 1e6
 
 
-def produce(bootstrap: str, topic: str, partitions: int, size: int, count: int, acks: int) -> float:
+def produce(
+    bootstrap: str, topic: str, partitions: int, size: int, count: int, acks: int, more: Mapping[str, str] = NOTHING
+) -> float:
     """As fast as it goes, over all partitions in turn: MB/s of values, from the first record to the last ack."""
     producer = Producer(
         {
@@ -77,6 +81,7 @@ def produce(bootstrap: str, topic: str, partitions: int, size: int, count: int, 
             "acks": acks,
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1_000_000,
+            **more,
         }
     )
     value = os.urandom(size)
@@ -94,7 +99,7 @@ def produce(bootstrap: str, topic: str, partitions: int, size: int, count: int, 
     return count * size / (time.perf_counter() - begun) / 1e6
 
 
-def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
+def consume(bootstrap: str, topic: str, partitions: int, count: int, more: Mapping[str, str] = NOTHING) -> float:
     """All of the topic, from the page cache: MB/s of values, from the first poll on."""
     consumer = Consumer(
         {
@@ -103,6 +108,7 @@ def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
             "enable.auto.commit": False,
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 500_000,
+            **more,
         }
     )
     begun = time.perf_counter()
