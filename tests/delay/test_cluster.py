@@ -1,0 +1,116 @@
+"""A11 with three brokers and a real client: leaders are killed while they accept and deliver delayed records.
+
+`make soak-delay` kills them more often.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import KafkaError as Fault
+
+from ixion.testing import Cluster
+
+FAILOVERS = int(os.environ.get("IXION_DELAY_FAILOVERS", "2"))
+PATIENCE_S = 120
+SETTINGS = {"replica.fetch.backoff.ms": 20, "replica.fetch.wait.max.ms": 100, "min.insync.replicas": 2}
+LONGEST_MS = 800
+
+
+class Sending:
+    """Sends delayed records on a thread until it is stopped; knows which were acknowledged."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.acknowledged: set[bytes] = set()
+        self.refused: list[str] = []
+        self._stop = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": ",".join(member.bootstrap for member in cluster.brokers.values()),
+                "enable.idempotence": True,
+                "retry.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 200,
+                "topic.metadata.refresh.interval.ms": 500,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set() or number < 200:
+            value = b"%d" % number
+            delay_ms = number * 7919 % LONGEST_MS
+            headers = [("x-deliver-after-ms", b"%d" % delay_ms)] if number % 5 else []
+            self._producer.produce("t", value, headers=headers, partition=0, on_delivery=self._delivered)
+            self._producer.poll(0.002)
+            number += 1
+        self._producer.flush(PATIENCE_S)
+
+    def _delivered(self, error: Fault | None, message: object) -> None:
+        if error is None:
+            self.acknowledged.add(bytes(message.value()))  # type: ignore[attr-defined]
+        else:
+            self.refused.append(str(error))
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
+    """Each value that was delivered until all that are wanted were, and how early it came, in milliseconds."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    found: list[tuple[bytes, int]] = []
+    missing = set(wanted)
+    deadline = time.monotonic() + PATIENCE_S
+    while missing:
+        message = consumer.poll(1)
+        assert time.monotonic() < deadline, f"{len(missing)} did not come"
+        if message is not None and message.error() is None:
+            value = bytes(message.value() or b"")
+            due = dict(message.headers() or []).get("x-scheduled-for")
+            found.append((value, 0 if due is None else int(due) - int(time.time() * 1000)))
+            missing.discard(value)
+    # Everything that could be delivered twice comes before this one.
+    last = Producer({"bootstrap.servers": cluster.bootstrap})
+    last.produce("t", b"last", headers=[("x-deliver-after-ms", b"%d" % (LONGEST_MS + 200))], partition=0)
+    assert last.flush(PATIENCE_S) == 0
+    while True:
+        message = consumer.poll(1)
+        assert time.monotonic() < deadline + PATIENCE_S
+        if message is not None and message.error() is None:
+            if message.value() == b"last":
+                break
+            found.append((bytes(message.value() or b""), 0))
+    consumer.close()
+    return found
+
+
+def test_a11_leaders_that_are_killed_lose_double_and_hurry_nothing() -> None:
+    with Cluster(3, SETTINGS) as cluster:
+        cluster.create_topic("t", **{"delivery.delay.mode": "record"})
+        sending = Sending(cluster)
+        try:
+            for _ in range(FAILOVERS):
+                before = len(sending.acknowledged)
+                cluster.wait(lambda at=before: len(sending.acknowledged) > at + 100, "records are acknowledged")
+                leader = cluster.leader("t")
+                cluster.kill(leader)
+                after = len(sending.acknowledged)
+                cluster.wait(lambda at=after: len(sending.acknowledged) > at + 20, "the next leader takes records")
+                cluster.restart(leader)
+                cluster.wait(lambda: len(cluster.isr("t")) == 3, "all replicas are in sync")
+        finally:
+            sending.stop()
+        assert sending.refused == []
+        found = read_until(cluster, sending.acknowledged)
+    counted = Counter(value for value, _ in found)
+    assert [value for value, times in counted.items() if times > 1] == []
+    assert sending.acknowledged <= counted.keys()
+    assert max(early_ms for _, early_ms in found) <= 0
