@@ -1,175 +1,187 @@
-"""Messages for later: how late they come while very many wait, beside a sorted set of Redis with a poller.
+"""Messages for later: how late they come while very many wait, beside four other ways to have that.
 
-A round: `BACKLOG` records of 1,000 bytes are scheduled for tomorrow, as fast as they are acknowledged; then `TIMED`
-more for the next seconds, `RATE` a second, and a consumer notes when each arrives. Lateness is arrival minus due time
-by the clock of this process, so it includes the client. Then the server is killed and started again, until it takes a
-record.
+A round: messages of 1,000 bytes are scheduled for tomorrow until 10,000, 100,000 and a million wait, as fast as they
+are acknowledged. At each of these, `TIMED` more are scheduled for the next seconds, `RATE` a second, and a consumer
+notes when each arrives; at 100,000 also `FAST` a second. Then `HERD` that are due at the same moment. At last the
+process that keeps what waits is killed and started again, until it delivers a message.
 
-Memory is what the process of the server grew by, for each record that waits. Redis keeps the records in memory.
+Lateness is arrival minus due time by the clock of this process, so it includes the client. Memory is what the process
+that keeps what waits grew by, for each message. IXION_BENCH_PENDING=10000000 goes on to ten million, ours only.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
-from benchmarks.loads.broker_servers import Server, ixion_on
-from benchmarks.loads.redis_schedules import Poller, Redis, redis_folder, redis_on, wait_ready
+from benchmarks.loads.schedulers.kafka_protocol import ixion, on_kafka
+from benchmarks.loads.schedulers.nats import nats
+from benchmarks.loads.schedulers.rabbitmq import rabbitmq
+from benchmarks.loads.schedulers.redis import redis
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, Start, now_ms
+from devtools.kafka import RealKafka
 
-OURS, REDIS = "ixion", "Redis, polled every 10 ms"
-BACKLOG, TIMED, RATE = 100_000, 3_000, 500
+OURS = "ixion"
+NATS = "NATS JetStream 2.12"
+REDIS = "Redis, polled every 10 ms"
+RABBIT = "RabbitMQ, TTL and dead letters"
+ETF1 = "scheduler on Apache Kafka"
+BACKLOGS = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
+MOST = {"10m": 10_000_000}
+TIMED, RATE, FAST = 2_000, 500, 5_000  # messages, and how many are due in a second
+FAST_AT = "100k"
+HERD = 20_000
 TOMORROW_MS = 24 * 3_600_000
-LEAD_MS = 2_000
+LEAD_MS = 1_500
 VALUE = bytes(1_000)
 
 
-def now_ms() -> float:
-    return time.time_ns() / 1e6
+class Arrivals:
+    """A consumer on a thread of its own, that notes when messages come."""
 
-
-class Lateness:
-    def __init__(self) -> None:
+    def __init__(self, scheduler: Scheduler, count: int) -> None:
         self.late_ms: list[float] = []
+        self._thread = threading.Thread(target=self._run, args=(scheduler, count), daemon=True)
+        self._thread.start()
 
-    def note(self, due_ms: float) -> None:
-        self.late_ms.append(now_ms() - due_ms)
+    def _run(self, scheduler: Scheduler, count: int) -> None:
+        for payload in scheduler.arrivals(count):
+            self.late_ms.append(now_ms() - int(payload.partition(b":")[0]))
 
-    def figures(self) -> dict[str, float]:
+    def join(self, count: int) -> list[float]:
+        self._thread.join(PATIENCE_S)
+        if len(self.late_ms) < count:
+            raise RuntimeError(f"{count - len(self.late_ms)} of {count} messages did not come")
         found = sorted(self.late_ms)
         if found[0] < 0:
-            raise RuntimeError(f"a record came {-found[0]:.3f} ms early")
-        return {"p50": found[len(found) // 2], "p99": found[len(found) * 99 // 100], "max": found[-1]}
+            raise RuntimeError(f"a message came {-found[0]:.3f} ms early")
+        return found
 
 
-def timed(count: int) -> list[int]:
-    """Due times from `LEAD_MS` on, `RATE` a second."""
+def message(due_ms: int, number: int, value: bytes = b"") -> tuple[int, bytes]:
+    return due_ms, b"%d:%d:%b" % (due_ms, number, value)
+
+
+def lateness(scheduler: Scheduler, count: int, rate: int) -> tuple[float, float]:
+    """Median and 99th percentile, in milliseconds."""
+    arrivals = Arrivals(scheduler, count)
     first = int(now_ms()) + LEAD_MS
-    return [first + number * 1_000 // RATE for number in range(count)]
+    scheduler.schedule([message(first + number * 1_000 // rate, number) for number in range(count)])
+    found = arrivals.join(count)
+    return found[len(found) // 2], found[len(found) * 99 // 100]
 
 
-def ours(backlog: int, count: int) -> Mapping[str, float]:
+def fill(scheduler: Scheduler, start: int, count: int) -> None:
+    tomorrow = int(now_ms()) + TOMORROW_MS
+    for first in range(start, count, 10_000):
+        some = range(first, min(first + 10_000, count))
+        scheduler.schedule([message(tomorrow + number, number, VALUE) for number in some])
+
+
+def herd(scheduler: Scheduler, count: int) -> float:
+    """Messages a second, of many that are due at the same moment."""
+    arrivals = Arrivals(scheduler, count)
+    due_ms = int(now_ms()) + LEAD_MS + count // 5
+    scheduler.schedule([message(due_ms, number, VALUE) for number in range(count)])
+    return count / max(arrivals.join(count)[-1], 1.0) * 1_000
+
+
+def measure(start: Start, backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
+    rows: dict[str, float] = {}
+    count = max(int(TIMED * scale), 200)
+    with tempfile.TemporaryDirectory(prefix="delay-") as folder:
+        data = Path(folder)
+        with start(data) as scheduler:
+            lateness(scheduler, 50, RATE)  # nothing that happens once counts
+            before, have = scheduler.resident_bytes(), 0
+            for key, backlog in backlogs.items():
+                begun = time.perf_counter()
+                fill(scheduler, have, backlog)
+                rows["accept"] = (backlog - have) / (time.perf_counter() - begun)
+                have = backlog
+                rows["memory"] = max(scheduler.resident_bytes() - before, 0) / have
+                rows[f"p50-{key}"], rows[f"p99-{key}"] = lateness(scheduler, count, RATE)
+                if key == FAST_AT:
+                    _, rows["fast"] = lateness(scheduler, count * 5, FAST)
+            rows["herd"] = herd(scheduler, max(int(HERD * scale), 1_000))
+            scheduler.kill()
+        begun = time.perf_counter()
+        with start(data) as scheduler:
+            arrivals = Arrivals(scheduler, 1)
+            scheduler.schedule([message(int(now_ms()), 0)])
+            arrivals.join(1)
+            rows["restart"] = (time.perf_counter() - begun) * 1_000
+    return rows
+
+
+@contextmanager
+def running_kafka() -> Iterator[RealKafka]:
     with tempfile.TemporaryDirectory() as data:
-        with ixion_on(data) as server:
-            found = ours_running(server, backlog, count)
-            os.kill(server.pid, signal.SIGKILL)
-        with ixion_on(data) as server:
-            producer = Producer({"bootstrap.servers": server.bootstrap, "retry.backoff.ms": 10, "log_level": 0})
-            producer.produce("later", b"x", headers={"x-deliver-after-ms": "1000"})
-            producer.flush(120)
-            found["restart"] = (time.time() - server.started) * 1000
-    return found
-
-
-def ours_running(server: Server, backlog: int, count: int) -> dict[str, float]:
-    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
-    topic = NewTopic("later", 1, 1, config={"delivery.delay.mode": "record"})
-    admin.create_topics([topic])["later"].result(30)
-    producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 5, "log_level": 0})
-    producer.produce("later", VALUE, headers={"x-deliver-after-ms": str(TOMORROW_MS)})
-    producer.flush(30)
-    before = server.resident_mb()
-    begun = time.perf_counter()
-    for number in range(backlog):
-        while len(producer) > 10_000:
-            producer.poll(0.01)
-        producer.produce("later", VALUE, headers={"x-deliver-after-ms": str(TOMORROW_MS + number)})
-    producer.flush(300)
-    found = {"accept": backlog / (time.perf_counter() - begun)}
-    found["memory"] = max(server.resident_mb() - before, 0) * 2**20 / backlog
-    consumer = Consumer(
-        {"bootstrap.servers": server.bootstrap, "group.id": "g", "fetch.wait.max.ms": 500, "log_level": 0}
-    )
-    consumer.assign([TopicPartition("later", 0, backlog)])
-    lateness = Lateness()
-    for due_ms in timed(count):
-        producer.produce("later", b"x", headers={"x-deliver-at": str(due_ms)})
-    producer.flush(60)
-    end = time.monotonic() + 120
-    while len(lateness.late_ms) < count and time.monotonic() < end:
-        message = consumer.poll(1)
-        if message is not None and not message.error():
-            lateness.note(int(dict(message.headers() or [])["x-scheduled-for"] or 0))
-    consumer.close()
-    return found | lateness.figures()
-
-
-def redis(backlog: int, count: int) -> Mapping[str, float]:
-    with redis_folder() as (data, port):
-        with redis_on(data, port) as server:
-            wait_ready(port)
-            found = redis_running(server, port, backlog, count)
-            os.kill(server.pid, signal.SIGKILL)
-        with redis_on(data, port) as server:
-            wait_ready(port)
-            found["restart"] = (time.time() - server.started) * 1000
-    return found
-
-
-def redis_running(server: Server, port: int, backlog: int, count: int) -> dict[str, float]:
-    client = Redis(port)
-    before = server.resident_mb()
-    begun = time.perf_counter()
-    for start in range(0, backlog, 1_000):
-        tomorrow = int(now_ms()) + TOMORROW_MS
-        some = range(start, min(start + 1_000, backlog))
-        client.send(*((b"ZADD", b"later", b"%d" % (tomorrow + number), b"%d:" % number + VALUE) for number in some))
-        for _ in some:
-            client.receive()
-    found = {"accept": backlog / (time.perf_counter() - begun)}
-    found["memory"] = (server.resident_mb() - before) * 2**20 / backlog
-    lateness = Lateness()
-
-    def work() -> None:
-        worker = Redis(port)
-        while len(lateness.late_ms) < count:
-            lateness.note(int(worker.call(b"BLPOP", b"ready", b"60")[1].partition(b":")[0]))
-        worker.close()
-
-    poller = Poller(port)
-    working = threading.Thread(target=work)
-    working.start()
-    for number, due_ms in enumerate(timed(count)):
-        client.call(b"ZADD", b"later", b"%d" % due_ms, b"%d:%d" % (due_ms, number))
-    working.join(120)
-    poller.stop()
-    client.close()
-    return found | lateness.figures()
+        kafka = RealKafka("3.9.1", Path(data), heap="1g", quick=False)
+        kafka.format()
+        kafka.launch()
+        try:
+            yield kafka
+        finally:
+            kafka.stop()
 
 
 def contenders(session: Session) -> Mapping[str, Contender]:
-    backlog = 2_000 if session.quick else BACKLOG
-    count = 500 if session.quick else TIMED
-    return {OURS: lambda: ours(backlog, count), REDIS: lambda: redis(backlog, count)}
+    scale = 0.1 if session.quick else 1.0
+    backlogs = {key: max(int(backlog * scale**2), 500) for key, backlog in BACKLOGS.items()}
+    ours = dict(backlogs)
+    if int(os.environ.get("IXION_BENCH_PENDING", "0")) >= MOST["10m"]:
+        ours |= MOST
+    kafka = session.enter(running_kafka())
+    return {
+        OURS: partial(measure, ixion, ours, scale),
+        NATS: partial(measure, nats, backlogs, scale),
+        REDIS: partial(measure, redis, backlogs, scale),
+        RABBIT: partial(measure, rabbitmq, backlogs, scale),
+        ETF1: partial(measure, on_kafka(kafka), backlogs, scale),
+    }
 
+
+WORDS = {"10k": "10,000", "100k": "100,000", "1m": "1 million", "10m": "10 million"}
 
 BENCHMARK = Benchmark(
     name="delay",
-    title="Messages for later, while 100,000 wait",
+    title="Messages for later, while up to a million wait",
     rows=(
-        Row(key="p50", label="lateness, median", unit="ms"),
-        Row(key="p99", label="lateness, 99 of 100", unit="ms"),
-        Row(key="max", label="lateness, the worst", unit="ms", charted=False),
-        Row(key="accept", label="records scheduled", unit="records/s"),
-        Row(key="memory", label="memory for a record that waits", unit="B"),
-        Row(key="restart", label="killed, until it takes a record again", unit="ms"),
+        *(
+            row
+            for key in (*BACKLOGS, *MOST)
+            for row in (
+                Row(key=f"p50-{key}", label=f"lateness while {WORDS[key]} wait, median", unit="ms", charted=False),
+                Row(key=f"p99-{key}", label=f"lateness while {WORDS[key]} wait, 99 of 100", unit="ms"),
+            )
+        ),
+        Row(key="fast", label=f"the same at {FAST:,} due a second, while 100,000 wait", unit="ms"),
+        Row(key="accept", label="messages scheduled", unit="1/s"),
+        Row(key="herd", label=f"messages delivered, of {HERD:,} due at once", unit="1/s"),
+        Row(key="memory", label="memory for a message that waits", unit="B"),
+        Row(key="restart", label="killed, until it delivers again", unit="ms"),
     ),
     goals=(
-        Goal(label="lateness p99: 25 ms", value=("p99", OURS), base=25.0, at_most=1.0),
-        Goal(label="lateness p99, beside Redis", value=("p99", OURS), base=("p99", REDIS), at_most=1.0),
+        Goal(label="lateness p99 at a million: 25 ms", value=("p99-1m", OURS), base=25.0, at_most=1.0),
+        Goal(label="p99 at ten million", value=("p99-10m", OURS), base=("p99-1m", OURS), at_most=1.5),
+        *(
+            Goal(label=f"p99 at 100,000, beside {name}", value=("p99-100k", OURS), base=("p99-100k", name), at_most=1.0)
+            for name in (NATS, REDIS, RABBIT, ETF1)
+        ),
         Goal(label="10,000 scheduled a second", value=("accept", OURS), base=10_000.0, at_least=1.0),
-        Goal(label="memory beside Redis", value=("memory", OURS), base=("memory", REDIS), at_most=0.5),
+        Goal(label="10,000 delivered a second", value=("herd", OURS), base=10_000.0, at_least=1.0),
+        Goal(label="memory for one: 32 B", value=("memory", OURS), base=32.0, at_most=1.0),
         Goal(label="restart: 5 s", value=("restart", OURS), base=5_000.0, at_most=1.0),
     ),
     baseline=REDIS,
     contenders=contenders,
-    rounds=3,
+    rounds=1,
 )

@@ -14,6 +14,7 @@ PACKAGES = {
     "mvn": "maven",
     "openssl": "openssl",
     "redis-server": "redis-server",
+    "rabbitmq-server": "rabbitmq-server",
     "kcat": "kcat",
     "zsh": "zsh",
     "fish": "fish",

@@ -7,20 +7,22 @@ between the two; a worker waits for the list (BLPOP). The appendonly file is syn
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from benchmarks.loads.broker_servers import Server
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S, resident_of
 from devtools.kafka import free_port
 from devtools.programs import tool
 
 POLL_S = 0.01
+AT_ONCE = 1_000
 MOVE = b"""
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, 1000)
 for _, each in ipairs(due) do redis.call('RPUSH', KEYS[2], each) end
@@ -81,41 +83,74 @@ class Poller:
                 time.sleep(POLL_S)
 
     def stop(self) -> None:
-        self._ends.set()
-        self._thread.join()
+        if not self._ends.is_set():
+            self._ends.set()
+            self._thread.join()
+            self._redis.close()
+
+
+class RedisScheduler:
+    def __init__(self, port: int, pid: int) -> None:
+        self._port = port
+        self._pid = pid
+        self._redis = Redis(port)
+        self._poller = Poller(port)
+
+    def schedule(self, messages: Iterable[tuple[int, bytes]]) -> None:
+        commands = [(b"ZADD", b"later", b"%d" % due_ms, value) for due_ms, value in messages]
+        for start in range(0, len(commands), AT_ONCE):
+            some = commands[start : start + AT_ONCE]
+            self._redis.send(*some)
+            for _ in some:
+                self._redis.receive()
+
+    def arrivals(self, count: int) -> Iterator[bytes]:
+        worker = Redis(self._port)
+        for _ in range(count):
+            yield bytes(worker.call(b"BLPOP", b"ready", b"%d" % PATIENCE_S)[1])
+        worker.close()
+
+    def resident_bytes(self) -> int:
+        return resident_of(self._pid)
+
+    def kill(self) -> None:
+        self._poller.stop()
+        os.kill(self._pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._poller.stop()
         self._redis.close()
 
 
 @contextmanager
-def redis_on(data: str, port: int) -> Iterator[Server]:
-    started = time.time()
-    options = ["--port", str(port), "--dir", data, "--appendonly", "yes", "--save", "", "--bind", "127.0.0.1"]
+def redis(data: Path) -> Iterator[RedisScheduler]:
+    port = free_port()
+    options = ["--port", str(port), "--dir", str(data), "--appendonly", "yes", "--save", "", "--bind", "127.0.0.1"]
     process = subprocess.Popen([tool("redis-server"), *options], stdout=subprocess.DEVNULL)
     try:
-        yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
+        wait_ready(port)
+        made = RedisScheduler(port, process.pid)
+        try:
+            yield made
+        finally:
+            made.close()
     finally:
-        process.terminate()
-        process.wait(30)
+        process.kill()
+        process.wait()
 
 
 def wait_ready(port: int) -> None:
     """Until it has loaded its file."""
     while True:
         try:
-            redis = Redis(port)
+            client = Redis(port)
         except OSError:
             time.sleep(0.01)
             continue
         try:
-            if redis.call(b"PING") == b"PONG":
+            if client.call(b"PING") == b"PONG":
                 return
         except RuntimeError:
             time.sleep(0.01)
         finally:
-            redis.close()
-
-
-@contextmanager
-def redis_folder() -> Iterator[tuple[str, int]]:
-    with tempfile.TemporaryDirectory(prefix=f"redis-{os.getpid()}-") as data:
-        yield data, free_port()
+            client.close()

@@ -1,0 +1,1 @@
+"""Ways to have a message delivered later, each behind the same few calls (`scheduler`)."""
