@@ -9,6 +9,8 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka import KafkaError as Fault
@@ -18,6 +20,7 @@ from ixion.testing import Cluster
 FAILOVERS = int(os.environ.get("IXION_DELAY_FAILOVERS", "2"))
 PATIENCE_S = 120
 SETTINGS = {"replica.fetch.backoff.ms": 20, "replica.fetch.wait.max.ms": 100, "min.insync.replicas": 2}
+MODE: dict[str, Any] = {"delivery.delay.mode": "record"}
 LONGEST_MS = 800
 
 
@@ -57,6 +60,11 @@ class Sending:
         else:
             self.refused.append(str(error))
 
+    def more(self, count: int) -> Callable[[], bool]:
+        """Whether so many more than now are acknowledged."""
+        wanted = len(self.acknowledged) + count
+        return lambda: len(self.acknowledged) >= wanted
+
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
@@ -94,16 +102,14 @@ def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
 
 def test_a11_leaders_that_are_killed_lose_double_and_hurry_nothing() -> None:
     with Cluster(3, SETTINGS) as cluster:
-        cluster.create_topic("t", **{"delivery.delay.mode": "record"})
+        cluster.create_topic("t", 1, 3, **MODE)
         sending = Sending(cluster)
         try:
             for _ in range(FAILOVERS):
-                before = len(sending.acknowledged)
-                cluster.wait(lambda at=before: len(sending.acknowledged) > at + 100, "records are acknowledged")
+                cluster.wait(sending.more(100), "records are acknowledged")
                 leader = cluster.leader("t")
                 cluster.kill(leader)
-                after = len(sending.acknowledged)
-                cluster.wait(lambda at=after: len(sending.acknowledged) > at + 20, "the next leader takes records")
+                cluster.wait(sending.more(20), "the next leader takes records")
                 cluster.restart(leader)
                 cluster.wait(lambda: len(cluster.isr("t")) == 3, "all replicas are in sync")
         finally:
