@@ -48,7 +48,7 @@ class Sending:
         while not self._stop.is_set() or number < 200:
             value = b"%d" % number
             delay_ms = number * 7919 % LONGEST_MS
-            headers = [("x-deliver-after-ms", b"%d" % delay_ms)] if number % 5 else []
+            headers: dict[str, Any] = {"x-deliver-after-ms": b"%d" % delay_ms} if number % 5 else {}
             self._producer.produce("t", value, headers=headers, partition=0, on_delivery=self._delivered)
             self._producer.poll(0.002)
             number += 1
