@@ -172,3 +172,20 @@ def test_a_change_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert nodes.nodes[1].partition.isr == (1, 2, 3)
 
     run(tmp_path, work, monkeypatch)
+
+
+def test_a_follower_that_restarts_meanwhile_does_not_join_for_what_it_had_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-903: it may have come back with an empty disk, so the controller must see under which epoch it caught up."""
+
+    async def work(nodes: Nodes, controller: Controller) -> None:
+        nodes.cut_off.add(3)
+        nodes.nodes[1].produce(b"a")
+        nodes.nodes[1].partition.follower_fetched(3, 0, 0, broker_epoch=203)
+        controller.answer(top=ErrorCode.NOT_CONTROLLER)
+        await nodes.settle(5)
+        assert len(controller.requests) == 2
+        assert controller.members == [(1, 101), (2, 102), (3, 103)]
+
+    run(tmp_path, work, monkeypatch)

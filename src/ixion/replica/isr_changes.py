@@ -61,6 +61,8 @@ OVERTAKEN: Final = frozenset(
 class Wanted(NamedTuple):
     partition: Partition
     isr: tuple[int, ...]  # the very tuple that the partition keeps while the change is open
+    epochs: dict[int, int]  # of the brokers that follow, as they were when the change was wanted: a follower that came
+    # back with an empty disk since then fetches under another one, and must not be taken for the one that had caught up
 
     @property
     def open(self) -> bool:
@@ -83,7 +85,8 @@ class IsrChanges:
 
     def wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """A leader on this broker wants other in-sync replicas."""
-        self._waiting[partition.key] = Wanted(partition, isr)
+        epochs = {number: follower.broker_epoch for number, follower in partition.followers.items()}
+        self._waiting[partition.key] = Wanted(partition, isr, epochs)
         self._stirred.set()
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="isr-changes")
@@ -135,13 +138,13 @@ class IsrChanges:
 
     def _request(self, changes: dict[TopicPartition, Wanted], version: int) -> AlterPartitionRequest:
         topics: dict[bytes, list[PartitionData]] = {}
-        for partition, isr in changes.values():
+        for partition, isr, epochs in changes.values():
             with_epochs = version >= EPOCHS_SINCE
             data = PartitionData(
                 partition_index=partition.number,
                 leader_epoch=partition.leader_epoch,
                 new_isr=() if with_epochs else isr,
-                new_isr_with_epochs=tuple(self._member(partition, number) for number in isr) if with_epochs else (),
+                new_isr_with_epochs=tuple(self._member(number, epochs) for number in isr) if with_epochs else (),
                 partition_epoch=partition.partition_epoch,
             )
             topics.setdefault(partition.topic_id, []).append(data)
@@ -151,15 +154,14 @@ class IsrChanges:
             topics=tuple(TopicData(topic_id=each, partitions=tuple(data)) for each, data in topics.items()),
         )
 
-    def _member(self, partition: Partition, number: int) -> BrokerState:
-        """With the epoch it fetched with, so that a broker that came back with an empty disk is not taken for it."""
-        follower = partition.followers.get(number)
-        epoch = self._broker_epoch() if follower is None else follower.broker_epoch
+    def _member(self, number: int, epochs: dict[int, int]) -> BrokerState:
+        """With the epoch it fetched with, and the leader with its own."""
+        epoch = epochs[number] if number in epochs else self._broker_epoch()
         return BrokerState(broker_id=number, broker_epoch=epoch)
 
     def _settle(self, change: Wanted, answer: ResponsePartitionData | None) -> bool:
         """False if it must be asked for again."""
-        partition, isr = change
+        partition, isr, _ = change
         if not change.open:
             return True
         code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else error_code(answer.error_code)
