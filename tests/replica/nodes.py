@@ -95,6 +95,7 @@ class Node:
             loop=loop,
             workers=Inline(),
             clock_ms=lambda: NOW + self.nodes.clock.now_ms,
+            monotonic_ms=lambda: self.nodes.clock.now_ms,
             min_isr_of=lambda _: self.nodes.min_isr,
             max_lag_ms=10_000,
         )

@@ -219,3 +219,33 @@ def test_the_low_watermark_waits_for_every_follower(world: World) -> None:
     assert partition.low_watermark == 0
     assert partition.follower_fetched(2, 2, 2)
     assert partition.low_watermark == 2
+
+
+def test_a_fetch_of_an_earlier_life_of_a_follower_says_nothing_about_this_one(world: World) -> None:
+    partition = world.lead(replicas=(1, 2))
+    append(partition, b"a", b"b")
+    partition.follower_fetched(2, 0, 0, broker_epoch=12)  # it came back with an empty disk
+    assert not partition.follower_fetched(2, 2, 0, broker_epoch=10)  # held up on its way since before that
+    assert partition.log.high_watermark == 0
+    assert partition.follower_fetched(2, 2, 0, broker_epoch=12)
+    assert partition.log.high_watermark == 2
+
+
+def test_a_clock_that_is_set_back_keeps_no_silent_follower_in_the_isr(world: World) -> None:
+    partition = world.lead(replicas=(1, 2))
+    partition.follower_fetched(2, 0, 0)
+    append(partition)
+    world.clock_step_ms = -3_600_000
+    world.advance(10_001)
+    partition.shrink_isr()
+    assert world.wanted == [(1,)]
+
+
+def test_a_clock_that_is_set_forward_drives_no_follower_out_of_the_isr(world: World) -> None:
+    partition = world.lead(replicas=(1, 2))
+    partition.follower_fetched(2, 0, 0)
+    append(partition)
+    world.clock_step_ms = 3_600_000
+    world.advance(10)
+    partition.shrink_isr()
+    assert world.wanted == []

@@ -48,7 +48,7 @@ def test_a_leader_above_its_rate_gives_nothing_to_a_follower_that_catches_up(wor
     assert over == [], "it waits: there is nothing for it"
     world.produce(b"more", acks=1)
     assert over == [], "an append does not end the wait"
-    assert partition.followers[FOLLOWER].fetched_ms == world.now_ms(), "that it came is noted"
+    assert partition.followers[FOLLOWER].fetched_ms == world.clock.now_ms, "that it came is noted"
     world.advance(500)
     assert [(result.code, result.records) for result in over] == [(ErrorCode.NONE, b"")]
     world.advance(30_000)

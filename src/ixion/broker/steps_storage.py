@@ -186,6 +186,7 @@ async def replica_manager(parts: Parts) -> None:
         loop=parts.loop,
         workers=parts.scheduler.workers,
         clock_ms=parts.clock_ms,
+        monotonic_ms=lambda: int(parts.loop.time() * 1_000),
         min_isr_of=min_isr_of,
         throttled=throttled,
         max_lag_ms=config[replica.REPLICA_LAG_TIME_MAX_MS],

@@ -10,6 +10,10 @@ beyond the end, so the leader compares with its own end at the *previous* fetch:
 
 from __future__ import annotations
 
+from typing import Final
+
+NEVER_MS: Final = -(1 << 60)
+
 
 class Follower:
     def __init__(self, broker_id: int) -> None:
@@ -17,7 +21,7 @@ class Follower:
         self.broker_epoch = -1  # of the registration under which it fetched last; -1: not known
         self.end_offset = -1  # -1: it has not fetched since this leader began
         self.log_start = -1
-        self.caught_up_ms = 0
+        self.caught_up_ms = NEVER_MS
         self.fetched_ms = 0
         self.leader_end_then = -1  # the leader's end at its last fetch
 
@@ -25,7 +29,7 @@ class Follower:
         """A new leader begins. An in-sync follower gets replica.lag.time.max.ms to fetch."""
         self.end_offset = -1
         self.log_start = -1
-        self.caught_up_ms = now_ms if in_sync else 0
+        self.caught_up_ms = now_ms if in_sync else NEVER_MS
         self.fetched_ms = 0
         self.leader_end_then = -1
 

@@ -100,7 +100,7 @@ class ReplicaManager:
         self._timer = timer
         self._loop = loop
         self._workers = workers
-        self._clock_ms = clock_ms
+        self._monotonic_ms = monotonic_ms
         self._min_isr_of = min_isr_of
         self._throttled = throttled  # whether a replica here is, as a leader and as a follower
         self.leader_quota: ReplicationQuota | None = None  # of several brokers only
@@ -177,7 +177,7 @@ class ReplicaManager:
             log = self.logs.create(topic, number, topic_id) if make_log else self.logs.get(topic, number)
             if log is None:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has just gone offline")
-            partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._clock_ms)
+            partition = Partition(log, self.node_id, self._min_isr_of(topic), self._max_lag_ms, self._monotonic_ms)
             partition.on_isr_wanted = self.on_isr_wanted
             partition.is_alive = self.is_alive
             partition.throttled_as_leader, partition.throttled_as_follower = self._throttled(topic, number)

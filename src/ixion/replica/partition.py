@@ -47,6 +47,7 @@ class Scheduling(Protocol):
 
 class Partition:
     def __init__(self, log: Log, node_id: int, min_isr: int, max_lag_ms: int, clock_ms: Callable[[], int]) -> None:
+        """`clock_ms`: a monotonic clock. A wall clock that is set back would keep a silent follower in the ISR."""
         self.log = log
         self.topic = log.topic
         self.number = log.partition
@@ -181,8 +182,8 @@ class Partition:
     def follower_fetched(self, broker_id: int, offset: int, log_start: int, broker_epoch: int = -1) -> bool:
         """A follower has everything below `offset`. True if the high watermark or the low watermark may have moved."""
         follower = self.followers.get(broker_id)
-        if follower is None:
-            return False
+        if follower is None or 0 <= broker_epoch < follower.broker_epoch:
+            return False  # it is no replica, or this was sent by an earlier life of it
         before = self.low_watermark
         follower.broker_epoch = broker_epoch
         follower.fetched(offset, log_start, self.log.end_offset, self.clock_ms())
