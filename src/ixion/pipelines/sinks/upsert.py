@@ -31,12 +31,12 @@ from ixion.pipelines.debezium import OP
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.delta import DeltaWriter
-from ixion.pipelines.sinks.iceberg import IcebergWriter
+from ixion.pipelines.sinks.history import DELETED, OWN, chain, history_fields, merge_history
+from ixion.pipelines.sinks.iceberg import IcebergWriter, refresh
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.spec.upsert import OFFSET, UpsertSpec
 from ixion.pipelines.steps import need_columns
 
-DELETED: Final = "is_deleted"
 TOMBSTONE: Final = "kafka_tombstone"  # tells a delete, and is not stored
 _DELETE: Final = "_delete"
 _CHANGES: Final = "ixion_changes"
@@ -60,8 +60,11 @@ class UpsertWriter:
         return self._table.knows(pipeline)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
+        if self._upsert.history:
+            self._write_history(frame, batch)
+            return
         columns = [field.name for field in stored(frame.schema.fields, self._upsert)]
-        changes = newest(frame, self._upsert)
+        changes = newest(frame, self._upsert, self._upsert.keys)
         if isinstance(self._table, DeltaWriter):
             self._table.create(_empty(changes, columns, self._upsert))
             with _noted(frame.sparkSession, batch):
@@ -71,10 +74,34 @@ class UpsertWriter:
             _merge(self._table.table, changes, columns, self._upsert)
             self._table.note(batch)
 
+    def _write_history(self, frame: DataFrame, batch: Batch) -> None:
+        upsert, table = self._upsert, self._table
+        own = [field.name for field in frame.schema.fields if field.name != TOMBSTONE]
+        changes = newest(frame, upsert, (*upsert.keys, upsert.order))
+        fields = stored(frame.schema.fields, upsert)
+        nothing = frame.where(F.lit(False))
+        empty = nothing.select(
+            *(f"`{name}`" for name in own),
+            *(F.lit(None).cast(one.dataType).alias(one.name) for one in fields if one.name not in own),
+        )
+        table.create(empty)
+        if isinstance(table, DeltaWriter):
+            there = self._spark.read.format("delta").load(self.sink.path)
+            with _noted(frame.sparkSession, batch):
+                versions = chain(changes, there, own, upsert, _DELETE)
+                merge_history(f"delta.`{self.sink.path}`", versions, own, upsert, _DELETE)
+        else:
+            refresh(table.table, self._spark)
+            versions = chain(changes, self._spark.table(table.table), own, upsert, _DELETE)
+            merge_history(table.table, versions, own, upsert, _DELETE)
+            table.note(batch)
+
 
 def stored(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.StructField]:
     """The columns of the table, for rows with FIELDS."""
     kept = [field for field in fields if field.name != TOMBSTONE]
+    if upsert.history:
+        return [*kept, *history_fields(fields, upsert)]
     return [*kept, T.StructField(DELETED, T.BooleanType())] if upsert.deletes == "mark" else kept
 
 
@@ -94,18 +121,20 @@ def refuse_unmergeable(sink: TableSink, upsert: UpsertSpec, rows: DataFrame) -> 
         hint = '[source] include = ["offset"] gives it; steps must pass it on; or order = "…" names another column'
         raise PipelineError(message, hint=hint)
     need_columns(rows, f"order of {sink.label}", [upsert.order])
-    if upsert.deletes == "mark" and DELETED in rows.columns:
-        raise PipelineError(f"the rows for {sink.label} have a column {DELETED}, which is a name of pipelines' own")
+    ours = OWN if upsert.history else (DELETED,) if upsert.deletes == "mark" else ()
+    for name in rows.columns:
+        if name in ours:
+            raise PipelineError(f"the rows for {sink.label} have a column {name}, which is a name of pipelines' own")
     rows.select(is_delete(rows.columns, upsert))  # Spark finds an unknown column here, not in the first batch
 
 
-def newest(frame: DataFrame, upsert: UpsertSpec) -> DataFrame:
-    """The last row of each key, with `_delete`."""
+def newest(frame: DataFrame, upsert: UpsertSpec, by: Sequence[str]) -> DataFrame:
+    """The last row for each value of the columns BY, with `_delete`."""
     marked = frame.withColumn(_DELETE, is_delete(frame.columns, upsert))
     places = [F.col(name) for name in _PLACE if name in frame.columns]
     order = F.struct(F.col(f"`{upsert.order}`").alias("order"), *places, F.xxhash64(*_hashable(marked)))
     rows = F.struct(*(F.col(f"`{name}`") for name in marked.columns))
-    grouped = marked.groupBy(*(F.col(f"`{key}`").alias(f"_key_{key}") for key in upsert.keys))
+    grouped = marked.groupBy(*(F.col(f"`{key}`").alias(f"_key_{key}") for key in by))
     return grouped.agg(F.max_by(rows, order).alias("_row")).select("_row.*")
 
 

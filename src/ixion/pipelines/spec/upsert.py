@@ -1,4 +1,4 @@
-"""How rows change a table that has one row for each key: `mode = "upsert"` of a sink."""
+"""How rows change a table: `mode = "upsert"` of a sink, one row for each key; `mode = "scd2"`, one for each version."""
 
 from __future__ import annotations
 
@@ -17,27 +17,30 @@ class UpsertSpec:
     keys: tuple[str, ...]
     order: str = OFFSET  # a column; of two rows with one key, the one with the larger value counts
     delete_when: str | None = None  # a SQL predicate; None: tombstones and Debezium's deletes, if the rows tell them
+    history: bool = False  # scd2: a row stays when a newer one comes (see `sinks.history`)
     deletes: str = "remove"  # the row; or "mark" it, so that a change which comes late does not bring it back
 
 
 def read_upsert(section: Section, kind: str) -> UpsertSpec | None:
     """None for a sink that only adds rows."""
-    if section.choice("mode", ("append", "upsert"), "append") == "append":
+    mode = section.choice("mode", ("append", "upsert", "scd2"), "append")
+    if mode == "append":
         for name in SETTINGS[1:]:
             if name in section:
-                section.fail(f'{section.label(name)} is for mode = "upsert"', name)
+                section.fail(f'{section.label(name)} is for mode = "upsert" or "scd2"', name)
         return None
     if kind not in _ROWWISE:
         section.fail(f"rows of a {kind} sink cannot be changed; those of delta and iceberg can", "mode")
     keys = section.texts("keys")
     if not keys:
-        section.fail('mode = "upsert" needs keys = ["…"], the columns that tell one row from another')
+        section.fail(f'mode = "{mode}" needs keys = ["…"], the columns that tell one row from another')
     order = section.text("order", OFFSET)
     if order in keys:
         section.fail(f"{section.label('order')} is {order}, which is one of the keys", "order")
     return UpsertSpec(
         keys=keys,
         order=order,
+        history=mode == "scd2",
         delete_when=section.optional_text("delete_when"),
         deletes=section.choice("deletes", ("remove", "mark"), "remove" if order == OFFSET else "mark"),
     )
