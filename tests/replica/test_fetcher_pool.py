@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
+
+import pytest
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.sources import load
 from ixion.metadata.image import ClusterImage
+from ixion.model.topic_partition import TopicPartition
+from ixion.replica.fetcher import Fetcher
 from ixion.replica.fetchers import FetcherPool
 from ixion.replica.partition import Partition
 from tests.replica.nodes import TOPIC_ID, Inline, Node, Nodes
@@ -54,6 +59,35 @@ def test_a_broker_that_leaves_follows_nothing_new(tmp_path: Path) -> None:
         pool.leave()
         pool.start(follow(nodes.nodes[1], 1, 2))
         assert list(pool.followed) == [("t", 0)]
+        await pool.close()
+        await nodes.close()
+
+    asyncio.run(work())
+
+
+def test_partitions_of_one_fetcher_are_stopped_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the controller, and because a disk has failed."""
+
+    async def work() -> None:
+        nodes = Nodes(tmp_path, 1)
+        pool = pool_of(nodes.nodes[1], 1)
+        for number in range(2):
+            pool.start(follow(nodes.nodes[1], number, 2))
+        remove, cut = Fetcher.remove, asyncio.Event()
+
+        async def slow(fetcher: Fetcher, keys: Collection[TopicPartition]) -> None:
+            await remove(fetcher, keys)
+            await cut.wait()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Fetcher, "remove", slow)
+            stops = [asyncio.create_task(pool.stop([("t", number)])) for number in range(2)]
+            await asyncio.sleep(0)
+            cut.set()
+            await asyncio.gather(*stops)
+        assert not pool._fetchers
         await pool.close()
         await nodes.close()
 

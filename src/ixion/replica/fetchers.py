@@ -84,11 +84,16 @@ class FetcherPool:
             home = self._homes.pop(key, None)
             if home is not None:
                 homes.setdefault(home, []).append(key)
+        # A disk that fails stops its partitions while the controller stops others: a fetcher may end in between.
+        fetchers = {home: self._fetchers[home] for home in homes}
         for home, gone in homes.items():
-            await self._fetchers[home].remove(gone)
+            await fetchers[home].remove(gone)
         used = set(self._homes.values())
-        for home in [home for home in homes if home not in used]:
-            task = asyncio.get_running_loop().create_task(self._fetchers.pop(home).close())
+        for home, fetcher in fetchers.items():
+            if home in used or self._fetchers.get(home) is not fetcher:
+                continue
+            del self._fetchers[home]
+            task = asyncio.get_running_loop().create_task(fetcher.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
