@@ -7,6 +7,7 @@ disconnected.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,8 @@ from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
 from ixion.metadata import paths
 from ixion.metadata.config_node import read_config
-from ixion.metadata.errors import NoNodeError
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.errors import ConnectionLostError, MetadataError, NoNodeError, SessionExpiredError
 from ixion.metadata.notification_node import decode_config_change
 from ixion.metadata.session import Event, MetadataSession
 from ixion.timer.turns import in_turns
@@ -34,6 +36,7 @@ class ConfigChanges:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._seen = parts.last_notice  # the last that was followed; their names sort in their order
+        self._turn = asyncio.Lock()
 
     async def start(self) -> None:
         """Follow changes, also those since this start has read the settings: it may have recovered logs for long."""
@@ -51,32 +54,39 @@ class ConfigChanges:
 
     def _follow_soon(self, _event: Event) -> None:
         parts = self._parts
-        task = parts.loop.create_task(self._follow())
+        task = parts.loop.create_task(self._follow_or_wait())
         parts.background.add(task)
         task.add_done_callback(parts.background.discard)
 
-    async def _follow(self) -> None:
-        for entity in await self._read_new():
-            kind, _, name = entity.partition("/")
-            try:
-                await self.apply(kind, name)
-            except Exception:
-                logger.exception("the changed settings of %s could not be applied", entity)
+    async def _follow_or_wait(self) -> None:
+        try:
+            await self._follow()
+        except MetadataError as error:  # the next session, or the next event, goes on
+            logger.warning("changes of settings are followed later: %s", error)
 
-    async def _read_new(self) -> list[str]:
-        session = self._parts.session
-        names = await session.children(paths.CONFIG_CHANGES)
-        fresh = [name for name in names if name > self._seen]
-        entities = []
-        for name in fresh:
-            try:
-                entities.append(decode_config_change((await session.get(f"{paths.CONFIG_CHANGES}/{name}")).data))
-            except NoNodeError:
-                continue
-        if fresh:
-            self._seen = fresh[-1]
-            await self._forget_old(names)
-        return list(dict.fromkeys(entities))
+    async def _follow(self) -> None:
+        """MetadataError if the tree is out of reach. What was not applied by then is still to be followed."""
+        async with self._turn:
+            session = self._parts.session
+            names = await session.children(paths.CONFIG_CHANGES)
+            applied: set[str] = set()  # what is read of an entity is newer than all of its notices
+            for name in [name for name in names if name > self._seen]:
+                entity = await read_notice(session, name)
+                if entity and entity not in applied:
+                    await self._apply(entity)
+                    applied.add(entity)
+                self._seen = name
+            if applied:
+                await self._forget_old(names)
+
+    async def _apply(self, entity: str) -> None:
+        kind, _, name = entity.partition("/")
+        try:
+            await self.apply(kind, name)
+        except (ConnectionLostError, SessionExpiredError):
+            raise
+        except Exception:
+            logger.exception("the changed settings of %s could not be applied", entity)
 
     async def _forget_old(self, names: list[str]) -> None:
         session = self._parts.session
@@ -130,3 +140,15 @@ class ConfigChanges:
         parts.image.group_configs.pop(paths.plain(entity), None)
         if taken:
             parts.image.group_configs[paths.plain(entity)] = taken
+
+
+async def read_notice(session: MetadataSession, name: str) -> str:
+    """The entity that has changed; empty if the notice is gone, or garbage."""
+    path = f"{paths.CONFIG_CHANGES}/{name}"
+    try:
+        return decode_config_change((await session.get(path)).data)
+    except NoNodeError:
+        return ""
+    except CorruptNodeError as error:
+        logger.error("the notice at %s is ignored: %s", path, error)
+        return ""
