@@ -76,6 +76,14 @@ def epoch_of(cluster: Cluster, number: int) -> int:
     return cluster.brokers[number].call(look)
 
 
+def produce_to(asking: Asking, topic: str, value: bytes) -> ErrorCode:
+    """To one broker, whether it leads or not, with acks=all."""
+    data = PartitionProduceData(index=0, records=batch(value))
+    topics = (TopicProduceData(name=topic, partition_data=(data,)),)
+    answer = asking.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics), ProduceResponse, 9)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
 def run(path: Path, work: Callable[[Nodes], Awaitable[None]]) -> None:
     async def bounded() -> None:
         nodes = Nodes(path, 3, 1)
@@ -108,6 +116,37 @@ def test_pitfall_04_a_new_epoch_of_the_same_leader_is_reconciled(tmp_path: Path)
     run(tmp_path, work)
 
 
+def test_pitfall_07_the_last_replica_in_sync_returns_with_less_than_another(cluster: Cluster) -> None:
+    """It loses what it had not synced, and must not lead: the other one would cut what it has more."""
+    cluster.create_topic("last", replication=2, min_insync_replicas=1)
+    cluster.wait_healthy()
+    last = cluster.leader("last")
+    other = next(number for number in cluster.isr("last") if number != last)
+    for value in (b"0", b"1"):
+        with Asking(cluster.brokers[last].bootstrap) as asking:
+            assert produce_to(asking, "last", value) == ErrorCode.NONE
+    cluster.shut_down(other)
+    cluster.wait(lambda: cluster.isr("last") == (last,), "only one is in sync")
+
+    async def look(real: RealBroker) -> str:
+        return real.parts.replicas.partitions["last", 0].log.folder
+
+    folder = cluster.brokers[last].call(look)
+    cluster.kill(last)
+    (segment,) = Path(folder).glob("*.log")
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size // 2)  # the page cache is gone with the power
+    cluster.restart(other)
+    cluster.restart(last)
+    assert cluster.leader("last") == other
+    cluster.wait_healthy()
+
+    async def end(real: RealBroker) -> int:
+        return real.parts.replicas.partitions["last", 0].log.end_offset
+
+    assert [cluster.brokers[number].call(end) for number in (last, other)] == [2, 2]
+
+
 def test_pitfall_08_a_zombie_leader_acknowledges_nothing(cluster: Cluster) -> None:
     """It is paused beyond its session, with a produce in its socket; another leads when it goes on."""
     writer = Writer(cluster)
@@ -116,12 +155,7 @@ def test_pitfall_08_a_zombie_leader_acknowledges_nothing(cluster: Cluster) -> No
     answers: list[ErrorCode] = []
 
     def produce() -> None:
-        data = PartitionProduceData(index=0, records=batch(b"zombie"))
-        request = ProduceRequest(
-            acks=-1, timeout_ms=10_000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),)
-        )
-        answer = asking.ask(request, ProduceResponse, 9)
-        answers.append(ErrorCode(answer.responses[0].partition_responses[0].error_code))
+        answers.append(produce_to(asking, "t", b"zombie"))
 
     with Asking(cluster.brokers[zombie].bootstrap) as asking:
         cluster.pause(zombie, expire=True)
@@ -195,7 +229,7 @@ def test_pitfall_14_a_follower_that_stops_does_not_return_to_the_isr(cluster: Cl
         writing = threading.Thread(target=writer.write, args=(30,))
         writing.start()
         cluster.shut_down(follower)
-        assert follower not in cluster.isr("t")
+        cluster.wait(lambda: follower not in cluster.isr("t"), "it has left the ISR")  # noqa: B023
         writing.join(60)
         assert not writing.is_alive()
         writer.write()

@@ -82,6 +82,8 @@ def look_up(
     leader_only: bool,
 ) -> Steps[ListOffsetsPartitionResponse]:
     partition = replicas.partition(topic, wish.partition_index)
+    if partition is None and not leader_only:
+        return end_of_log(replicas, topic, wish)
     if partition is None:
         return failed(wish, replicas.why_missing(topic, wish.partition_index))
     fault = partition.fault(wish.current_leader_epoch, leader_only)
@@ -95,12 +97,29 @@ def look_up(
         if error.code == ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_SINCE:
             return failed(wish, ErrorCode.LEADER_NOT_AVAILABLE)
         return failed(wish, error.code)
+    if wish.timestamp == LATEST and not leader_only:
+        epoch = partition.log.epochs.latest  # of what is in the log; the leader may have a later one
     return ListOffsetsPartitionResponse(
         partition_index=wish.partition_index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp,
         offset=offset,
         leader_epoch=epoch if version >= 4 else -1,
+    )
+
+
+def end_of_log(replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    """A log that has no role yet, because this broker has only just started: a controller asks for its end before it
+    elects a leader."""
+    log = replicas.logs.get(topic, wish.partition_index)
+    if log is None or wish.timestamp != LATEST:
+        return failed(wish, replicas.why_missing(topic, wish.partition_index))
+    return ListOffsetsPartitionResponse(
+        partition_index=wish.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=-1,
+        offset=log.end_offset,
+        leader_epoch=log.epochs.latest,
     )
 
 

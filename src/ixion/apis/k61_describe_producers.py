@@ -1,4 +1,7 @@
-"""DescribeProducers, 0: the producers that a partition remembers, and where their open transactions begin (KIP-664)."""
+"""DescribeProducers, 0: the producers that a partition remembers, and where their open transactions begin (KIP-664).
+
+Every replica answers, not only the leader: Kafka's tool looks for hanging transactions broker by broker.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,6 @@ def make(services: Services) -> Handle:
         partition = replicas.partition(topic, number)
         if partition is None:
             return _refuse(number, replicas.why_missing(topic, number))
-        if not partition.leads:
-            return _refuse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return PartitionResponse(partition_index=number, error_code=0, active_producers=_producers(partition.log))
 
     return sliced(handle)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,12 @@ CHECK_S: Final = 1.0
 
 
 class Certificates:
+    _make: Callable[[], ssl.SSLContext]
+    _context: ssl.SSLContext
+    _files: list[str]
+    _stamps: list[tuple[int, int]]
+    _looked_s: float
+
     def __init__(self, config: BrokerConfig, listener: str, *, as_client: bool = False) -> None:
         """InvalidSettingError if there is no certificate that can be used. `as_client`: to connect to that listener of
         other brokers."""

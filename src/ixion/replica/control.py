@@ -172,6 +172,11 @@ class Control:
             await self._catch_up()
         return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
 
+    def log_ends(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """The last leader epoch and the end of each log that is here, also of those without a role yet."""
+        logs = {key: self._logs.get(*key) for key in keys}
+        return {key: (log.epochs.latest, log.end_offset) for key, log in logs.items() if log is not None}
+
     # LeaderAndIsr.
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.listeners import Endpoint
 from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import ControlResponse
+from ixion.controller.cluster.channels import ControlResponse, LogEnds
 from ixion.controller.cluster.cluster import Member
 from ixion.controller.cluster.controller import ClusterController
 from ixion.controller.cluster.term import Term
@@ -55,6 +55,7 @@ class ModelBroker:
         self._league = league
         self._rack = rack
         self.logs: set[TopicPartition] = set()
+        self.ends: LogEnds = {}
         self.failed_disk: set[TopicPartition] = set()
         self.heard: list[ControlRequest] = []  # of all lives
         self.let_in = asyncio.Event()  # cleared: requests wait
@@ -78,6 +79,9 @@ class ModelBroker:
         stat = await self.session.exists(paths.broker(self.broker_id))
         assert stat is not None
         self.epoch = stat.created_zxid
+
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        return {key: self.ends[key] for key in keys if key in self.ends}
 
     async def carry(self, request: ControlRequest) -> ControlResponse:
         assert self.under_way == 0, "one request in flight"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
 from ixion.config.listeners import Endpoint
 from ixion.controller.cluster import channels as module
 from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import VERSIONS, Channels, ControlResponse, RemoteCarrier, carriers
+from ixion.controller.cluster.channels import VERSIONS, Channels, ControlResponse, LogEnds, RemoteCarrier, carriers
 from ixion.controller.cluster.cluster import Member
 from ixion.metadata.broker_node import Registration
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
 from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -37,6 +38,9 @@ class Recorder:
         self.gate = asyncio.Event()
         self.gate.set()
         self.closed = False
+
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        return dict.fromkeys(keys, (0, 1))
 
     async def carry(self, request: ControlRequest) -> ControlResponse:
         self.tried.append(request.controller_epoch)
@@ -125,6 +129,9 @@ def test_the_own_broker_is_called_and_others_are_connected_to() -> None:
             self.calls.append("update_metadata")
             return UpdateMetadataResponse(error_code=0)
 
+        def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+            return dict.fromkeys(keys, (3, 4))
+
     async def run() -> None:
         door = Door()
         carrier_to = carriers(1, door, "PLAINTEXT", 1_000)
@@ -133,6 +140,7 @@ def test_the_own_broker_is_called_and_others_are_connected_to() -> None:
         await own.carry(LeaderAndIsrRequest(controller_id=1, controller_epoch=1, live_leaders=()))
         await own.carry(StopReplicaRequest(controller_id=1, controller_epoch=1))
         assert door.calls == ["update_metadata", "leader_and_isr", "stop_replica"]
+        assert await own.log_ends([("t", 0)]) == {("t", 0): (3, 4)}
         assert isinstance(carrier_to(member(2)), RemoteCarrier)
         with pytest.raises(KafkaError, match="no listener PLAINTEXT"):
             await carrier_to(member(2)).carry(update(1))

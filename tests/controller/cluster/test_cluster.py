@@ -83,6 +83,33 @@ def test_the_last_in_sync_replica_dies_and_nobody_else_leads() -> None:
     play(3, story)
 
 
+@pytest.mark.parametrize(
+    ("ends", "leader"),
+    [
+        ({2: (1, 5), 3: (1, 9)}, 3),  # it has lost what it had not synced
+        ({2: (1, 5), 3: (2, 1)}, 3),  # also by a later epoch
+        ({2: (2, 5), 3: (1, 9)}, 2),  # what 3 has more was never committed
+        ({2: (1, 9), 3: (1, 9)}, 2),
+        ({3: (1, 9)}, 2),  # it does not say: as Apache Kafka does
+        ({2: (1, 5)}, 2),
+    ],
+)
+def test_the_last_in_sync_replica_does_not_lead_over_one_that_has_more(
+    ends: dict[int, tuple[int, int]], leader: int
+) -> None:
+    async def story(league: League) -> None:
+        await league.create("t", [[2, 3]])
+        await league.propose(T0, [2])
+        await league.kill(2)
+        for number, end in ends.items():
+            league.brokers[number].ends[T0] = end
+        await league.restart(2)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (leader, (leader,))
+
+    play(3, story)
+
+
 def test_an_unclean_election_where_the_topic_allows_it() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3]], **{"unclean.leader.election.enable": "true"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from ixion.clients.address import Address
@@ -18,6 +18,13 @@ from ixion.clients.channel import Connect, connect
 from ixion.controller.cluster.batch import ControlRequest, address_of
 from ixion.controller.cluster.cluster import Member
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
 from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -27,9 +34,13 @@ from ixion.protocol.registry import ApiKey
 logger = logging.getLogger(__name__)
 
 ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+LogEnds = dict[TopicPartition, tuple[int, int]]  # the last leader epoch in the log, and the next offset
 Answered = Callable[[int, ControlRequest, ControlResponse], None]
 
 PAUSE_S: Final = 0.1  # before a request is sent again
+ENDS_S: Final = 5.0  # for the ends of logs, while an election waits
+LATEST: Final = -1
+DEBUGGER: Final = -2  # as a replica id: any replica answers
 # What inter.broker.protocol.version 3.9 speaks; these are not negotiated.
 VERSIONS: Final[dict[type[Struct], tuple[ApiKey, int]]] = {
     LeaderAndIsrRequest: (ApiKey.LEADER_AND_ISR, 7),
@@ -47,11 +58,17 @@ class Door(Protocol):
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
 
+    def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds: ...
+
 
 class Carrier(Protocol):
     """Brings one request to a broker."""
 
     async def carry(self, request: ControlRequest) -> ControlResponse: ...
+
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        """How far its logs of these partitions go; those that it does not have, or does not tell, are left out."""
+        ...
 
     def close(self) -> None: ...
 
@@ -71,6 +88,27 @@ class RemoteCarrier:
         assert isinstance(answer, (LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse))
         return answer
 
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        if self._channel is None:
+            return {}
+        # Older versions are Apache Kafka's, whose answer has the epoch of the partition and not that of the log.
+        version = await self._channel.version(ApiKey.LIST_OFFSETS, oldest=11)
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for name, number in keys:
+            topics.setdefault(name, []).append(ListOffsetsPartition(partition_index=number, timestamp=LATEST))
+        request = ListOffsetsRequest(
+            replica_id=DEBUGGER,
+            topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(wishes)) for name, wishes in topics.items()),
+        )
+        answer = await self._channel.ask(ApiKey.LIST_OFFSETS, version, request)
+        assert isinstance(answer, ListOffsetsResponse)
+        return {
+            (topic.name, each.partition_index): (each.leader_epoch, each.offset)
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.error_code == ErrorCode.NONE
+        }
+
     def close(self) -> None:
         if self._channel is not None:
             self._channel.close()
@@ -86,6 +124,9 @@ class LocalCarrier:
         if isinstance(request, StopReplicaRequest):
             return await self._door.stop_replica(request)
         return await self._door.update_metadata(request)
+
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        return self._door.log_ends(keys)
 
     def close(self) -> None:
         """There is no connection."""
@@ -118,6 +159,15 @@ class BrokerChannel:
     def send(self, request: ControlRequest) -> None:
         self._waiting.append(request)
         self._stirred.set()
+
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        """Empty if the broker does not answer in time."""
+        try:
+            async with asyncio.timeout(ENDS_S):
+                return await self._carrier.log_ends(keys)
+        except (KafkaError, TimeoutError) as error:
+            logger.info("broker %d does not say where its logs end: %s", self.member.broker_id, error)
+            return {}
 
     def mark(self) -> asyncio.Future[None]:
         """Done when every request before it has been answered, or the channel is closed."""
@@ -181,6 +231,12 @@ class Channels:
         channel = self._channels.get(broker)
         if channel is not None:
             channel.send(request)
+
+    async def log_ends(self, wanted: Mapping[int, Sequence[TopicPartition]]) -> dict[int, LogEnds]:
+        """Of each broker, how far its logs of these partitions go, as far as it says so in time."""
+        asked = {broker: keys for broker, keys in wanted.items() if broker in self._channels}
+        found = await asyncio.gather(*(self._channels[broker].log_ends(keys) for broker, keys in asked.items()))
+        return dict(zip(asked, found, strict=True))
 
     async def settled(self, broker: int) -> None:
         """Returns when the broker has answered all that was sent to it until now, or is gone."""

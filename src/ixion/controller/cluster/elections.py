@@ -4,6 +4,7 @@ Every rule goes through the replicas in the order of the assignment and takes th
 
     offline              alive and in the ISR; if there is none and unclean elections are allowed, any that is alive
     reassignment         of the target replicas: alive and in the ISR
+    last one came back   of those that are alive, the one whose log goes furthest, if the ISR has one member
     preferred            only the first replica: alive and in the ISR
     controlled shutdown  alive, in the ISR, and its broker is not shutting down
 
@@ -12,7 +13,7 @@ A rule returns the new leadership in the next leader epoch, or None if no replic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from ixion.controller.cluster.leadership import FIRST_EPOCH, NO_LEADER, Leadership
 from ixion.metadata.topic_node import Replicas
@@ -42,6 +43,25 @@ def after_leader_loss(
             if broker in online:
                 return known.next(broker, (broker,), recovering=True)
     return None
+
+
+def with_most(
+    replicas: Replicas, known: Leadership, online: Collection[int], ends: Mapping[int, tuple[int, int]]
+) -> Leadership | None:
+    """The last replica in sync has come back, and others live: one of them leads if its log goes further, because the
+    last one has lost what it had not synced (KIP-966). None if it still has most, or the ends are not known.
+
+    `ends` has the last leader epoch and the end of each log. A log that goes further than that of a former ISR member
+    has everything that was committed up to there: leaders of its last epoch were elected from the ISR.
+    """
+    last = known.isr[0] if len(known.isr) == 1 else NO_LEADER
+    if last not in ends or last not in online:
+        return None
+    best = last
+    for broker in replicas.all:
+        if broker in online and ends.get(broker, (-1, -1)) > ends[best]:
+            best = broker
+    return None if best == last else known.next(best, (best,))
 
 
 def for_reassignment(replicas: Replicas, known: Leadership, online: Collection[int]) -> Leadership | None:

@@ -117,12 +117,36 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
     cluster = term.cluster
     wanted = [key for key in (cluster.all_keys() if keys is None else keys) if key[0] not in cluster.doomed]
     await create_states(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.NEW])
+    await elect_most(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE])
     offline = [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE]
     outcomes = await elect_offline(term, batch, offline, unclean=False, why="its leader was lost")
     left = [key for key, found in outcomes.items() if found is None and cluster.online(key)]
     allowed = {name: await term.is_unclean_allowed(name) for name in dict.fromkeys(name for name, _ in left)}
     unclean = [key for key in left if allowed[key[0]]]
     await elect_offline(term, batch, unclean, unclean=True, why="no in-sync replica lives; unclean election")
+
+
+async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> None:
+    """Where the last replica in sync is back and others live: ask each how much it has, before one is elected."""
+    cluster = term.cluster
+    doubtful = []
+    for key in keys:
+        known, online = cluster.leaderships.get(key), cluster.online(key)
+        if known is not None and len(known.isr) == 1 and known.isr[0] in online and len(online) > 1:
+            doubtful.append(key)
+    if not doubtful:
+        return
+    asked: dict[int, list[TopicPartition]] = {}
+    for key in doubtful:
+        for broker in cluster.online(key):
+            asked.setdefault(broker, []).append(key)
+    found = await term.channels.log_ends(asked)
+
+    def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        ends = {broker: of_broker[key] for broker, of_broker in found.items() if key in of_broker}
+        return elections.with_most(cluster.replicas(key), known, cluster.online(key), ends)
+
+    await elect(term, batch, doubtful, rule, "the last replica in sync came back with less than this one has")
 
 
 async def elect_offline(
