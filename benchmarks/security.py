@@ -29,7 +29,7 @@ OURS, KAFKA = "ixion", "Apache Kafka 3.9.1"
 SIZES = {100: "100 B", 1000: "1 KB"}
 MB_OF = {100: 30, 1000: 150}  # values of one measurement
 LOGINS = 1_000
-THROTTLED_S = 10.0
+THROTTLED_S = 12.0
 SOURCE = 40_000  # records of 1 KB for the throttled consumer: more than it can read
 CIPHER = "TLSv1.3 TLS_AES_256_GCM_SHA384"
 
