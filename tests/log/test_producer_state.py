@@ -9,7 +9,7 @@ from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.prepare import Origin
 from ixion.log.producer_entry import BatchTrace, ProducerEntry
-from ixion.log.producer_state import MOST_OFFERED, ProducerState
+from ixion.log.producer_state import MOST_OFFERED, MOST_PRODUCERS, ProducerState
 from ixion.log.reader import Isolation, read
 from ixion.log.snapshot_file import decode_snapshot, encode_snapshot
 from ixion.model.errors import ErrorCode, KafkaError
@@ -278,3 +278,16 @@ def test_a_coordinator_writes_for_a_producer_without_its_sequence(box: Box) -> N
     with pytest.raises(KafkaError) as caught:
         log.append_as_leader(batch(b"v", producer=(9, 2, 0), transactional=True), 0, Origin.COORDINATOR)
     assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_few_producers_are_remembered_however_many_ids_are_made_up() -> None:
+    """The one that was silent longest goes, unless it has a transaction open."""
+    state = ProducerState()
+    for number in range(MOST_PRODUCERS):
+        state.producers[number] = ProducerEntry(number)
+    state.producers[0].txn_first_offset = 7
+    state.apply(state.draft(1, True))  # it has written again
+    for number in range(MOST_PRODUCERS, MOST_PRODUCERS + 3):
+        state.apply(state.draft(number, True))
+    assert len(state.producers) == MOST_PRODUCERS
+    assert [number for number in range(6) if number in state.producers] == [0, 1, 5]

@@ -33,6 +33,11 @@ from ixion.log.producer_entry import (
 )
 from ixion.model.errors import ErrorCode, KafkaError
 
+# Any client can make up producer ids, and each is remembered until producer.id.expiration.ms is over. Beyond so many of
+# a partition the one that was silent longest is forgotten. (Kafka sets no bound.)
+MOST_PRODUCERS: Final = 100_000
+CROWDED: Final = MOST_PRODUCERS // 2  # from here on their order is kept
+LOOKED_AT: Final = 1_000  # producers with open transactions, which are passed over
 MOST_OFFERED: Final = 1_000  # producers whose first sequence is remembered; a client can make up any number of ids
 
 
@@ -198,11 +203,28 @@ class ProducerState:
         return Draft(ProducerEntry(producer_id) if entry is None else entry.copy(), checked)
 
     def apply(self, draft: Draft) -> None:
+        if len(self.producers) >= CROWDED:
+            self._make_room(draft.entry.producer_id)
         self.producers[draft.entry.producer_id] = draft.entry
         if self._offered:
             self._offered.pop(draft.entry.producer_id, None)
         for txn in draft.started:
             self._open[txn.first_offset] = txn
+
+    def _make_room(self, producer_id: int) -> None:
+        """Put a producer behind all others, and forget the one that has been silent longest if there are too many.
+
+        A forgotten producer that comes again is let in as one that has expired would be: any sequence may be its first.
+        """
+        self.producers.pop(producer_id, None)
+        if len(self.producers) < MOST_PRODUCERS:
+            return
+        for place, entry in enumerate(self.producers.values()):
+            if entry.txn_first_offset < 0:
+                del self.producers[entry.producer_id]
+                return
+            if place == LOOKED_AT:
+                return
 
     def end_txn(self, ended: EndedTxn) -> None:
         """Moves a transaction from open to ended, and notes the last stable offset that this leaves."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ixion.coordinators.txn import coordinator
 from ixion.coordinators.txn.states import State
 from ixion.model.errors import ErrorCode
 from tests.coordinators.txn.world import World
@@ -213,3 +216,10 @@ def test_what_was_never_heard_of(world: World) -> None:
     assert world.coordinator.describe("x") == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert world.coordinator.describe("") == ErrorCode.INVALID_REQUEST
     assert world.add("x", 0, 0, T0) == "INVALID_PRODUCER_ID_MAPPING"
+
+
+def test_few_transactional_ids_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "MOST_IDS", 2)
+    assert [world.init(name)[0] for name in ("a", "b")] == ["NONE"] * 2
+    assert world.init("c")[0] == "COORDINATOR_NOT_AVAILABLE"
+    assert world.init("a")[0] == "NONE"  # one that is known goes on

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.transaction_settings import TRANSACTION_MAX_TIMEOUT_MS, TRANSACTION_PARTITION_VERIFICATION_ENABLE
@@ -36,6 +36,10 @@ from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.coordinators.txn.remote_verification import RemoteVerification
+
+# Transactional ids that one broker remembers. A new one beyond gets COORDINATOR_NOT_AVAILABLE, on which clients try
+# again: ids expire after transactional.id.expiration.ms. (Kafka sets no bound.)
+MOST_IDS: Final = 100_000
 
 Answered = Callable[[ErrorCode], None]
 Identified = Callable[[ErrorCode, int, int], None]  # code, producer id, epoch; -1, -1 with an error
@@ -273,6 +277,9 @@ class TransactionCoordinator:
         now_ms = self._clock_ms()
         transaction = shard.transactions.get(transactional_id)
         if transaction is None:
+            if self._store.count() >= MOST_IDS:
+                done(ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_PRODUCER_ID, NO_EPOCH)
+                return
             transaction = Transaction(transactional_id, created(self._ids.take(), timeout_ms, now_ms))
             shard.transactions[transactional_id] = transaction
         try:

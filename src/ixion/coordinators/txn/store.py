@@ -75,6 +75,10 @@ class TransactionStore:
             return shard
         return shard.transactions.get(transactional_id) or ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
+    def count(self) -> int:
+        """How many transactional ids are remembered, in all shards."""
+        return sum(len(shard.transactions) for shard in self.shards.values())
+
     def holds(self, shard: Shard) -> bool:
         return self.shards.get(shard.number) is shard
 
