@@ -55,6 +55,11 @@ SETS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka:kafka-clients:4.3.0:test",
         _NOP,
     ),
+    "zookeeper-3.8.4": (
+        "org.apache.zookeeper:zookeeper:3.8.4",
+        "io.dropwizard.metrics:metrics-core:4.1.12.1",
+        "org.xerial.snappy:snappy-java:1.1.10.5",
+    ),
     "zookeeper-3.9.4": (
         "org.apache.zookeeper:zookeeper:3.9.4",
         "io.dropwizard.metrics:metrics-core:4.1.12.1",

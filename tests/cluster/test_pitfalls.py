@@ -321,6 +321,20 @@ def test_pitfall_20_an_expired_session_costs_no_role_for_good(cluster: Cluster) 
         assert cluster.controller in cluster.brokers
 
 
+def test_brokers_that_stop_all_at_once_do_not_wait_for_each_other() -> None:
+    """Nobody can take the leaders of the last one, and waiting would not help."""
+    patient = {"controlled.shutdown.retry.backoff.ms": 600_000}
+    with Cluster(3, {**SOON, **patient}) as cluster:
+        cluster.create_topic("t", partitions=6)
+        cluster.wait_healthy()
+        stops = [threading.Thread(target=member.stop) for member in cluster.brokers.values()]
+        for stopping in stops:
+            stopping.start()
+        for stopping in stops:
+            stopping.join(60)
+        assert not any(stopping.is_alive() for stopping in stops)
+
+
 # Duties of a member (docs/reliability.md) that have no other test.
 
 

@@ -1,8 +1,10 @@
 """A broker that stops asks the controller to move its leaders away first (ControlledShutdown).
 
 The controller elects other leaders, and takes this broker out of the in-sync replicas, while everything still runs: so
-clients and acks=all notice next to nothing. Partitions that no other broker can lead stay here; after
-controlled.shutdown.max.retries attempts the broker stops all the same.
+clients and acks=all notice next to nothing. Partitions that no other broker can lead stay here: after
+controlled.shutdown.max.retries times controlled.shutdown.retry.backoff.ms the broker stops all the same. Until then it
+asks again as soon as brokers, the controller or partitions have changed, and not at all where no live broker is in
+sync: when all stop at once, the last one need not wait for the others.
 """
 
 from __future__ import annotations
@@ -19,30 +21,35 @@ from ixion.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.model.topic_partition import TopicPartition
     from ixion.replica.controller_channel import ControllerChannel
 
 logger = logging.getLogger(__name__)
 
 VERSION: Final = 3
+LOOK_S: Final = 0.1
 
 
 async def hand_over(parts: Parts) -> None:
     """Returns when this broker leads nothing any more, or has asked often enough."""
     parts.leaving = True
     controller, config = parts.to_controller, parts.config.current
-    if controller is None or not config[cluster.CONTROLLED_SHUTDOWN_ENABLE] or len(parts.image.brokers) < 2:
+    if controller is None or not config[cluster.CONTROLLED_SHUTDOWN_ENABLE]:
         return
     if parts.fetchers is not None:
         parts.fetchers.leave()
-    attempts = config[cluster.CONTROLLED_SHUTDOWN_MAX_RETRIES]
-    for attempt in range(1, attempts + 1):
+    backoff_s = config[cluster.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1_000
+    end_s = parts.loop.time() + (config[cluster.CONTROLLED_SHUTDOWN_MAX_RETRIES] - 1) * backoff_s
+    while len(parts.image.brokers) > 1:
+        version = parts.image.version
         problem = await _ask(parts, controller)
         if not problem:
             return
-        last = attempt == attempts
-        logger.warning("leaders are not moved away: %s; %s", problem, "stopping" if last else "asking again")
-        if not last:
-            await asyncio.sleep(config[cluster.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1_000)
+        left_s = end_s - parts.loop.time()
+        logger.warning("leaders are not moved away: %s; %s", problem, "stopping" if left_s <= 0 else "asking again")
+        if left_s <= 0:
+            return
+        await _changed(parts, version, min(backoff_s, left_s))
 
 
 async def _ask(parts: Parts, controller: ControllerChannel) -> str:
@@ -54,5 +61,26 @@ async def _ask(parts: Parts, controller: ControllerChannel) -> str:
         return str(error)
     if answer.error_code != ErrorCode.NONE:
         return f"the controller answers {error_code(answer.error_code).name}"
-    left = answer.remaining_partitions
-    return f"{len(left)} partitions have no other leader" if left else ""
+    left = [(each.topic_name, each.partition_index) for each in answer.remaining_partitions]
+    if not any(_can_move(parts, key) for key in left):
+        if left:
+            logger.warning("%d partitions have no leader from now on: no other broker is in sync", len(left))
+        return ""
+    return f"{len(left)} partitions have no other leader"
+
+
+def _can_move(parts: Parts, key: TopicPartition) -> bool:
+    known = parts.image.partition(*key)
+    brokers = parts.image.brokers
+    return known is None or any(broker in brokers for broker in known.isr if broker != parts.node_id)
+
+
+async def _changed(parts: Parts, version: int, longest_s: float) -> None:
+    """Returns when the image has changed since that version, or the time is up."""
+    try:
+        async with asyncio.timeout(longest_s):
+            await asyncio.sleep(LOOK_S)
+            while parts.image.version == version:
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        pass

@@ -1,0 +1,1 @@
+"""Kafka's own programs judge three ixion brokers on a real ZooKeeper."""
