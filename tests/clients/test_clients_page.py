@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ixion.clients import Producer
+from ixion.clients import Admin, Producer
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.security import NAMES
 from ixion.clients.settings import read_producer_settings
@@ -43,6 +44,23 @@ def test_the_tables_list_every_setting_with_its_default() -> None:
     read_producer_settings(asked)
     assert table(producer) == {name: repr(value) for name, value in asked.defaults.items() if name not in NAMES}
     assert table(security).keys() == NAMES
+
+
+def test_the_calls_of_other_administrators_exist() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
+        from kafka import KafkaAdminClient
+    from aiokafka.admin import AIOKafkaAdminClient
+    from confluent_kafka.admin import AdminClient
+
+    rows = PAGE.partition("### Coming from another administrator")[2].partition("\n\n")[2].splitlines()[3:]
+    rows = rows[: rows.index("") - 1]
+    assert len(rows) > 12
+    for row in rows:
+        cells = row.strip("| ").split(" | ")
+        for kind, cell in zip((Admin, None, AdminClient, KafkaAdminClient, AIOKafkaAdminClient), cells, strict=True):
+            for name in re.findall(r"`(?:await )?([a-z_]+)[`(]", cell):
+                assert kind is None or hasattr(kind, name), f"{kind} has no {name}"
 
 
 class Asked(dict[str, Any]):

@@ -20,7 +20,6 @@ import os
 import select
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -56,7 +55,6 @@ class Engine:
         self.stands_in = stands_in
         self.lock = threading.Lock()
         self.is_stopped = False
-        self.is_forked = False
         self.planned_s = -NEVER  # when the thread that polls will look again; nobody polls: long ago
         self._name = name
         self._tell = tell
@@ -75,7 +73,12 @@ class Engine:
         os.set_blocking(self._bell_in, False)
         os.set_blocking(self._bell_out, False)
         self._stand_in: threading.Thread | None = None
-        ENGINES.add(self)
+        self._forks = FORKS[0]
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that made it: its thread is not here, and its sockets are shared."""
+        return FORKS[0] != self._forks
 
     @property
     def has_thread(self) -> bool:
@@ -260,13 +263,11 @@ class Engine:
         return self.is_stopped
 
 
-ENGINES: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+FORKS: Final = [0]  # how often this process and its parents were forked off
 
 
 def mark_forked() -> None:
-    for engine in ENGINES:
-        engine.is_forked = True
-        engine.is_stopped = True
+    FORKS[0] += 1
 
 
 os.register_at_fork(after_in_child=mark_forked)

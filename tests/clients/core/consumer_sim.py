@@ -145,7 +145,7 @@ class ConsumerSimulation:
         self.machines: list[ConsumerMachine] = []
         self.seen: list[tuple[int, ApiKey, Struct]] = []
         self.faults: list[KafkaError] = []  # that the caller got
-        self.group = SimCoordinator(self)
+        self.group: SimCoordinator = SimCoordinator(self)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
         self._wires: list[Wire] = []

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SPOKEN_BY_GROUPS = (
     *(ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP),
-    *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH),
+    *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.CONSUMER_GROUP_HEARTBEAT),
 )
 SESSION_S = 45.0
 REBALANCE_S = 60.0  # shorter than what members ask for, so that histories are short
@@ -196,6 +196,16 @@ class SimCoordinator:
         code = self._known(request.member_id, generation) if request.member_id else 0
         if not code and self.state == "syncing":
             code = int(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._store(request, code, reply)
+
+    def accept_commit(self, request: OffsetCommitRequest, reply: Reply) -> None:
+        self._store(request, 0, reply)
+
+    def refuse_commit(self, request: OffsetCommitRequest, code: ErrorCode, reply: Reply) -> None:
+        self._store(request, int(code), reply)
+
+    def _store(self, request: OffsetCommitRequest, code: int, reply: Reply) -> None:
+        generation = request.generation_id_or_member_epoch
         topics = []
         for topic in request.topics:
             results = []

@@ -11,7 +11,8 @@ from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.core.consumer.subscription import Assigned
 from ixion.clients.metadata import TopicPartition
-from tests.clients.core.consumer_sim import TOPIC, ConsumerSimulation, places
+from tests.clients.core.consumer_sim import TOPIC, TOPIC_ID, ConsumerSimulation, places
+from tests.clients.core.sim_served import ServedCoordinator
 
 EARLIEST = ConsumerSettings(auto_offset_reset="earliest", enable_auto_commit=False, request_timeout_ms=5_000)
 
@@ -104,6 +105,9 @@ class Reader:
         self.sim = sim
         self.machine: ConsumerMachine = sim.consumer("g", given_settings)
         self.machine.subscribe([TOPIC], None, sim.now_s)
+        if given_settings.group_protocol == "consumer":
+            assert self.machine.group is not None
+            self.machine.group.member.member_id = f"member-{len(sim.machines)}-{sim.now_s}"  # the same in every run
         self.next: dict[TopicPartition, tuple[Assigned, int]] = {}  # within which assignment, and the next offset
 
     def poll(self, seconds: float) -> None:
@@ -118,6 +122,20 @@ class Reader:
             self.next[place] = state, offset + 1
         if self.sim.choose.random() < 0.3:
             machine.commit(None, retries=False)
+
+
+def come_to_rest(sim: ConsumerSimulation, readers: list[Reader]) -> None:
+    every = places(sim)
+    for _ in range(2000):
+        for reader in readers:
+            reader.poll(1.0)
+        held = sorted(place for reader in readers for place in reader.machine.subscription.assigned)
+        is_calm = not any(reader.machine.has_news or needs_join(reader.machine) for reader in readers)
+        if held == every and is_calm:
+            break
+    else:
+        raise AssertionError("the group does not come to rest")
+    assert all(len(reader.machine.subscription.assigned) == len(every) // len(readers) for reader in readers)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -135,17 +153,35 @@ def test_members_of_a_group_share_all_partitions(strategy: str, seed: int) -> No
         for reader in readers:
             reader.poll(sim.choose.choice([0.0, 0.05, 1.0]))
     sim.trouble = 0.0
-    every = places(sim)
-    for _ in range(2000):
+    come_to_rest(sim, readers)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_members_of_a_consumer_group_share_all_partitions(seed: int) -> None:
+    """KIP-848, with a coordinator that loses, delays, forgets and lies."""
+    sim = ConsumerSimulation(seed, partitions=6, trouble=0.15)
+    coordinator = sim.group = ServedCoordinator(sim, TOPIC_ID)
+    settings = EARLIEST._replace(group_protocol="consumer", max_poll_interval_ms=120_000)
+    readers = [Reader(sim, settings)]
+    for step in range(60):
+        grow(sim)
+        if step in (10, 25):
+            readers.append(Reader(sim, settings))
+        if step == 40:
+            leave(sim, readers.pop(0).machine)
         for reader in readers:
-            reader.poll(1.0)
-        held = sorted(place for reader in readers for place in reader.machine.subscription.assigned)
-        is_calm = not any(reader.machine.has_news or needs_join(reader.machine) for reader in readers)
-        if held == every and is_calm:
-            break
-    else:
-        raise AssertionError("the group does not come to rest")
-    assert all(len(reader.machine.subscription.assigned) == len(every) // len(readers) for reader in readers)
+            reader.poll(sim.choose.choice([0.0, 0.05, 1.0, 3.0]))
+    sim.trouble = 0.0
+    come_to_rest(sim, readers)
+    assert sorted(map(len, (member.owned for member in coordinator.served.values()))) == [3, 3]
+    assert {epoch for member in coordinator.served.values() for epoch in [member.epoch]} == {coordinator.epoch}
+    for reader in readers:
+        commit = reader.machine.commit(None)
+        sim.run(5.0, lambda commit=commit: commit.is_done)  # type: ignore[misc]
+        assert commit.fault is None
+    assert {place: stored[0] for place, stored in sim.group.offsets.items()} == {
+        place: position for reader in readers for place, position in reader.machine.subscription.positions().items()
+    }
 
 
 def leave(sim: ConsumerSimulation, machine: ConsumerMachine) -> None:

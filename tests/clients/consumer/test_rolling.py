@@ -1,0 +1,131 @@
+"""A group that goes from one client to another, member by member, while records come: none is left out.
+
+On ixion, and on Apache Kafka with the compiled package only (a JVM takes a while). The records are transactions of our
+producer, committed and aborted in turn, so every client has read what our transactions leave to be read.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from devtools.parts import need
+from ixion.clients import Admin, Producer, TopicPartition
+from ixion.clients.admin.topics import NewTopic
+from ixion.testing import Broker
+from tests.clients.asking import end_offsets, fetch_offsets
+from tests.clients.consumer.peers import CLIENTS, KAFKA, Peer
+from tests.servers import ApacheKafka
+
+pytestmark = pytest.mark.timeout(300)
+
+PARTITIONS = 4
+WAIT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def our_own() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="module")
+def real_kafka(apache_kafka: ApacheKafka) -> str:
+    if os.environ.get("IXION_EXPECT") == "interpreted":
+        pytest.skip("runs with the compiled package, see the module")
+    return apache_kafka("3.9.1").bootstrap
+
+
+@pytest.fixture(params=["our_own", "real_kafka"], ids=["ixion", "kafka"])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(request.param)
+    return found
+
+
+def await_that(is_so: Callable[[], bool], what: Callable[[], str]) -> None:
+    end_s = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < end_s, what()
+        threading.Event().wait(0.02)
+
+
+class Records:
+    """What our transactional producer has sent: each step a transaction of every kind."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.committed: set[bytes] = set()
+        self._topic = topic
+        self._producer = Producer(bootstrap, transactional_id=f"{topic}-writer")
+        self._producer.init_transactions()
+        self._step = 0
+
+    def add(self) -> None:
+        self._step += 1
+        for fate in ("dropped", "kept"):
+            self._producer.begin_transaction()
+            values = [b"%s-%d-%d" % (fate.encode(), self._step, number) for number in range(4 * PARTITIONS)]
+            for number, value in enumerate(values):
+                self._producer.send(self._topic, value, partition=number % PARTITIONS)
+            if fate == "kept":
+                self._producer.commit_transaction()
+                self.committed.update(values)
+            else:
+                self._producer.flush()
+                self._producer.abort_transaction()
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+def roll(bootstrap: str, topic: str, names: list[str]) -> None:
+    """Begin with the first client; each of the others joins, and the one before it leaves."""
+    with Admin(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, PARTITIONS)]).check()
+    records = Records(bootstrap, topic)
+    everybody: list[Peer] = []
+
+    def missing() -> set[bytes]:
+        return records.committed - {value for peer in everybody for value in list(peer.seen)}
+
+    def wait_for(peer: Peer, name: str, is_so: Callable[[], bool]) -> None:
+        await_that(lambda: peer.fault is not None or is_so(), lambda: f"{name} holds {peer.held}; missing {missing()}")
+        if peer.fault is not None:
+            raise peer.fault
+
+    try:
+        for name in names:
+            peer = CLIENTS[name](bootstrap, topic, topic)
+            everybody.append(peer)
+            records.add()
+            wait_for(peer, name, lambda peer=peer: peer.held > 0)  # type: ignore[misc]
+            records.add()
+            if len(everybody) > 1:
+                everybody[-2].close()
+            records.add()
+            wait_for(peer, name, lambda peer=peer: peer.held == PARTITIONS and not missing())  # type: ignore[misc]
+            assert peer.seen, f"{name} has read nothing"
+        everybody[-1].close()
+    finally:
+        records.close()
+        for peer in everybody:
+            peer.ended.set()
+    assert {value for peer in everybody for value in peer.seen} == records.committed
+    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    committed, ends = fetch_offsets(bootstrap, topic), end_offsets(bootstrap, places, read_committed=True)
+    for place in places:  # behind the last record, or behind the marker of its transaction
+        assert committed[place] in (ends[place] - 1, ends[place])
+
+
+def test_from_every_python_client_to_ours_and_back(bootstrap: str) -> None:
+    roll(
+        bootstrap, "rolling", ["kafka-python", "ixion", "aiokafka", "ixion.aio", "librdkafka", "ixion", "kafka-python"]
+    )
+
+
+def test_from_java_to_ours_and_back(bootstrap: str) -> None:
+    need(KAFKA)
+    roll(bootstrap, "rolling-java", ["ixion", "java", "ixion.aio"])
