@@ -78,7 +78,7 @@ def test_pipelines_run_side_by_side_and_again_if_that_can_help(lab: Lab, monkeyp
         report=lambda name, batch: batches.append((name, batch)),
         failed=lambda name, error, _: failures.append(f"{name}: {error}"),
     )
-    a, b, c = pipelines.run(follow=False, every_ms=None, again=False, at_a_time=3)
+    a, b, c = pipelines.run(follow=False, every_ms=None, at_a_time=3)
     assert failures == ["a: not just now"] * 2
     assert (a.retries, a.error, a.figures.rows_out) == (2, None, 2)
     assert (b.retries, b.error, b.figures.rows_out) == (0, None, 2)
@@ -107,6 +107,7 @@ def test_the_command_runs_a_folder(
 
     def command(as_json: bool) -> None:
         given = {"follow": False, "every": None, "again": False, "retries": 0, "at_a_time": 2, "master": None}
+        given["new_rules"] = False
         more = {"conf": ["a.b=c"], "jars": "x.jar", "as_json": as_json, "metrics_port": 0, "verbose": False}
         run(lab.folder / "many", **given, **more)  # type: ignore[arg-type]
 

@@ -57,6 +57,18 @@ def test_each_record_is_read_with_its_own_schema(lab: Lab) -> None:
     assert "not in the schema registry: id 13" in column(lab.rows("out_quarantine"), "reason")
 
 
+def test_a_registry_gives_the_columns_of_json(lab: Lab) -> None:
+    properties = {"n": {"type": "integer", "connect.type": "int32"}, "s": {"type": ["null", "string"]}}
+    write(lab.folder / "registry", f"{lab.topic}-value", 1, 7, {"type": "object", "properties": properties}, "JSON")
+    lab.send(framed(7, b'{"n": 1, "s": "x"}'), b'{"n": 2}', framed(7, b'{"n": "two"}'), framed(7), None)
+    figures = lab.run(text().replace("avro", "json"))
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (5, 2, 3)
+    assert [(row["n"], row["s"]) for row in lab.rows() if row["n"]] == [(1, "x")]
+    reasons = {row["value"]: row["reason"] for row in lab.rows("out_quarantine")}
+    assert reasons[b'{"n": 2}'] == "no header of a schema registry"
+    assert len(reasons) == 3  # as they came, with the header: a replay reads them again
+
+
 def test_what_is_wrong_with_a_registry_is_said(lab: Lab) -> None:
     with pytest.raises(PipelineError, match="there is no folder"):
         lab.pipeline(text()).check(lab.spark)

@@ -58,6 +58,7 @@ def run(
                 follow=follow or every is not None,
                 every_ms=every_ms,
                 again=again,
+                new_rules=new_rules,
                 retries=retries,
                 at_a_time=at_a_time,
                 master=master,

@@ -31,6 +31,7 @@ def run_folder(
     follow: bool,
     every_ms: int | None,
     again: bool,
+    new_rules: bool,
     retries: int,
     at_a_time: int,
     master: str | None,
@@ -79,9 +80,15 @@ def run_folder(
         def failed(name: str, error: PipelineError, pause_s: float) -> None:
             print(f"ixion: {name}: {error}; running it again in {pause_s:.0f} s", file=sys.stderr)
 
-        many = Many([Pipeline(spec) for spec in specs], spark, retries=retries, report=report, failed=failed)
+        def warn(name: str, text: str) -> None:
+            print(f"ixion: {name}: {text}", file=sys.stderr)
+
+        pipelines = [Pipeline(spec) for spec in specs]
+        many = Many(
+            pipelines, spark, retries=retries, report=report, failed=failed, warn=warn, again=again, new_rules=new_rules
+        )
         with _interrupts(many):
-            outcomes = many.run(follow=follow, every_ms=every_ms, again=again, at_a_time=at_a_time)
+            outcomes = many.run(follow=follow, every_ms=every_ms, at_a_time=at_a_time)
     _conclude(outcomes, as_json)
 
 

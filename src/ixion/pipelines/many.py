@@ -40,24 +40,30 @@ class Many:
         retries: int,
         report: Callable[[str, BatchFigures], None],
         failed: Callable[[str, PipelineError, float], None],
+        warn: Callable[[str, str], None] = lambda name, text: None,  # noqa: ARG005 - nothing is said
+        again: bool = False,
+        new_rules: bool = False,
     ) -> None:
         """REPORT and FAILED are called on the threads of the pipelines, one at a time; FAILED with the pause until the
-        pipeline is run again."""
+        pipeline is run again. AGAIN and NEW_RULES are as those of `Pipeline.run`."""
         self._pipelines: Final = pipelines
         self._spark: Final = spark
         self._retries: Final = retries
         self._report: Final = report
         self._failed: Final = failed
+        self._warn: Final = warn
+        self._again: Final = again
+        self._new_rules: Final = new_rules
         self._lock: Final = threading.Lock()
         self._stopping: Final = threading.Event()
         self._at_once = False
         self._running: Final[dict[str, Progress]] = {}
 
-    def run(self, *, follow: bool, every_ms: int | None, again: bool, at_a_time: int) -> list[Outcome]:
+    def run(self, *, follow: bool, every_ms: int | None, at_a_time: int) -> list[Outcome]:
         """Those that follow all run at once; others AT_A_TIME."""
         workers = len(self._pipelines) if follow else min(at_a_time, len(self._pipelines))
         with ThreadPoolExecutor(workers, thread_name_prefix="pipeline") as pool:
-            runs = [pool.submit(self._run, pipeline, follow, every_ms, again) for pipeline in self._pipelines]
+            runs = [pool.submit(self._run, pipeline, follow, every_ms) for pipeline in self._pipelines]
             return [run.result() for run in runs]
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -67,7 +73,7 @@ class Many:
         for progress in list(self._running.values()):
             progress.stop_at_once() if at_once else progress.stop()
 
-    def _run(self, pipeline: Pipeline, follow: bool, every_ms: int | None, again: bool) -> Outcome:
+    def _run(self, pipeline: Pipeline, follow: bool, every_ms: int | None) -> Outcome:
         name = pipeline.spec.name
         outcome = Outcome(name=name, figures=RunFigures())
         pause_s, left = FIRST_S, self._retries
@@ -85,8 +91,10 @@ class Many:
                     self._spark.newSession(),
                     follow=follow,
                     every_ms=every_ms,
-                    again=again,
+                    again=self._again,
+                    new_rules=self._new_rules,
                     report=report,
+                    warn=lambda text: self._warn(name, text),
                     started=lambda progress: self._watch(name, progress),
                 )
                 return outcome

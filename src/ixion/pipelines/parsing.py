@@ -21,7 +21,7 @@ from ixion.pipelines.avro import parse_avro
 from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.registered import parse_registered
+from ixion.pipelines.registered import NO_HEADER, has_header, parse_registered, without_header
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
 from ixion.pipelines.words import first_line, plain
@@ -53,7 +53,7 @@ def parse(
 
 def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str], *, whole: bool = True) -> DataFrame:
     """If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along."""
-    read = parse_registered if spec.registry else _FORMATS[spec.type]
+    read = parse_registered if spec.registry and spec.type == "avro" else _FORMATS[spec.type]
     with_data, fields, reason, odd = read(frame, spec)
     tombstone = F.col("value").isNull()
     if spec.tombstones == "keep":
@@ -116,7 +116,9 @@ Parsed = tuple["DataFrame", list["Column"], "Column", "Column | None"]
 
 def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
-    text = F.col("value").cast("string")
+    value = F.col("value")
+    header = has_header(value)
+    text = (F.when(header, without_header()) if spec.registry else value).cast("string")
     if spec.json.key_case == "ignore":
         frame = frame.withColumn(_TEXT, _with_known_keys(schema, text, F.json_object_keys(text)))
         text = F.col(_TEXT)
@@ -138,6 +140,8 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     bad = F.col(_DATA)[BAD_TEXT]
     odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
     reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec))
+    if spec.registry:
+        reason, odd = F.when(~header, F.lit(NO_HEADER)).otherwise(reason), ~header | odd
     return read, fields, reason, odd
 
 

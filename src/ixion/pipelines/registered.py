@@ -1,4 +1,5 @@
-"""Avro records with the header of a schema registry: each is read with the schema that it was written with.
+"""Records with the header of a schema registry. Those of Avro are each read with the schema that they were written
+with; those of JSON name their fields themselves, so a registry just gives the columns.
 
 The columns are those of the newest version of the subject when the run begins, or of the schema in the file. Records
 that were written with another version are read into them by Avro's rules: a field that they lack has its default.
@@ -23,12 +24,14 @@ from ixion.pipelines.avro import HEADER_BYTES, all_nulls
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.json_schema import columns_of
 from ixion.pipelines.registry import open_registry
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.words import innermost
 
 UNKNOWN: Final = "ixion has met a schema id: "  # how a batch is recognised that needs a schema
+NO_HEADER: Final = "no header of a schema registry"
 _DATA: Final = "_data"
 
 
@@ -43,9 +46,11 @@ def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
     if not versions and format_.schema is None:
         hint = "is it another one? [format.registry] subject names it; TOPIC-value is the usual one"
         raise PipelineError(f"the schema registry has no subject {subject}", hint=hint)
-    other = next((one.kind for one in versions if one.kind != "AVRO"), None)
+    other = next((one.kind for one in versions if one.kind != format_.type.upper()), None)
     if other is not None:
-        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is avro")
+        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is {format_.type}")
+    if format_.type == "json":
+        return replace(format_, schema=format_.schema or columns_of(versions[-1].schema))
     writers = {**checkpoint.registered(), **{one.id: one.schema for one in versions}}
     return replace(format_, schema=format_.schema or versions[-1].schema, writers=writers)
 
@@ -62,13 +67,21 @@ def learn(spec: PipelineSpec, checkpoint: Checkpoint, number: int) -> None:
     checkpoint.remember_registered({number: open_registry(spec.format.registry).schema(number)})
 
 
+def has_header(value: Column) -> Column:
+    return (F.octet_length(value) >= HEADER_BYTES) & F.startswith(value, F.lit(b"\x00"))
+
+
+def without_header() -> Column:
+    return F.expr(f"substring(value, {HEADER_BYTES + 1})")
+
+
 def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Column], Column, None]:
     """As `parse_avro` does."""
     assert spec.schema is not None
     value = F.col("value")
     number = F.conv(F.hex(F.substring(value, F.lit(2), F.lit(4))), 16, 10).cast("long")
-    rest = F.expr(f"substring(value, {HEADER_BYTES + 1})")
-    header = (F.octet_length(value) >= HEADER_BYTES) & F.startswith(value, F.lit(b"\x00"))
+    rest = without_header()
+    header = has_header(value)
     known = {key: schema for key, schema in spec.writers.items() if schema is not None}
     try:
         with_data = frame.withColumn(_DATA, _read(number, rest, known, spec))
@@ -77,7 +90,7 @@ def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, lis
         message = f"the schemas of the registry cannot be used: {innermost([str(error)])}"
         raise PipelineError(message) from error
     missing = [key for key, schema in spec.writers.items() if schema is None]
-    reason = F.when(~header, F.lit("no header of a schema registry"))
+    reason = F.when(~header, F.lit(NO_HEADER))
     reason = reason.when(
         number.isin(missing), F.concat(F.lit("not in the schema registry: id "), number.cast("string"))
     )

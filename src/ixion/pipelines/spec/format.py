@@ -14,6 +14,7 @@ from ixion.pipelines.spec.section import Section
 DEBEZIUM: Final = "debezium"
 FORMATS: Final = ("json", "csv", "avro", "text", "bytes", DEBEZIUM)
 _JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
+_REGISTERED: Final = ("avro", "json")  # formats whose schemas a registry may have
 _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
 
 
@@ -45,7 +46,7 @@ class FormatSpec:
     json: JsonSpec = field(default_factory=JsonSpec)
     options: Mapping[str, str] = field(default_factory=dict)  # of Spark's from_json, from_csv or from_avro
     unwrap: bool = False  # the records are Debezium's envelopes
-    registry: RegistrySpec | None = None  # avro: the records begin with the id of their schema
+    registry: RegistrySpec | None = None  # the records begin with the id of their schema
     writers: Mapping[int, str | None] = field(default_factory=dict)  # schemas by their ids; None: not registered
 
     @property
@@ -60,7 +61,7 @@ class FormatSpec:
 
     @property
     def inferred(self) -> bool:
-        return self.schema is None and self.type in _INFERRED
+        return self.schema is None and self.type in _INFERRED and self.registry is None
 
 
 def read_format(section: Section, folder: Path, *, registered: bool = False) -> FormatSpec:
@@ -73,8 +74,8 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
     if "wrapped" in section:
         section.fail("format.wrapped is for format debezium alone", "wrapped")
     registry = read_registry(section, lambda path: str((folder / path).absolute()))
-    if registry is not None and kind != "avro":
-        section.fail("format.registry is for format avro alone", "registry")
+    if registry is not None and kind not in _REGISTERED:
+        section.fail(f"format.registry is for {' and '.join(_REGISTERED)}", "registry")
     if kind == "avro" and schema is None and registry is None and not registered:
         hint = "schema = '''{…}''', schema_file = \"order.avsc\" or [format.registry]"
         section.fail(f"format avro needs its schema: {hint}")
@@ -87,7 +88,7 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
         type=kind,
         schema=schema,
         tombstones=section.choice("tombstones", ("keep", "drop", "quarantine"), "keep"),
-        drift=_drift(section, kind, "ignore" if schema else "add"),
+        drift=_drift(section, kind, "ignore" if schema or registry or registered else "add"),
         json=_json(section, kind),
         options=section.text_map("options"),
         registry=registry,
