@@ -11,7 +11,7 @@ RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults judges apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults judges apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -45,6 +45,9 @@ fuzz: .venv/.built ## mutate what strangers may send, and live many lives of log
 
 soak: .venv/.built ## minutes of transactions while broker and clients are killed; every promise is checked
 	$(BIN)/python -m devtools.soak $(ARGS)
+
+sim: .venv/.built ## a cluster in virtual time: brokers are killed, paused, cut off by seed   ARGS="--seeds 1000", "--mutant leader-alone"
+	PYTHONPATH=src $(BIN)/python -m devtools.sim $(ARGS)
 
 soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
 	$(BIN)/python -m tests.kill.soak $(ARGS)

@@ -80,6 +80,7 @@ ONCE = (
     "coordinators/group/test_members.py",
     "crowd",
     "devtools/test_dist.py",
+    "devtools/test_sim.py",
     "hostile",
     "kill",
     "metadata",

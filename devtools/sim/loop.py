@@ -1,0 +1,204 @@
+"""An event loop on virtual time, shared by all nodes of a simulation.
+
+Time stands still while callbacks run, but for a microsecond a round, and jumps to the next timer when none is ready. A
+node is a process of the simulated cluster. Every callback belongs to the node in whose context it was scheduled
+(`contextvars` carry that through tasks, timers and futures), so a node can be killed or paused between any two of
+its steps: those of a dead node are dropped, those of a paused one wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from devtools.sim.trace import Trace
+
+T = TypeVar("T")
+
+STEP_S: Final = 1e-6  # a round of callbacks takes this long, so that code that polls the clock goes on
+START_S: Final = 1_000.0
+
+
+class Node:
+    """One life of a process. A broker that is started again is another node."""
+
+    def __init__(self, name: str, host: str) -> None:
+        self.name = name
+        self.host = host
+        self.dead = False
+        self.paused = False
+        self.clock_ms = 0  # how far its wall clock is off
+        self.backlog: list[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = []
+        self.tasks: list[asyncio.Task[Any]] = []  # kept, or a dead one would run its `finally` when it is collected
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NODE: contextvars.ContextVar[Node | None] = contextvars.ContextVar("node", default=None)
+
+
+def context_of(node: Node | None) -> contextvars.Context:
+    context = contextvars.Context()
+    context.run(NODE.set, node)
+    return context
+
+
+class _NoSelector:
+    """What `BaseEventLoop` waits with: waiting moves the virtual clock."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[object]:
+        if timeout is None:
+            raise RuntimeError("the simulation stands still: nothing is scheduled any more")
+        self._loop.now_s += max(timeout, STEP_S)
+        return []
+
+
+_BASE: Any = asyncio.BaseEventLoop  # whose signatures are far stricter than what it does
+
+
+class SimLoop(_BASE):  # type: ignore[misc]
+    def __init__(self, seed: int, trace: Trace) -> None:
+        super().__init__()
+        self.now_s = START_S
+        self.random = random.Random(seed)
+        self.trace = trace
+        self._selector = _NoSelector(self)
+        self._free_s: dict[int, float] = {}  # of each executor: when it is through with what it has
+        self._executors: list[object] = []  # kept, so that no two have the same id
+        self._readers: dict[int, Any] = {}
+        self.set_task_factory(_make_task)
+        self.set_exception_handler(self._failed)
+        self.failures: list[str] = []
+
+    # Time and steps.
+
+    def time(self) -> float:
+        return self.now_s
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps."""
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        context = context if context is not None else contextvars.copy_context()
+        node = context.get(NODE)
+        if node is None:
+            return super().call_soon(callback, *args, context=context)
+        return super().call_soon(_step, node, callback, args, context, context=context)
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        context = context if context is not None else contextvars.copy_context()
+        node = context.get(NODE)
+        if node is None:
+            return super().call_at(when, callback, *args, context=context)
+        return super().call_at(when, _step, node, callback, args, context, context=context)
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_at(self.now_s + max(delay, 0), callback, *args, context=context)
+
+    def resume(self, node: Node) -> None:
+        node.paused = False
+        waiting, node.backlog = node.backlog, []
+        for callback, args, context in waiting:
+            self.call_soon(callback, *args, context=context)
+
+    def spawn(self, node: Node | None, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task of a node."""
+        return context_of(node).run(self.create_task, work)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """A later step of the same node; the steps of one executor run in their order."""
+        if executor is not None and executor not in self._executors:
+            self._executors.append(executor)
+        key = id(executor) if executor is not None else id(NODE.get())
+        at_s = max(self.now_s, self._free_s.get(key, 0)) + self.random.uniform(0, 0.002)
+        self._free_s[key] = at_s
+        future = self.create_future()
+
+        def run() -> None:
+            if future.cancelled():
+                return
+            try:
+                result = func(*args)
+            except BaseException as error:
+                if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                    raise
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.call_at(at_s, run)
+        return future
+
+    def _failed(self, _: Any, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.failures.append(f"{context.get('message')}: {error!r}")
+        self.trace.add(self.now_s, "loop", f"{context.get('message')} {type(error).__name__}")
+
+    # Sockets: what `devtools.sim.net` has given a number.
+
+    network: Any = None
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        from devtools.sim.net import create_connection
+
+        return await create_connection(self.network, protocol_factory, host, port)
+
+    async def sock_accept(self, sock: Any) -> Any:
+        await sock.wait()
+        return sock.accept()
+
+    async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **_: Any) -> Any:
+        from devtools.sim.net import SimTransport
+
+        protocol = protocol_factory()
+        transport = SimTransport(sock.end, protocol)
+        transport.begin()
+        return transport, protocol
+
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+        self._readers[fd].read_by(callback, args)
+
+    def remove_reader(self, fd: Any) -> bool:
+        if fd in self._readers:
+            self._readers[fd].read_by(None, ())
+        return True
+
+    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
+        self._readers[fd].write_by(callback, args)
+
+    def remove_writer(self, fd: Any) -> bool:
+        if fd in self._readers:
+            self._readers[fd].write_by(None, ())
+        return True
+
+
+def _step(node: Node, callback: Any, args: Any, context: contextvars.Context) -> None:
+    if node.dead:
+        return
+    if node.paused:
+        node.backlog.append((callback, args, context))
+        return
+    callback(*args)
+
+
+def _make_task(loop: Any, work: Any, **options: Any) -> Any:
+    task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+    node = NODE.get()
+    if node is not None:
+        node.tasks.append(task)
+        if len(node.tasks) > 2_000:
+            node.tasks[:] = [each for each in node.tasks if not each.done()]
+    return task

@@ -1,0 +1,133 @@
+"""One run of a seed: start, load, faults, mending, and what must hold then."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import tempfile
+from dataclasses import dataclass, field
+from typing import Final
+
+from devtools.sim.checks import Broken, Watcher, behind
+from devtools.sim.faults import Fault, Injector
+from devtools.sim.loop import SimLoop
+from devtools.sim.patches import Running
+from devtools.sim.trace import Trace
+from devtools.sim.workload import Load
+from devtools.sim.world import World
+from ixion.model.topic_partition import TopicPartition
+
+MEMORY: Final = "/dev/shm"
+START_LIMIT_S: Final = 60.0
+HEALTHY_LIMIT_S: Final = 90.0
+LOOK_S: Final = 0.5
+KEYS: Final[list[TopicPartition]] = [("t", 0), ("t", 1)]
+
+
+@dataclass(slots=True)
+class Outcome:
+    seed: int
+    broken: str = ""
+    text: str = ""
+    digest: str = ""
+    events: int = 0
+    acknowledged: int = 0
+    virtual_s: float = 0.0
+    lines: list[str] = field(default_factory=list)
+    faults: int = 0
+
+
+class Unexpected(logging.Handler):
+    """Errors with a traceback that a broker logged: it did not expect them."""
+
+    def __init__(self, trace: Trace, loop: SimLoop) -> None:
+        super().__init__(logging.WARNING)
+        self._trace = trace
+        self._loop = loop
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from devtools.sim.loop import NODE
+
+        if record.exc_info and record.levelno >= logging.ERROR and not record.name.startswith("asyncio"):
+            error = record.exc_info[1]
+            self.found.append(f"{NODE.get()} {record.name}: {record.getMessage()}: {error!r}")
+
+
+def simulate(
+    seed: int, faults: list[Fault], *, length_s: float, producers: int = 3, keep_trace: bool = False
+) -> Outcome:
+    trace = Trace(keep_trace)
+    loop = SimLoop(seed, trace)
+    outcome = Outcome(seed, faults=len(faults))
+    base = MEMORY if os.path.isdir(MEMORY) else None
+    folder = tempfile.mkdtemp(prefix="ixion-sim-", dir=base)
+    unexpected = Unexpected(trace, loop)
+    root = logging.getLogger()
+    root.addHandler(unexpected)
+    random.seed(seed)
+    Running.loop, Running.chance = loop, random.Random(seed + 7)
+    gc.disable()  # finalizers would run at moments that depend on everything that ran before
+    asyncio.set_event_loop(loop)
+    world = World(loop, folder)
+    Running.network = world.network
+    begun_s = loop.now_s
+    try:
+        loop.run_until_complete(_run(world, seed, faults, length_s, producers, outcome))
+        if unexpected.found:
+            raise Broken("NoSurprise", "; ".join(sorted(set(unexpected.found))[:3]))
+    except Broken as broken:
+        outcome.broken, outcome.text = broken.invariant, str(broken)
+    finally:
+        outcome.digest, outcome.events, outcome.virtual_s = trace.digest, trace.count, loop.now_s - begun_s
+        outcome.lines = trace.lines
+        world.close()
+        Running.loop = Running.network = Running.chance = None
+        root.removeHandler(unexpected)
+        asyncio.set_event_loop(None)
+    return outcome
+
+
+async def _run(world: World, seed: int, faults: list[Fault], length_s: float, producers: int, outcome: Outcome) -> None:
+    for number in world.slots:
+        world.start(number)
+    if not await world.until(world.all_know_all, START_LIMIT_S):
+        raise Broken("Start", "the brokers did not find each other")
+    await world.create_topic("t", len(KEYS))
+    if not await world.until(lambda: not behind(world, KEYS), START_LIMIT_S):
+        raise Broken("Start", f"the topic is not ready: {behind(world, KEYS)}")
+    load = Load(world, KEYS, seed, producers)
+    injector = Injector(world, faults)
+    watcher = Watcher(world, KEYS)
+    injecting = asyncio.get_running_loop().create_task(injector.run())
+    end_s = world.loop.now_s + length_s
+    try:
+        while world.loop.now_s < end_s:
+            await asyncio.sleep(LOOK_S)
+            watcher.look()
+        injecting.cancel()
+        await injector.end()
+        world.note("note", "mended")
+        mended_s = world.loop.now_s
+        before = load.acknowledged
+
+        def served() -> bool:
+            return load.acknowledged > before
+
+        while world.loop.now_s < mended_s + 3 or not served():
+            if world.loop.now_s > mended_s + HEALTHY_LIMIT_S:
+                raise Broken("Healthy", f"nothing is acknowledged {HEALTHY_LIMIT_S:g} s after the last fault")
+            await asyncio.sleep(LOOK_S)
+            watcher.look()
+        load.stop()
+        if not await load.end(HEALTHY_LIMIT_S):
+            raise Broken("Healthy", "a producer got no answer")
+        if not await world.until(lambda: not behind(world, KEYS), HEALTHY_LIMIT_S):
+            raise Broken("Healthy", f"{HEALTHY_LIMIT_S:g} s after the last fault: {behind(world, KEYS)}")
+        watcher.look()
+        watcher.final(load)
+    finally:
+        outcome.acknowledged = load.acknowledged

@@ -1,0 +1,225 @@
+"""The simulated cluster: brokers that live, die and come back, on one tree and one network."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import Any, Final
+
+from devtools.sim.disk import SimFiles
+from devtools.sim.loop import Node, SimLoop
+from devtools.sim.net import Network
+from devtools.sim.tree import SimTree
+from ixion.broker.broker import Broker
+from ixion.broker.errors import StartupError
+from ixion.broker.parts import Options
+from ixion.config.sources import load
+from ixion.controller.planning import NewTopic
+from ixion.metadata import paths
+from ixion.metadata.errors import NoNodeError
+from ixion.metadata.topic_node import PartitionState, decode_partition_state
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
+
+PORT: Final = 9092
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "log.retention.hours": "-1",
+    "background.threads": "2",
+    "log.cleaner.enable": "false",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "zookeeper.connect": "tree:2181",
+    "zookeeper.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "4000",
+    "replica.fetch.wait.max.ms": "300",
+    "replica.fetch.backoff.ms": "200",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "3000",
+    "controlled.shutdown.max.retries": "2",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "leader.imbalance.check.interval.seconds": "15",
+}
+
+
+class Slot:
+    """A broker id: its disk, and its present life if it has one."""
+
+    def __init__(self, number: int, folder: str) -> None:
+        self.number = number
+        self.folder = folder
+        self.host = f"10.0.0.{number}"
+        self.files = SimFiles()
+        self.node: Node | None = None
+        self.broker: Broker | None = None  # once it has started
+        self.lives = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.node is not None and not self.node.dead
+
+
+class World:
+    def __init__(self, loop: SimLoop, folder: str, brokers: int = 3) -> None:
+        self.loop = loop
+        self.network = loop.network = Network(loop)
+        self.tree = SimTree(loop, self.network)
+        self.folder = folder
+        self.slots = {number: Slot(number, os.path.join(folder, str(number))) for number in range(1, brokers + 1)}
+        self.bootstrap = ",".join(f"{slot.host}:{PORT}" for slot in self.slots.values())
+        self.graves: list[object] = []
+        self.restarts_wanted: set[int] = set()
+
+    def note(self, kind: str, text: str) -> None:
+        self.loop.trace.add(self.loop.now_s, kind, text)
+
+    # Lives.
+
+    def start(self, number: int) -> None:
+        slot = self.slots[number]
+        if slot.alive:
+            return
+        slot.lives += 1
+        slot.node = node = Node(f"b{number}.{slot.lives}", slot.host)
+        slot.broker = None
+        self.note("note", f"start {node}")
+        self.loop.spawn(node, self._live(slot, node))
+
+    async def _live(self, slot: Slot, node: Node) -> None:
+        settings = {
+            **SETTINGS,
+            "broker.id": str(slot.number),
+            "log.dirs": slot.folder,
+            "listeners": f"PLAINTEXT://{slot.host}:{PORT}",
+        }
+        loaded = load(assignments=[f"{name}={value}" for name, value in settings.items()])
+        while True:
+            options = Options(
+                allow_remote=True,
+                files=slot.files,
+                open_session=lambda timeout_ms: self.tree.open_session(node, timeout_ms),
+            )
+            broker = Broker(loaded, options)
+            try:
+                await broker.start()
+            except StartupError as error:
+                self.note("note", f"{node} does not start: {error}"[:200].replace(self.folder, ""))
+                await asyncio.sleep(1)
+                continue
+            slot.broker = broker
+            self.note("note", f"{node} started")
+            await broker.failed.wait()
+            self.note("note", f"{node} stops itself")
+            slot.broker = None
+            await broker.stop(1_000)
+
+    def kill(self, number: int, vanish: bool = False, power: bool = False) -> None:
+        """As kill -9; with `vanish` its host is gone as well, with `power` so is what was not synced."""
+        slot = self.slots[number]
+        node = slot.node
+        if node is None or node.dead:
+            return
+        node.dead = True
+        self.graves += [node, slot.broker]
+        self.network.died(node, vanish or power)
+        self._unlock(slot)
+        if power:
+            slot.files.lose_power()
+        slot.broker = None
+
+    async def stop(self, number: int) -> None:
+        """As SIGTERM: a clean stop, and then the process ends."""
+        slot = self.slots[number]
+        node, broker = slot.node, slot.broker
+        if node is None or node.dead or broker is None:
+            return
+        slot.broker = None
+        task = self.loop.spawn(node, broker.stop(1_000))
+        await asyncio.wait([task], timeout=60)
+        if slot.node is node:
+            if not task.done():
+                self.note("note", f"{node} did not stop in 60 s")
+            self.kill(number)
+
+    def _unlock(self, slot: Slot) -> None:
+        """The system drops the locks of a process that ended."""
+        from ixion.log import lock
+
+        lock._held.discard(os.path.realpath(slot.folder))
+
+    def pause(self, number: int) -> None:
+        node = self.slots[number].node
+        if node is not None and not node.dead:
+            node.paused = True
+
+    def resume(self, number: int) -> None:
+        node = self.slots[number].node
+        if node is not None and node.paused:
+            self.loop.resume(node)
+
+    # What the tree and the brokers know.
+
+    def state(self, key: TopicPartition) -> PartitionState | None:
+        try:
+            return decode_partition_state(*key, self.tree.own.get(paths.partition_state(*key)).data)
+        except NoNodeError:
+            return None
+
+    def controller(self) -> int:
+        """-1: none."""
+        from ixion.metadata.cluster_node import decode_controller
+
+        try:
+            return int(decode_controller(self.tree.own.get(paths.CONTROLLER).data))
+        except NoNodeError:
+            return -1
+
+    def leader(self, key: TopicPartition) -> int:
+        state = self.state(key)
+        return -1 if state is None else state.leader
+
+    def running(self) -> list[tuple[int, Broker]]:
+        return [(number, slot.broker) for number, slot in self.slots.items() if slot.alive and slot.broker is not None]
+
+    async def create_topic(self, name: str, partitions: int, **config: str) -> None:
+        """By the controller; tried until it is done."""
+        wish = NewTopic(name=name, partitions=partitions, replication=3, config=config)
+        while True:
+            slot = self.slots.get(self.controller())
+            if slot is not None and slot.alive and slot.broker is not None:
+                task = self.loop.spawn(slot.node, slot.broker.parts.controller.topics.create([wish]))
+                done, _ = await asyncio.wait([task], timeout=30)
+                if done and task.exception() is None:
+                    (outcome,) = task.result()
+                    if outcome.code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                        return
+                elif done and not isinstance(task.exception(), KafkaError):
+                    raise task.exception()  # type: ignore[misc]
+            await asyncio.sleep(0.3)
+
+    async def until(self, condition: Any, limit_s: float) -> bool:
+        end_s = self.loop.now_s + limit_s
+        while not condition():
+            if self.loop.now_s > end_s:
+                return False
+            await asyncio.sleep(0.1)
+        return True
+
+    def all_know_all(self) -> bool:
+        running = self.running()
+        return len(running) == len(self.slots) and all(
+            set(broker.parts.image.brokers) == set(self.slots) and broker.parts.image.controller_id in self.slots
+            for _, broker in running
+        )
+
+    def close(self) -> None:
+        for slot in self.slots.values():
+            if slot.alive:
+                self.kill(slot.number)
+        shutil.rmtree(self.folder, ignore_errors=True)
