@@ -143,6 +143,22 @@ def test_rules_that_become_unreadable_stay_in_force() -> None:
     run(work)
 
 
+def test_rules_that_cannot_be_read_do_not_keep_a_broker_from_its_next_session() -> None:
+    async def work(engine: EmbeddedEngine) -> None:
+        session = engine.open_session(60_000)
+        acls, other = await started(session), await started(engine.open_session(60_000))
+        await acls.create([Binding(LITERAL, READ)])
+        acls.stop()
+        await session.close()  # as if it had expired
+        another = engine.open_session(60_000)
+        await another.set("/kafka-acl/Topic/orders", b"garbage")
+        await other.create([Binding(PREFIXED, DENIED)])
+        await acls.resume(another)
+        assert acls.rules.resources == {LITERAL: (READ,), PREFIXED: (DENIED,)}
+
+    run(work)
+
+
 def test_old_notifications_are_deleted() -> None:
     async def work(engine: EmbeddedEngine) -> None:
         session = engine.open_session(60_000)

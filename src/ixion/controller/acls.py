@@ -56,20 +56,24 @@ class Acls:
 
         CorruptNodeError if rules cannot be read: without them the broker might allow what they deny.
         """
+        await self._begin(strict=True)
+
+    async def resume(self, session: MetadataSession) -> None:
+        """Go on with another session: all rules are read anew. Those that cannot be read stay as they were: a broker
+        that gave the session up for them would never be registered again."""
+        self._session = session
+        await self._begin(strict=False)
+
+    async def _begin(self, *, strict: bool) -> None:
         session = self._session
         await ensure(session, acl_node.BASE)
         for pattern, path in acl_node.CHANGES.items():
             session.watch(path, self._follow_soon)
             names = await session.children(path)
             self._seen[pattern] = names[-1] if names else ""
-        await self._load()
+        await self._load(strict=strict)
 
-    async def resume(self, session: MetadataSession) -> None:
-        """Go on with another session: all rules are read anew."""
-        self._session = session
-        await self.start()
-
-    async def _load(self) -> None:
+    async def _load(self, *, strict: bool) -> None:
         session = self._session
         found: set[ResourcePattern] = set()
         for pattern, root in acl_node.ROOTS.items():
@@ -81,7 +85,10 @@ class Acls:
                 for name in await session.children(f"{root}/{title}"):
                     found.add(ResourcePattern(kind, name, pattern))
         for resource in [*found, *(known for known in list(self.rules.resources) if known not in found)]:
-            self.rules.put(resource, (await self._read(resource))[0])
+            if strict:
+                self.rules.put(resource, (await self._read(resource))[0])
+            else:
+                await self._take(resource)
 
     async def create(self, bindings: Iterable[Binding]) -> dict[Binding, KafkaError]:
         """Add rules; the ones that could not be added, each with the reason. Valid rules only."""
@@ -193,7 +200,7 @@ class Acls:
         try:
             async with self._turn:
                 if event.kind.name == "RESUMED":
-                    await self._load()  # notifications may be gone
+                    await self._load(strict=False)  # notifications may be gone
                 for pattern in acl_node.CHANGES:
                     await self._follow_new(pattern)
         except Exception:
