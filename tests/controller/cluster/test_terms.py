@@ -272,6 +272,48 @@ def test_brokers_stand_for_election_again_after_garbage_in_the_node_of_the_contr
     play(story)
 
 
+def test_a_broker_that_starts_while_the_node_of_the_controller_is_garbage_is_elected_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(league: League) -> None:
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        await league.outside.create(paths.CONTROLLER_EPOCH, b"4")
+        await league.outside.create(paths.CONTROLLER, b"garbage")
+        controller = await league.begin(1)
+        assert not controller.is_active
+        await league.outside.delete(paths.CONTROLLER)
+        await until(lambda: controller.is_active)
+        await league.settle()
+        await league.check()
+
+    play(story)
+
+
+def test_a_term_that_is_being_ended_is_ended_although_the_session_expires_meanwhile() -> None:
+    async def story(league: League) -> None:
+        controller = await league.begin(1)
+        term, done = controller.active(), asyncio.Event()
+
+        async def long() -> None:
+            await done.wait()
+
+        running = asyncio.create_task(term.run(long))
+        await asyncio.sleep(0)
+        await league.outside.delete(paths.CONTROLLER)
+        await league.outside.create(paths.CONTROLLER, encode_controller(2, 0))
+        await until(lambda: term.queue._stopped)  # deposed: the term ends as soon as the change has
+        ending = asyncio.create_task(controller.end())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        done.set()
+        await ending
+        await running
+        assert not controller.is_active
+        assert not term.channels._channels, "nothing is sent any more"
+
+    play(story)
+
+
 def test_a_setting_that_cannot_be_read_costs_no_controller() -> None:
     async def story(league: League) -> None:
         controller = await league.begin(1)

@@ -100,7 +100,11 @@ class ClusterController:
         self._session = self.configs.session = session
         self._cancel_watch = session.watch(paths.CONTROLLER, lambda _: self._stirred.set())
         session.on_expired(lambda: self._session_expired(session))
-        await self._look()
+        try:
+            await self._look()
+        except CorruptNodeError as error:  # a broker that gave up for it would not be registered either
+            logger.error("no controller is known: %s", error)
+            self._stirred.set()
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     async def end(self) -> None:
@@ -197,9 +201,10 @@ class ClusterController:
             self._term.close()
 
     async def _end_term(self) -> None:
-        term, self._term = self._term, None
+        term = self._term
         if term is not None:
-            await term.end()
+            await term.end()  # if this is cancelled, the term is still to be ended
+            self._term = None
 
     async def _resign(self) -> None:
         """End the term and delete `/controller`, so that another broker can try."""
