@@ -15,7 +15,7 @@ from typing import Any, Final
 from ixion.metadata import token_node
 from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import MetadataError, NoNodeError, StoreUnusableError
+from ixion.metadata.errors import InvalidPathError, MetadataError, NoNodeError, StoreUnusableError
 from ixion.metadata.node import Create, Delete, Operation, Set
 from ixion.metadata.session import Event, MetadataSession
 from ixion.model.delegation_token import Token
@@ -157,7 +157,7 @@ class TokenManager:
             self.tokens.put(token_node.decode_token(token_id, data))
         except NoNodeError:
             self.tokens.remove(token_id)
-        except CorruptNodeError as error:
+        except (CorruptNodeError, InvalidPathError) as error:
             logger.error("a delegation token is ignored: %s", error)
             self.tokens.remove(token_id)
 
