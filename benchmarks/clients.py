@@ -22,8 +22,8 @@ OURS, OURS_AIO = "ixion", "ixion.aio"
 CONFLUENT, AIOKAFKA, KAFKA_PYTHON = "confluent-kafka", "aiokafka", "kafka-python"
 SIZES = {100: "100 B", 1000: "1 KB"}
 BROKERS = {"ixion": "", "kafka": "against Apache Kafka: "}
-SENT = {100: 400_000, 1000: 200_000}
-READ = {100: 900_000, 1000: 300_000}
+SENT = {100: 300_000, 1000: 150_000}
+READ = {100: 600_000, 1000: 200_000}
 WAITS = 2000
 
 Load = Callable[[str, int, int], Rate]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, Due, OnDelivery, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox, is_after
 from ixion.clients.metadata import TopicPartition
@@ -275,3 +276,23 @@ def test_a_full_batch_takes_no_more() -> None:
     assert not box.append(None, b"y", (), 1)
     box.seal()
     add(box, b"y")
+
+
+def test_the_oldest_is_the_first_that_is_not_settled() -> None:
+    box = empty()
+    assert box.oldest_s == NEVER
+    for born_s in (3.0, 5.0, 8.0):
+        box.begin(born_s, 0)
+        assert box.append(None, b"x", (), 1)
+        box.seal()
+    box.begin(9.0, 0)
+    assert box.oldest_s == 3.0
+    (first,) = fly(box)
+    assert box.oldest_s == 3.0  # it flies
+    first.settle(-1, TOO_LARGE, box.due)
+    assert box.oldest_s == 5.0  # given up, though its request is under way
+    box.acknowledge(first, 0)
+    second, third = fly(box)
+    box.acknowledge(second, 1)
+    box.acknowledge(third, 2)
+    assert box.oldest_s == 9.0

@@ -30,6 +30,7 @@ from collections import deque
 from typing import Final, final
 
 from ixion._native import i64
+from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import NOBODY, Batch, Due, ProducerIdentity
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
@@ -230,6 +231,21 @@ class Outbox:
                 self.wants_epoch = True
             batch.settle(-1, error, self.due)
         return left
+
+    @property
+    def oldest_s(self) -> float:
+        """When the first record came that is not settled yet, NEVER if all are. Thousands of batches may wait, so only
+        the first of them is looked at."""
+        for batch in self.flying:
+            if not batch.is_done:
+                return batch.born_s
+        for batch in self._returned:
+            if not batch.is_done:
+                return batch.born_s
+        for batch in self.waiting:
+            if not batch.is_done:
+                return batch.born_s
+        return NEVER if self.open is None else self.open.born_s
 
     def unsettled(self) -> list[Batch]:
         """In the order of their records."""

@@ -307,11 +307,7 @@ class Sender:
             last = box.open
             box.seal()
             self._give_up(box, last)
-        left = box.unsettled()
-        for batch in left:
-            if not batch.is_done:
-                self.wake_s = min(self.wake_s, batch.born_s + self._delivery_timeout_s)
-                break
+        self.wake_s = min(self.wake_s, box.oldest_s + self._delivery_timeout_s)
 
     def _give_up(self, box: Outbox, batch: Batch) -> None:
         fault = self._client.fault
