@@ -11,7 +11,7 @@ RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults judges apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -70,6 +70,9 @@ soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts
 
 judges: .venv/.built ## Kafka's own programs look at three brokers on a real ZooKeeper   ARGS="tree replicas --zookeeper 3.8.4"
 	$(BIN)/python -m devtools.judges $(ARGS)
+
+judges-move: .venv/.built ## a cluster of Apache Kafka becomes one of ixion and goes back, broker by broker, under load
+	$(BIN)/python -m tests.cluster.move
 
 apps: .venv/.built ## applications written for Apache Kafka, run unmodified, beside Apache Kafka where one fails; ARGS="celery sarama"
 	$(BIN)/python -m devtools.apps $(ARGS)
