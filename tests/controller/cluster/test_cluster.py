@@ -239,6 +239,25 @@ def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
     play(3, story)
 
 
+def test_deletions_that_are_asked_for_again_and_again_do_not_pile_up() -> None:
+    async def story(league: League) -> None:
+        await league.create("t", [[2]])
+        slow = league.brokers[2]
+        slow.let_in.clear()  # registered, and it does not answer
+        first = asyncio.create_task(league.controller.topics.delete(["t"]))
+        while "t" not in league.term.cluster.doomed:
+            await asyncio.sleep(0)
+        for _ in range(20):
+            (outcome,) = await league.controller.topics.delete(["t"])
+            assert outcome.code is ErrorCode.NONE
+        assert len(league.term.deletions._waiting) == 1
+        slow.let_in.set()
+        await first
+        assert await league.outside.children(paths.TOPICS) == []
+
+    play(3, story)
+
+
 def test_every_answer_counts_although_the_controller_was_busy_when_they_came() -> None:
     async def story(league: League) -> None:
         names = [f"t{number}" for number in range(8)]

@@ -79,11 +79,13 @@ class ClusterTopics:
     ) -> list[TopicOutcome]:
         """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile.
 
-        Returns when the topics are deleted, or cannot be for now because a broker with a replica is gone.
+        Returns when the topics are deleted, or cannot be for now because a broker with a replica is gone. A topic that
+        is being deleted already is not waited for: a client may repeat that for as long as a broker does not answer.
         """
         term = self._active()
-        outcomes = await term.run(lambda: self._delete(term, names, ids, charge))
-        gone = [outcome.name for outcome in outcomes if outcome.code is ErrorCode.NONE]
+        before: set[str] = set()
+        outcomes = await term.run(lambda: self._delete(term, names, ids, charge, before))
+        gone = [outcome.name for outcome in outcomes if outcome.code is ErrorCode.NONE and outcome.name not in before]
 
         def is_over() -> bool:
             return all(name not in term.cluster.doomed or deletion.is_stuck(term, name) for name in gone)
@@ -93,9 +95,11 @@ class ClusterTopics:
         return outcomes
 
     async def _delete(
-        self, term: Term, names: Sequence[str], ids: Mapping[str, bytes] | None, charge: Charge
+        self, term: Term, names: Sequence[str], ids: Mapping[str, bytes] | None, charge: Charge, before: set[str]
     ) -> list[TopicOutcome]:
+        """`before` gets those that are being deleted already."""
         outcomes = [TopicOutcome(name=name) for name in names]
+        before |= term.cluster.doomed & set(names)
         doomed = []
         for outcome in outcomes:
             topic = term.cluster.topics.get(outcome.name)
