@@ -22,6 +22,8 @@ from ixion.config.log_settings import (
 )
 from ixion.config.setting import Setting, flag, long, string, words
 from ixion.config.table import BROKER_SETTINGS, meant
+from ixion.model.delay_names import is_sibling
+from ixion.model.topic_name import is_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,11 @@ DELIVERY_DELAY_RELEASE_RATE_MAX: Final = long(
     least=0,
     doc="records of a partition delivered a second in mode record; 0 means no limit",
 )
+DELIVERY_DELAY_TARGET: Final = string(
+    "delivery.delay.target",
+    "",
+    doc="a schedule topic, in mode record: records stay in it, and are delivered to the same partition of that topic",
+)
 OWN: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
     for setting in (
@@ -84,6 +91,7 @@ OWN: Final[dict[str, Setting[Any]]] = {
         DELIVERY_DELAY_PENDING_MAX,
         DELIVERY_DELAY_PENDING_BYTES_MAX,
         DELIVERY_DELAY_RELEASE_RATE_MAX,
+        DELIVERY_DELAY_TARGET,
     )
 }
 
@@ -109,6 +117,11 @@ def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
             raise InvalidSettingError(setting.name, given[setting.name], "partition:broker with commas, or *")
     if values.get(DELIVERY_DELAY_MODE.name) == "fixed":
         _check_fixed_delay(given, values)
+    target = values.get(DELIVERY_DELAY_TARGET.name)
+    if target and (not is_topic_name(target) or is_sibling(target)):
+        raise InvalidSettingError(DELIVERY_DELAY_TARGET.name, target, "the name of a topic")
+    if target and values.get(DELIVERY_DELAY_MODE.name) != "record":
+        raise InvalidSettingError(DELIVERY_DELAY_TARGET.name, target, "set together with delivery.delay.mode=record")
     if values.get(REMOTE_STORAGE_ENABLE.name):
         raise InvalidSettingError(REMOTE_STORAGE_ENABLE.name, "true", "false, as there is no remote storage")
     return values

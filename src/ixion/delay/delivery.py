@@ -19,12 +19,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ixion.delay.figures import Figures
-from ixion.delay.loading import DELIVERER
-from ixion.delay.note import NO_PRODUCER, Kind, Note, write_outcome
+from ixion.delay.note import NO_PRODUCER, Kind, Note, write_delivered, write_outcome
 from ixion.delay.pending import Due
+from ixion.delay.target import DELIVERER, empty_batch, fact_of, target_of
 from ixion.log.prepare import Origin
+from ixion.model.errors import KafkaError
 from ixion.records.builder import BatchBuilder
-from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET
+from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
 from ixion.records.split import kept_headers
 from ixion.replica.append import appended
 from ixion.timer.lane import Lane
@@ -35,6 +36,7 @@ from ixion.timer.turns import Steps
 if TYPE_CHECKING:
     from ixion.delay.schedule import Schedule
     from ixion.replica.manager import ReplicaManager
+    from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class Delivery:
     def __init__(
         self, replicas: ReplicaManager, timer: Timer, lane: Lane, clock_ms: Callable[[], int], figures: Figures
     ) -> None:
-        self._replicas = replicas
+        self.replicas: Final = replicas
         self._timer = timer
         self._lane = lane
         self._clock_ms = clock_ms
@@ -168,7 +170,9 @@ class Delivery:
     ) -> tuple[list[Due], list[Note]]:
         """What was not delivered, and the notes of what was."""
         partition, log = schedule.partition, schedule.partition.log
-        most = min(AT_ONCE_BYTES, log.config.max_message_bytes, log.config.segment_bytes)
+        target = target_of(self.replicas, partition) if log.config.delivery_delay_target else None
+        goes_to = log.config if target is None else target.log.config
+        most = min(AT_ONCE_BYTES, goes_to.max_message_bytes, goes_to.segment_bytes)
         builder = BatchBuilder(max_bytes=most, producer_id=DELIVERER, leader_epoch=partition.leader_epoch)
         delivered: list[Note] = []
         again_ms: list[int] = []
@@ -180,13 +184,15 @@ class Delivery:
                 lost += 1
                 continue
             next_ms = note.next_due(now_ms)
-            if not add(builder, note, next_ms):
+            if not add(builder, note, next_ms, "" if target is None else partition.topic):
                 break
             delivered.append(note)
             again_ms.append(next_ms)
         if lost:
             logger.error("%d delayed records of %s cannot be found in its sibling", lost, log.name)
-        if delivered:
+        if delivered and target is not None:
+            self._append_to(target, schedule, builder.build(), delivered)
+        elif delivered:
             schedule.journal.align(log.end_offset)
             first = log.end_offset
             written, sizes = write_outcome(first, partition.leader_epoch, delivered, again_ms)
@@ -196,11 +202,33 @@ class Delivery:
             except BaseException:
                 schedule.journal.align(log.end_offset)
                 raise
-            appended(self._replicas, partition, info)
+            appended(self.replicas, partition, info)
             for place, (note, next_ms) in enumerate(zip(delivered, again_ms, strict=True)):
                 settle(schedule, note, first + place, next_ms, sizes.get(first + place, 0))
         gone = {note.offset for note in delivered} | {offset for _, offset in ready if offset not in notes}
         return [each for each in due if each[1] not in gone], delivered
+
+    def _append_to(self, target: Partition, schedule: Schedule, records: bytes, delivered: list[Note]) -> None:
+        """Deliver to another topic (`target`)."""
+        partition, journal, state = schedule.partition, schedule.journal, schedule.state
+        assert state is not None
+        info = (target.schedule or target).append(records, 1, Origin.WHOLE_CHANGE)
+        appended(self.replicas, target, info)
+        for note in delivered:
+            settle(schedule, note, -1, -1, 0)
+        state.target_seen = target.log.end_offset
+        state.unnoted += [fact_of(note) for note in delivered]
+        # From here on a failure is harmless: a start finds them in the target.
+        try:
+            journal.align(partition.log.end_offset)
+            first = partition.log.end_offset
+            journal.write(write_delivered(first, partition.leader_epoch, state.unnoted, state.target_seen))
+            stands_for = empty_batch(len(state.unnoted), partition.leader_epoch)
+            appended(self.replicas, partition, partition.append(stands_for, 1, Origin.WHOLE_CHANGE))
+            state.unnoted = []
+        except KafkaError as error:
+            journal.align(partition.log.end_offset)
+            logger.warning("what was delivered from %s is not noted yet: %s", partition.log.name, error)
 
     def _allowed(self, rate: int, now_ms: int) -> int:
         """How many records may be delivered now, by delivery.delay.release.rate.max."""
@@ -222,7 +250,7 @@ def settle(schedule: Schedule, note: Note, offset: int, next_ms: int, size: int)
         state.accept(Kind.RECURS, offset, next_ms, note.schedule_id, size, NO_PRODUCER)
 
 
-def add(builder: BatchBuilder, note: Note, next_ms: int) -> bool:
+def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> bool:
     record = note.record
     headers: list[tuple[str, bytes | None]] = [
         (FOR.decode(), b"%d" % note.due_ms),
@@ -231,6 +259,8 @@ def add(builder: BatchBuilder, note: Note, next_ms: int) -> bool:
     ]
     if next_ms >= 0:
         headers.append((NEXT.decode(), b"%d" % next_ms))
+    if topic:
+        headers.append((TOPIC.decode(), topic.encode()))
     return builder.append_encoded(
         builder.last_offset + 1, record.key, record.value, kept_headers(record, headers), note.due_ms
     )

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from ixion.delay import snapshot
 from ixion.delay.journal import PIECE, Journal, batches
 from ixion.delay.note import Kind, Note, write_note, write_outcome
 from ixion.delay.state import State
+from ixion.delay.target import DELIVERER, find_in_target
 from ixion.log.log import Log
 from ixion.records.batch import BatchView
 from ixion.records.control import ControlType, control_type
@@ -22,10 +22,8 @@ from ixion.records.schedule_headers import NEXT, OFFSET
 
 logger = logging.getLogger(__name__)
 
-DELIVERER: Final = -2  # the producer id in batches of delivered records; no client can write it
 
-
-def load(journal: Journal, partition: Log) -> State:
+def load(journal: Journal, partition: Log, target: Log | None = None) -> State:
     """Blocks; for a worker thread. Nobody may append to either log meanwhile."""
     journal.align(partition.end_offset)
     state, start = snapshot.read(journal) or (State(journal), 0)
@@ -35,6 +33,8 @@ def load(journal: Journal, partition: Log) -> State:
     found = 0
     for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):
         found += _find_lost(state, view)
+    if target is not None:
+        find_in_target(state, target, partition.topic)
     if found:
         logger.warning("%s: %d notes were lost and are written anew", journal.log.name, found)
     return state
@@ -43,7 +43,7 @@ def load(journal: Journal, partition: Log) -> State:
 def _find_lost(state: State, view: BatchView) -> int:
     """Write the note again that should be there for a batch; 1 if there should be one."""
     offset, epoch = int(view.base_offset), int(view.leader_epoch)
-    if view.producer_id == DELIVERER:
+    if view.producer_id == DELIVERER and view.count:
         delivered: list[Note] = []
         again_ms: list[int] = []
         for record in view.records():

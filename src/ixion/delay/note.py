@@ -113,13 +113,16 @@ def write_note(
     return builder.build()
 
 
-def write_delivered(offset: int, leader_epoch: int, delivered: list[tuple[int, int, int]]) -> bytes:
+def write_delivered(
+    offset: int, leader_epoch: int, delivered: list[tuple[int, int, int]], target_end: int = -1
+) -> bytes:
     """`delivered`: offset, due time and size of each record, the size below zero if the record has a schedule id.
 
-    The note covers the offsets under which they were delivered.
+    The note covers the offsets under which they were delivered. `target_end`: if they were delivered to another topic,
+    where that ended then.
     """
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
-    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.DELIVERED, -1, NO_PRODUCER))]
+    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.DELIVERED, target_end, NO_PRODUCER))]
     builder.append_at(offset, None, b"".join(DELIVERED.pack(*each) for each in delivered), facts, -1)
     builder.last_offset = offset + max(len(delivered), 1) - 1
     return builder.build()

@@ -22,6 +22,7 @@ from ixion.delay.journal import Journal
 from ixion.delay.note import NO_PRODUCER, Kind, write_note
 from ixion.delay.snapshot import Captured
 from ixion.delay.state import State
+from ixion.delay.target import check_all_wait, target_of
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -109,6 +110,10 @@ class Schedule:
         codec: Codec = batch.codec if rules.codec is None else rules.codec
         left, records = split(batch, checked.wishes, codec, rules.level)
         wishes = [wish for wish in checked.wishes if wish.is_taken]
+        if config.delivery_delay_target:
+            check_all_wait(batch, checked.wishes)
+            target_of(self.delivery.replicas, self.partition)
+            left, _ = split(batch, [], codec, rules.level)
         if wishes:
             self._check_copies()
         producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER

@@ -194,7 +194,9 @@ class Schedules:
         from ixion.delay.loading import load
 
         if self._is_current(schedule):
-            work = self._loop.run_in_executor(self._workers, load, schedule.journal, schedule.partition.log)
+            log = schedule.partition.log
+            target = self._logs.get(log.config.delivery_delay_target, log.partition)
+            work = self._loop.run_in_executor(self._workers, load, schedule.journal, log, target)
             work.add_done_callback(partial(self._loaded, schedule))
 
     def _loaded(self, schedule: Schedule, done: asyncio.Future[State]) -> None:

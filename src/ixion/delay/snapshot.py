@@ -43,7 +43,7 @@ def capture(state: State) -> Captured | None:
     """None if there is no note to know the snapshot by."""
     end = state.journal.log.end_offset
     last = last_note(state.journal)
-    if last is None:
+    if last is None or state.unnoted:
         return None
     parts: list[tuple[int, int, bytes]] = []
     levels = []
@@ -66,6 +66,7 @@ def capture(state: State) -> Captured | None:
         "at_hand": state.pending.at_hand(),
         "ids": (state.ids.key.hex(), shards),
         "bytes": state.bytes,
+        "target_seen": state.target_seen,
         "open": [
             (producer, [(kind, offset, due_ms, name.hex(), size) for kind, offset, due_ms, name, size in held])
             for producer, held in state.open.items()
@@ -150,6 +151,7 @@ def restore(journal: Journal, data: memoryview) -> tuple[State, int] | None:
     if at != len(data) - 4:
         raise ValueError("its size is wrong")
     state.bytes = head["bytes"]
+    state.target_seen = head["target_seen"]
     for producer, held in head["open"]:
         kept = cast(
             "list[Held]", [(kind, where, due, bytes.fromhex(name), size) for kind, where, due, name, size in held]

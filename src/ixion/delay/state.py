@@ -32,6 +32,9 @@ class State:
         self.cancelled = 0
         self.superseded = 0
         self.aborted = 0
+        self.target_seen = -1  # of a schedule topic: what was delivered to its target below this is noted
+        # Offset, due time and size of what was delivered to a target and is not noted; the next note has it.
+        self.unnoted: list[tuple[int, int, int]] = []
         self.snapshot_end = 0  # the notes before it are in the newest snapshot
 
     @property
@@ -57,6 +60,7 @@ class State:
         elif kind == Kind.CANCELS:
             self.accept(kind, note.offset, -1, note.cancel, note.size, note.producer_id)
         elif kind == Kind.DELIVERED:
+            self.target_seen = max(self.target_seen, note.due_ms)
             for offset, due_ms, size in DELIVERED.iter_unpack(note.record.value or b""):
                 if self.pending.remove(due_ms, offset):
                     self.bytes -= abs(size)

@@ -45,6 +45,7 @@ class LogConfig:
     delivery_delay_pending_max: int = 10_000_000
     delivery_delay_pending_bytes_max: int = 64 << 30
     delivery_delay_release_rate_max: int = 0  # records a second; 0: without limit
+    delivery_delay_target: str = ""  # the topic that delayed records are delivered to; empty: their own
 
     @property
     def delays_records(self) -> bool:

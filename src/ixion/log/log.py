@@ -195,7 +195,7 @@ class Log:
             duplicate = self._find_duplicate(prepared)
             if duplicate is not None:
                 return duplicate
-            if checked.wishes:
+            if checked.wishes or (self.config.delivery_delay_target and view.count):
                 if view.producer_id >= 0:
                     draft = self.producers.draft(view.producer_id, True)
                     add_to_draft(draft, view, self.end_offset)

@@ -13,8 +13,8 @@ A number is text, or eight bytes, big-endian. Eight bytes that are all digits ar
 beyond every limit. Names are compared without regard to case. A header that begins like these and is none of them is
 refused: delivering at once what was meant for later is the one mistake that cannot be mended.
 
-The broker puts `x-scheduled-for`, `x-schedule-offset`, `x-schedule-created` and `x-schedule-next` on what it delivers,
-and takes them off what producers send, since these may forward a record that was delivered to them.
+The broker puts headers of its own (`OWN`) on what it delivers, and takes them off what producers send, since these may
+forward a record that was delivered to them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ FOR: Final = b"x-scheduled-for"
 OFFSET: Final = b"x-schedule-offset"
 CREATED: Final = b"x-schedule-created"
 NEXT: Final = b"x-schedule-next"
-OWN: Final = (FOR, OFFSET, CREATED, NEXT)
+TOPIC: Final = b"x-schedule-topic"
+OWN: Final = (FOR, OFFSET, CREATED, NEXT, TOPIC)
 EVERY: Final = b"x-schedule-every"
 CRON: Final = b"x-schedule-cron"
 ZONE: Final = b"x-schedule-tz"

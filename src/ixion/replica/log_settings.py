@@ -48,6 +48,7 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
         delivery_delay_pending_max=config.own(own.DELIVERY_DELAY_PENDING_MAX),
         delivery_delay_pending_bytes_max=config.own(own.DELIVERY_DELAY_PENDING_BYTES_MAX),
         delivery_delay_release_rate_max=config.own(own.DELIVERY_DELAY_RELEASE_RATE_MAX),
+        delivery_delay_target=config.own(own.DELIVERY_DELAY_TARGET) if mode == "record" else "",
     )
 
 
