@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.broker.errors import StartupError
 from ixion.broker.preflight import is_loopback
+from ixion.model.delay_names import is_sibling
 from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def standing(parts: Parts) -> Standing:
     registered: str | None = ""
     if parts.engine is None:
         registered = None if registered_ms is None else utc(registered_ms)
-    behind = sum(not in_sync(parts, key) for key in parts.replicas.partitions) if parts.to_controller else 0
+    keys = [key for key in parts.replicas.partitions if not is_sibling(key[0])] if parts.to_controller else []
+    behind = sum(not in_sync(parts, key) for key in keys)
     return Standing(registered, parts.leaving, behind, len(parts.replicas.offline))
 
 

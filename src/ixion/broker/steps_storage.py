@@ -62,7 +62,7 @@ async def log_manager(parts: Parts) -> None:
         given = image.topic_config(topic)
         if given is None:
             given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
-        return log_config(parts.config.current, given)
+        return log_config(parts.config.current, given, topic)
 
     def went_offline(path: str) -> None:
         broken.append(path)

@@ -20,6 +20,7 @@ from ixion.cli.command import Command, Option, UsageError, number, whole
 if TYPE_CHECKING:
     from types import FrameType
 
+    from ixion.cli.wheel_broker import BrokerObserver
     from ixion.cli.wheel_reading import Observer
 
 NAP_SECONDS = 0.05  # how soon Ctrl-C is noticed
@@ -28,7 +29,7 @@ MAX_FPS = 60
 SWITCH_SECONDS = 0.0005  # drawing may hold up a due task by this much, not by the interpreter's usual 5 ms
 
 
-def wheel(rate: int, cancel: float, seconds: float | None, fps: int) -> None:
+def wheel(rate: int, cancel: float, seconds: float | None, fps: int, broker: str | None) -> None:
     if not 1 <= rate <= MAX_RATE:
         raise UsageError(f"--rate must be from 1 to {MAX_RATE} tasks per second, not {rate}")
     if not 0 <= cancel <= 1:
@@ -37,6 +38,10 @@ def wheel(rate: int, cancel: float, seconds: float | None, fps: int) -> None:
         raise UsageError(f"--seconds must be more than 0, not {seconds:g}")
     if not 1 <= fps <= MAX_FPS:
         raise UsageError(f"--fps must be from 1 to {MAX_FPS}, not {fps}")
+
+    if broker is not None:
+        watch_broker(broker, seconds, fps)
+        return
 
     from ixion.cli.wheel_lines import summary
     from ixion.cli.wheel_load import Load
@@ -49,6 +54,18 @@ def wheel(rate: int, cancel: float, seconds: float | None, fps: int) -> None:
         else:
             print_lines(observer, stop, seconds)
         print(summary(observer.summary()))
+
+
+def watch_broker(address: str, seconds: float | None, fps: int) -> None:
+    from ixion.cli.wheel_broker import BrokerObserver
+
+    with stop_signals() as stop:
+        observer = BrokerObserver(address)
+        if can_draw():
+            draw(observer, stop, seconds, fps, title=observer.title)
+        else:
+            print_lines(observer, stop, seconds)
+        print("\n".join(observer.lines()))
 
 
 class Stop:
@@ -78,7 +95,7 @@ def can_draw() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and encoding.lower().startswith("utf")
 
 
-def pauses(observer: Observer, stop: Stop, seconds: float | None, every: float) -> Iterator[None]:
+def pauses(observer: Observer | BrokerObserver, stop: Stop, seconds: float | None, every: float) -> Iterator[None]:
     """Yield every so many seconds, the last time at the end; no more once told to stop."""
     end = float("inf") if seconds is None else seconds
     at = 0.0
@@ -93,7 +110,7 @@ def pauses(observer: Observer, stop: Stop, seconds: float | None, every: float) 
             return
 
 
-def draw(observer: Observer, stop: Stop, seconds: float | None, fps: int, *, title: str) -> None:
+def draw(observer: Observer | BrokerObserver, stop: Stop, seconds: float | None, fps: int, *, title: str) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -106,12 +123,15 @@ def draw(observer: Observer, stop: Stop, seconds: float | None, fps: int, *, tit
         with Live(console=console, screen=True, auto_refresh=False) as live:
             for _ in pauses(observer, stop, seconds, 1 / fps):
                 width, height = console.size
-                live.update(render(observer.reading(), title=title, width=width, height=height), refresh=True)
+                reading = observer.reading()
+                below: list[str] = getattr(observer, "lines", list)()
+                shown = render(reading, title=title, width=width, height=height - len(below))
+                live.update(shown.append("\n" + "\n".join(below)) if below else shown, refresh=True)
     finally:
         sys.setswitchinterval(usual)
 
 
-def print_lines(observer: Observer, stop: Stop, seconds: float | None) -> None:
+def print_lines(observer: Observer | BrokerObserver, stop: Stop, seconds: float | None) -> None:
     from ixion.cli.wheel_lines import line
 
     for _ in pauses(observer, stop, seconds, 1.0):
@@ -133,6 +153,12 @@ WHEEL: Final = Command(
             default=0.25,
         ),
         Option("seconds", "--seconds", "Stop after so long (default: at Ctrl-C).", metavar="N", kind=number),
+        Option(
+            "broker",
+            "--broker",
+            "Show the wheel of a running broker, and its delayed records, by the address of its metrics.",
+            metavar="ADDRESS",
+        ),
         Option("fps", "--fps", "Frames per second.", metavar="N", kind=whole(), default=10),
     ),
 )

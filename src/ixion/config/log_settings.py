@@ -283,6 +283,11 @@ NUM_REPLICA_ALTER_LOG_DIRS_THREADS: Final = optional_integer(
     "num.replica.alter.log.dirs.threads",
     doc="threads that move replicas between log directories; one per directory unless set",
 )
+DELIVERY_DELAY_TOPICS: Final = string(
+    "delivery.delay.topics",
+    "",
+    doc="delivery.delay.mode of topics that do not set it: PATTERN:record or PATTERN:fixed:MS, with semicolons",
+)
 PRODUCER_ID_EXPIRATION_MS: Final = integer(
     "producer.id.expiration.ms",
     86_400_000,

@@ -12,6 +12,7 @@ from ixion.config import log_settings as log
 from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
 from ixion.config.broker import BrokerConfig
+from ixion.config.delay_rules import rules_of
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import BEHIND_GROUP
 from ixion.config.listeners import listeners
@@ -73,6 +74,7 @@ def check_rules(config: BrokerConfig) -> None:
     rule(some, network.MAX_CONNECTIONS_PER_IP, "more than 0 where max.connections.per.ip.overrides has no exceptions")
     log_dirs(config)
     listeners(config)
+    rules_of(config[log.DELIVERY_DELAY_TOPICS])
 
 
 def log_dirs(config: BrokerConfig) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class LocalBroker:
         here = [each for each in wanted if each[1].leader == self.node_id]
         # The cluster image has the topics only after this, so the logs get their settings here.
         topics = {topic.name: topic for topic, _ in here}
-        settings = {name: log_config(self._config.current, topic.config) for name, topic in topics.items()}
+        settings = {name: log_config(self._config.current, topic.config, name) for name, topic in topics.items()}
 
         def make(each: tuple[TopicImage, PartitionImage]) -> None:
             topic, partition = each

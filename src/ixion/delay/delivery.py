@@ -15,6 +15,7 @@ A record can be delivered when its hole is below the high watermark: before that
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -116,7 +117,9 @@ class Delivery:
         while self._schedule is schedule:
             while state.pending.spread(self._clock_ms()):
                 yield
+            begun = time.perf_counter_ns()
             wait_ms = self._deliver_some(schedule)
+            self._figures.longest_step_ns = max(self._figures.longest_step_ns, time.perf_counter_ns() - begun)
             if wait_ms >= 0:
                 return wait_ms
             yield

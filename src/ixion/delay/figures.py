@@ -19,6 +19,8 @@ class Figures:
         self.aborted = 0
         self.rejected = 0
         self.dropped = 0  # they waited in a topic that was deleted
+        self.orphaned = 0  # notes that were cut off: what they were about was not written
+        self.longest_step_ns = 0  # of a delivery
         self.clock_jumps = 0
         self.failures = 0  # deliveries that must be tried again
         self.lateness = [0] * (len(BOUNDS_MS) + 1)  # records by how late they were delivered

@@ -58,11 +58,13 @@ class Journal:
         """All that happened in the partition up to `offset` is noted: a start need not look for more."""
         self.write(write_note(Kind.SEEN, offset, leader_epoch))
 
-    def align(self, end_offset: int) -> None:
-        """Cut off the notes about what is not in the partition. Blocks, but only after a failure."""
+    def align(self, end_offset: int) -> bool:
+        """Cut off the notes about what is not in the partition. True if there were any; blocks then."""
         with self._writing:
-            if self.log.end_offset > end_offset and not self._closed:
-                self.log.truncate_to(end_offset)
+            if self.log.end_offset <= end_offset or self._closed:
+                return False
+            self.log.truncate_to(end_offset)
+            return True
 
     def notes(self, offset: int) -> Iterator[Note]:
         """Every note from `offset` on."""

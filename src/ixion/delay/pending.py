@@ -201,6 +201,11 @@ class Pending:
             firsts += [bucket.first_offset for bucket in level.buckets.values() if bucket.count]
         return min(firsts, default=-1)
 
+    @property
+    def near(self) -> int:
+        """How many are in memory, because they are due within the hour."""
+        return self._at_hand + sum(bucket.count for bucket in self.levels[-1].buckets.values())
+
     def at_hand(self) -> list[Due]:
         """What is in no bucket any more."""
         return [(due_ms, offset) for due_ms, offsets in self._times.items() for offset in offsets]

@@ -154,13 +154,14 @@ class Schedules:
             work = self._loop.run_in_executor(self._workers, schedule.journal.align, end)
             work.add_done_callback(partial(self._aligned, schedule))
 
-    def _aligned(self, schedule: Schedule, done: asyncio.Future[None]) -> None:
+    def _aligned(self, schedule: Schedule, done: asyncio.Future[bool]) -> None:
         if not self._is_current(schedule) or done.cancelled():
             return
         error = done.exception()
         if error is not None:
             self._align_later(schedule, error)
         else:
+            self.figures.orphaned += done.result()
             self._begin(schedule)
 
     def _align_later(self, schedule: Schedule, error: BaseException) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from ixion.config import log_settings as settings
 from ixion.config import topic as own
 from ixion.config.broker import BrokerConfig
+from ixion.config.delay_rules import with_delay
 from ixion.config.topic import DELIVERY_DELAY_MODE, DELIVERY_DELAY_MS, TopicConfig
 from ixion.log.config import LogConfig
 
 
-def log_config(broker: BrokerConfig, topic: Mapping[str, str]) -> LogConfig:
-    config = TopicConfig.stored(broker, topic)
+def log_config(broker: BrokerConfig, topic: Mapping[str, str], name: str = "") -> LogConfig:
+    """`name`: of the topic, which delivery.delay.topics may match."""
+    config = TopicConfig.stored(broker, with_delay(broker, name, topic) if name else topic)
     policy = config[settings.LOG_CLEANUP_POLICY]
     mode = config.own(DELIVERY_DELAY_MODE)
     delay_ms = config.own(DELIVERY_DELAY_MS) if mode == "fixed" else 0

@@ -234,7 +234,7 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
         "Partitions of fetches answered with an error.",
         of("error", {code.name: count for code, count in counters.failed_fetches.items()}),
     )
-    partitions = list(here.partitions.values())
+    partitions = [each for each in here.partitions.values() if each.covers is None]  # without siblings
     led = [partition for partition in partitions if partition.leads]
     page.gauge("ixion_topics", "Topics of the cluster.", len(image.topics))
     page.gauge("ixion_partitions", "Replicas on this broker.", len(partitions))
@@ -275,6 +275,11 @@ def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
     page.gauge("ixion_schedule_pending", "Records that wait.", [(at, state.count) for at, state in labels])
     page.gauge("ixion_schedule_pending_bytes", "Bytes that wait.", [(at, state.size) for at, state in labels])
     page.gauge(
+        "ixion_schedule_near",
+        "Of the records that wait, those in memory because they are due within the hour.",
+        [(at, state.pending.near) for at, state in labels],
+    )
+    page.gauge(
         "ixion_schedule_oldest_overdue_seconds",
         "How long the first record that waits is overdue.",
         [(at, state.pending.overdue_ms(now_ms) / 1e3) for at, state in labels],
@@ -293,10 +298,14 @@ def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
         ("aborted", "Records whose transaction was aborted.", figures.aborted),
         ("rejected", "Records refused in topics with delivery.delay.mode=record.", figures.rejected),
         ("dropped", "Records that waited in a topic that was deleted.", figures.dropped),
+        ("orphaned", "Records whose partition was not written: notes cut off at a start.", figures.orphaned),
         ("failures", "Deliveries that failed and were tried again.", figures.failures),
         ("clock_jumps", "Jumps of the wall clock while records waited.", figures.clock_jumps),
     ):
         page.counter(f"ixion_schedule_{name}_total", meaning, count)
+    page.gauge(
+        "ixion_schedule_longest_step_seconds", "The longest step of a delivery so far.", figures.longest_step_ns / 1e9
+    )
 
 
 async def logs(page: Exposition, manager: LogManager) -> None:

@@ -1,4 +1,4 @@
-"""The pages: `/`, `/metrics`, `/healthz`, `/readyz`.
+"""The pages: `/`, `/metrics`, `/healthz`, `/readyz`, `/wheel`.
 
 `/healthz` is for alarms: what keeps this broker from doing all of its work. `/readyz` is for load balancers and rolling
 restarts: 503 while clients should go elsewhere, or while the next broker must not be stopped yet, because replicas on
@@ -34,7 +34,12 @@ def pages(
     """`sources` is called with the first request for the metrics."""
 
     async def index() -> Response:
-        lines = ("/metrics   for Prometheus", "/healthz   ok, or the problems", "/readyz    ready, or what is missing")
+        lines = (
+            "/metrics   for Prometheus",
+            "/healthz   ok, or the problems",
+            "/readyz    ready, or what is missing",
+            "/wheel     the timing wheel and delayed records, as JSON",
+        )
         return plain(200, "\n".join((title, "", *lines)))
 
     async def metrics() -> Response:
@@ -56,7 +61,12 @@ def pages(
         missing = shortcomings(standing())
         return plain(503, "\n".join(missing)) if missing else plain(200, "ready")
 
-    return {"/": index, "/metrics": metrics, "/healthz": healthz, "/readyz": readyz}
+    async def wheel() -> Response:
+        from ixion.web.wheel import wheel_page
+
+        return Response(wheel_page(title, sources()), kind="application/json")
+
+    return {"/": index, "/metrics": metrics, "/healthz": healthz, "/readyz": readyz, "/wheel": wheel}
 
 
 def ailments(logs: LogManager) -> list[str]:

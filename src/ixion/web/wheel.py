@@ -1,0 +1,43 @@
+"""The timing wheel of a broker and the delayed records on it, as JSON, for `ixion wheel --broker`."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ixion.delay.figures import BOUNDS_MS
+from ixion.web.process import resident_bytes
+
+if TYPE_CHECKING:
+    from ixion.web.families import Sources
+
+
+def wheel_page(title: str, sources: Sources) -> bytes:
+    now_ms = sources.clock_ms()
+    figures = sources.schedules.figures
+    return json.dumps(
+        {
+            "title": title,
+            "timer": asdict(sources.timer.snapshot()),
+            "cpu_seconds": time.process_time(),
+            "memory_bytes": resident_bytes(),
+            "lateness": {"bounds_ms": BOUNDS_MS, "counts": figures.lateness},
+            "accepted": figures.accepted,
+            "delivered": figures.delivered,
+            "schedules": [
+                {
+                    "topic": each.partition.topic,
+                    "partition": each.partition.number,
+                    "waiting": state.count,
+                    "bytes": state.size,
+                    "near": state.pending.near,
+                    "overdue_ms": state.pending.overdue_ms(now_ms),
+                    "next_ms": max(state.pending.wake_ms() - now_ms, 0) if state.count else None,
+                }
+                for each in sources.schedules
+                if (state := each.state) is not None
+            ],
+        }
+    ).encode()
