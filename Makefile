@@ -60,7 +60,8 @@ soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed,
 
 soak-delay: .venv/.built ## a million records that wait, hundreds of lives of a schedule, the disk failing at every call
 	IXION_EXPECT=compiled IXION_DELAY_RECORDS=$${IXION_DELAY_RECORDS:-1000000} IXION_LIVES=$${IXION_LIVES:-500} IXION_FAULTS=all \
-	  IXION_DELAY_KILLS=$${IXION_DELAY_KILLS:-100} $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/delay $(ARGS)
+	  IXION_DELAY_KILLS=$${IXION_DELAY_KILLS:-100} IXION_DELAY_SEEDS=$${IXION_DELAY_SEEDS:-500} \
+	  IXION_DELAY_FAILOVERS=$${IXION_DELAY_FAILOVERS:-50} $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/delay $(ARGS)
 
 soak-amplify: .venv/.built ## searches for the requests that cost most; writes docs/amplification.md   ARGS="--seconds 60"
 	$(BIN)/python -m tests.hostile.amplify $(ARGS)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ixion.delay.schedules import CLOCK_CHECK_MS, UPKEEP_CHECKS
+from ixion.log.cleaner import Cleaner
 from ixion.log.config import LogConfig
 from ixion.log.reader import Isolation
 from ixion.log.retention import retain
 from ixion.model.errors import ErrorCode
 from ixion.records.compression import Codec
 from ixion.records.layout import HEADER_SIZE
-from tests.delay.world import DelayWorld, after, batches_of, cancel, records
+from tests.delay.world import RECORD, DelayWorld, after, batches_of, cancel, records
 from tests.log.support import NOW
 from tests.replica.world import TOPIC_ID
 
@@ -295,6 +297,22 @@ def test_a18_retention_of_the_topic_does_not_touch_what_waits(world: DelayWorld)
     world.advance(29 * DAY)
     retain(world.target, world.now_ms())
     assert world.values() == [b"x"]
+
+
+def test_a18_a_compacted_topic_delivers_what_waited_under_a_key_that_was_written_again(tmp_path: Path) -> None:
+    world = DelayWorld(tmp_path, replace(RECORD, cleanup_policy=frozenset({"compact"}), segment_bytes=2_000))
+    world.start()
+    world.send(after(b"later", 1_000))
+    for number in range(20):
+        world.send((b"%400d" % number, []))
+    while Cleaner(world.logs, 1 << 20).clean_dirtiest(world.now_ms()) is not None:
+        pass
+    assert len(world.values()) < 20, "it was compacted"
+    world.advance(1_000)
+    assert world.values()[-1] == b"later"
+    world = world.restart()
+    assert world.waiting == 0
+    world.close()
 
 
 def test_a18_the_mode_can_be_switched_off_and_what_waits_is_delivered(world: DelayWorld) -> None:

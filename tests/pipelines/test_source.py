@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -120,3 +121,26 @@ def test_following_goes_on_until_it_is_told_to_stop(lab: Lab) -> None:
     assert not thread.is_alive()
     assert column(lab.rows(), "value") == ["a", "b"]
     assert [one.rows_in for one in lab.pipeline(TEXT).checkpoint().history() if one.rows_in] == [1, 1]
+
+
+def test_a14_delayed_records_leave_holes_that_are_no_data_loss(lab: Lab, broker: Broker) -> None:
+    """Before, between and after the others; failOnDataLoss is true."""
+    settings: dict[str, Any] = {"delivery.delay.mode": "record"}
+    broker.create_topic("with-holes", 1, **settings)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+    def send(*values: str) -> None:
+        for value in values:
+            headers: dict[str, Any] = {} if value else {"x-deliver-after-ms": "3600000"}
+            producer.produce("with-holes", value, headers=headers)
+            assert producer.flush(PATIENCE_S) == 0
+
+    source = 'topics = ["with-holes"]\nstart = "earliest"'
+    send("", "", "first", "", "second", "", "")
+    lab.run(TEXT, source=source)
+    assert column(lab.rows(), "value") == ["first", "second"]
+    send("", "")
+    assert lab.run(TEXT, source=source).rows_in == 0, "only holes"
+    send("third", "")
+    lab.run(TEXT, source=source)
+    assert sorted(column(lab.rows(), "value")) == ["first", "second", "third"]
