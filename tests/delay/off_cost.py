@@ -50,7 +50,7 @@ def main() -> None:
     instructions = Instructions()
     with Broker() as broker:
         broker.create_topic("plain")
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
 
         def send(count: int) -> None:
