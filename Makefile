@@ -1,6 +1,8 @@
 # Everything a fresh machine needs is made here: .venv, pinned packages, the compiled build.
 PYTHON ?= python3
 BIN := .venv/bin
+# Some shells forbid it. Without the compiled files every process of the tests compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
 # Three processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
@@ -24,10 +26,10 @@ quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, i
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
-	$(MAKE) --no-print-directory --jobs 2 test-interpreted .venv/.built
+	$(MAKE) --no-print-directory --jobs 2 test-interpreted .venv/.testable
 	$(MAKE) --no-print-directory test-compiled
 
-test-compiled: .venv/.built
+test-compiled: .venv/.testable
 	$(RERUN) IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-interpreted: .venv/.ready
@@ -114,8 +116,18 @@ clean: ## remove what was built
 
 # The installed copy is the compiled one; the interpreted tests put src/ in front of it. Where there is a C compiler,
 # failing to compile is an error here; elsewhere an installation goes on interpreted.
+INSTALL = IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+
 .venv/.built: .venv/.ready $(SOURCES)
-	@echo "building ixion; compiling it takes a minute or two"
+	@echo "building ixion; compiling it takes minutes"
 	rm -rf build/lib* build/bdist*
-	IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	$(INSTALL)
+	@touch $@ .venv/.testable
+
+# The same with less optimization, for the tests: the C compiler needs a third of the time. It is never measured or
+# published: what needs .built compiles again, and a wheel is built by itself.
+.venv/.testable: .venv/.ready $(SOURCES)
+	@echo "building ixion for the tests; compiling it takes minutes"
+	rm -rf .venv/.built build/lib* build/bdist*
+	IXION_OPTIMIZE=1 $(INSTALL)
 	@touch $@

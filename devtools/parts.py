@@ -32,12 +32,15 @@ def left_out(kind: str) -> str:
     return f"{kind}: left to make test"
 
 
-def need(part: str) -> str:
-    """The class path of a set of jars, or the path of a program."""
+def need(part: str, *, in_both_passes: bool = False) -> str:
+    """The class path of a set of jars, or the path of a program.
+
+    IN_BOTH_PASSES is for tests that the interpreted pass of `make test` must not skip although they need a JVM.
+    """
     if part in jars.SETS or part in JAVA:
         if os.environ.get("IXION_QUICK"):
             pytest.skip(left_out("jvm"))
-        if os.environ.get("IXION_AGAIN"):
+        if os.environ.get("IXION_AGAIN") and not in_both_passes:
             pytest.skip("a JVM takes seconds: once is enough, compiled")
         jvm_asked.append(part)
     try:

@@ -4,8 +4,9 @@
 with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one.
 `make quick` (IXION_QUICK) skips all three; every run ends with the time that each took.
 
-`make test` runs the tests compiled and interpreted. The interpreted pass (IXION_AGAIN) leaves out those that are named
-in `ONCE` and those that need a JVM: once is enough.
+`make test` runs the tests interpreted, beside the build, and then compiled. The interpreted pass (IXION_AGAIN) leaves
+out the tests named in `ONCE` and those that need a JVM: once is enough. The compiled pass leaves out the tests named in
+`BESIDE_THE_BUILD`, which need no build.
 
 With CI=true a test may be skipped for the reasons in `ALLOWED` only: nothing is left untested unseen.
 """
@@ -22,6 +23,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from devtools import parts
 
+COMPILED = os.environ.get("IXION_EXPECT") == "compiled"
 QUICK = bool(os.environ.get("IXION_QUICK"))
 AGAIN = bool(os.environ.get("IXION_AGAIN"))
 KINDS = ("spark", "jvm", "slow")
@@ -98,15 +100,22 @@ ONCE = (
     "web",
 )
 
+# What is the same in both passes, and is done in the interpreted one.
+BESIDE_THE_BUILD = ("pipelines",)
+
 # Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
-# The rows that take longest begin first. All other tests are shared by file, slow ones first.
+# The rows that take longest begin first. All other tests are shared by file, slow ones first. Two processes, each with
+# a Spark of its own, share the pipelines: the first row has about half of their time, the second what is not in it.
 TOGETHER = (
+    tuple(f"pipelines/test_{name}.py" for name in ("evolve", "replay", "sinks", "steps", "upkeep", "upsert")),
     ("pipelines",),
     ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py", "clients/consumer/test_other_members.py"),
     ("real_clients",),
     ("metadata", "broker/test_zookeeper.py", "broker/test_secured_cluster.py"),
     ("cluster", "controller/cluster/test_apache_kafka.py"),
 )
+
+DONE_INTERPRETED = "the same in both runs; done in the interpreted one"
 
 # The other of the two runs, compiled and interpreted, has these tests.
 ALLOWED = frozenset(
@@ -119,6 +128,7 @@ ALLOWED = frozenset(
         "it takes most of a minute: once is enough, compiled",
         "runs with the compiled package, see the module",
         "the same in both runs; done in the compiled one",
+        DONE_INTERPRETED,
     }
 )
 
@@ -148,6 +158,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if AGAIN and is_named(place_of(item), item.name, ONCE):
             item.add_marker(pytest.mark.skip(reason="the same in both runs; done in the compiled one"))
+        if COMPILED and is_named(place_of(item), item.name, BESIDE_THE_BUILD):
+            item.add_marker(pytest.mark.skip(reason=DONE_INTERPRETED))
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if is_named(place_of(item), item.name, SLOW):

@@ -6,10 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.shares import ALLOWED, ONCE, SLOW, TESTS, TOGETHER, group_of, is_named, may_skip
+from tests.shares import (
+    ALLOWED,
+    BESIDE_THE_BUILD,
+    DONE_INTERPRETED,
+    ONCE,
+    SLOW,
+    TESTS,
+    TOGETHER,
+    group_of,
+    is_named,
+    may_skip,
+)
 
 
-@pytest.mark.parametrize("named", [*SLOW, *ONCE, *(each for row in TOGETHER for each in row)])
+@pytest.mark.parametrize("named", [*SLOW, *ONCE, *BESIDE_THE_BUILD, *(each for row in TOGETHER for each in row)])
 def test_what_is_named_exists(named: str) -> None:
     place, _, test = named.partition("::")
     assert (TESTS / place).exists()
@@ -25,7 +36,9 @@ def test_a_folder_a_file_or_one_test_is_slow() -> None:
 
 
 def test_files_that_share_a_jvm_stay_together() -> None:
-    assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_kill.py::test_two[3]")
+    assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_steps.py::test_two[3]")
+    assert group_of("tests/pipelines/test_kill.py::test_one") == group_of("tests/pipelines/test_loss.py::test_two")
+    assert group_of("tests/pipelines/test_sinks.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/metadata/test_image.py::test_one") == group_of("tests/broker/test_zookeeper.py::test_two")
     assert group_of("tests/timer/test_wheel.py::test_one") == "tests/timer/test_wheel.py"
 
@@ -39,7 +52,14 @@ def test_with_ci_a_test_is_skipped_only_if_the_other_run_has_it(monkeypatch: pyt
     assert may_skip("Skipped: no kcat today")
 
 
-@pytest.mark.parametrize("reason", sorted(ALLOWED))
+def test_no_pass_leaves_a_test_to_the_other_that_leaves_it_to_this_one() -> None:
+    both = [
+        named for named in ONCE if any(is_named(named.partition("::")[0], "", [other]) for other in BESIDE_THE_BUILD)
+    ]
+    assert both + [named for named in BESIDE_THE_BUILD if is_named(named.partition("::")[0], "", ONCE)] == []
+
+
+@pytest.mark.parametrize("reason", sorted(ALLOWED - {DONE_INTERPRETED}))
 def test_every_reason_to_skip_is_in_use(reason: str) -> None:
     here = Path(__file__).name
     assert any(reason in path.read_text() for path in TESTS.rglob("*.py") if path.name not in ("shares.py", here)), (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import tempfile
 import warnings
@@ -46,11 +45,9 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 @pytest.fixture(scope="package")
 def spark_parts() -> None:
-    """Java, the jars, and pyspark; and only in one of the two ways the tests run, since nothing here is compiled."""
-    if os.environ.get("IXION_EXPECT") == "interpreted":
-        pytest.skip("the same in both runs; done in the compiled one")
+    """Java, the jars, and pyspark. The interpreted pass of `make test` has these tests: nothing here is compiled."""
     need_module("pyspark")
-    need(JARS)
+    need(JARS, in_both_passes=True)
 
 
 @pytest.fixture(scope="package")

@@ -23,7 +23,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 @pytest.fixture(scope="module")
 def kafka(spark_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
-    need("kafka-3.9.1")
+    need("kafka-3.9.1", in_both_passes=True)
     folder = tmp_path_factory.mktemp("kafka")
     key = ["-alias", "kafka", "-keyalg", "EC", "-dname", "CN=test", "-ext", "san=ip:127.0.0.1"]
     store = ["-storetype", "PKCS12", "-keystore", str(folder / "key.p12"), "-storepass", STORE]
