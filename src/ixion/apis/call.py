@@ -5,8 +5,8 @@ A handler returns
 - the body of the answer,
 - `LATER`, and then calls `respond` itself, once: whatever waits in a purgatory,
 - `None` if the client expects no answer (Produce with acks=0),
-- an awaitable of one of these, for work on another thread. It keeps one of num.io.threads places until it is done, so
-  it is for what is short.
+- an awaitable of one of these, for work on another thread. It keeps one of num.io.threads places until it is done,
+  so it is for short work.
 
 What is wrong with a part of a request is a code in its answer. An exception closes the connection.
 """
@@ -34,7 +34,7 @@ class Call:
         self.header = header
         self.version: int = header.api_version
         self._body: Struct | None = body
-        self.rights: Rights | None = None  # of the client; None: there is no authorizer, and everybody may everything
+        self.rights: Rights | None = None  # of the client; None (no authorizer): it may do everything
         self.meter: Callable[[Struct], int] | None = (
             None  # with quotas: how long the client must wait behind the answer
         )
@@ -73,7 +73,7 @@ class Call:
         return self.request.address
 
     def respond(self, body: Struct) -> None:
-        """Send the answer. One that cannot be written ends the connection, and is no fault of the caller's."""
+        """Send the answer. If it cannot be written, the connection is closed; the caller is not at fault."""
         try:
             parts = self.encode(body)
         except Exception as error:
@@ -95,7 +95,7 @@ class Call:
         return parts
 
     def _throttled(self, body: Struct, wait_ms: int) -> Struct:
-        """Here, and only here, a client learns how long to wait. Its connection is not read until then (KIP-219)."""
+        """The only place that tells a client how long to wait. Its connection is not read until then (KIP-219)."""
         if wait_ms <= 0:
             return body
         self.request.connection.throttle(wait_ms)
@@ -128,7 +128,7 @@ class Call:
         self.request.no_response()
 
     def fail(self) -> None:
-        """There will be no answer, though one is owed: the connection ends."""
+        """Close the connection: the answer that the client waits for will not come."""
         request = self.request
         request.release()
         request.connection.processor.plane.shared.times.note_failed(request.frame.api_key)
@@ -144,13 +144,13 @@ class Call:
         self.request.release()
 
     def wait_for_others(self) -> None:
-        """The answer depends on other clients. If this one goes before it has it, only the answer is dropped."""
+        """The answer depends on other clients. If this one disconnects first, only the answer is dropped."""
         if not self.request.answered:
             self.release()
             self.on_gone(nothing)
 
     def on_gone(self, cancel: Callable[[], None]) -> None:
-        """Call `cancel` if the client goes while its answer waits for others; then nobody needs to respond."""
+        """Call `cancel` if the client disconnects while its answer waits for others; no response is needed then."""
         self.request.on_gone(cancel)
 
 

@@ -1,8 +1,8 @@
 """Requests that wait for the controller: how long, and what its failures become.
 
-The controller's work goes on after the request's timeout; the client has REQUEST_TIMED_OUT and looks later what became
-of it. With a timeout of 0 or less the answer waits until the work is done. (Kafka answers REQUEST_TIMED_OUT at once,
-which librdkafka takes for success.)
+The controller's work goes on after the request's timeout; the client gets REQUEST_TIMED_OUT and can look for the
+result later. With a timeout of 0 or less the answer waits until the work is done. (Kafka answers REQUEST_TIMED_OUT at
+once, which librdkafka takes for success.)
 
 A metadata store that fails or refuses a change is not the client's fault, and must not cost it the connection: the
 answer has an error code.

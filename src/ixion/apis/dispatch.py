@@ -101,7 +101,7 @@ class Dispatch:
         return metered(api, made, quotas, self._services.mutations)
 
     def _step_down(self, request: Request) -> Answer:
-        """A client that is newer than we are: it learns in version 0 which versions there are."""
+        """A client newer than this broker: the answer, in version 0, lists the versions that are served."""
         from ixion.apis.k18_api_versions import too_new
 
         return frame_response_as(API_VERSIONS, 0, int(request.frame.correlation_id), too_new())

@@ -1,8 +1,8 @@
 """Reduces the lists of a request to distinct places, once, before its handler sees them.
 
-A request may name one partition a hundred thousand times. A handler that looked it up, read it, watched it and answered
-for it as often would let a few bytes cost everybody. So every list of a served API has a rule (`ixion.apis.repeats`),
-which says which fields are the key of an entry, and what becomes of entries with the same key:
+A request may name one partition a hundred thousand times. A handler that looked it up, read it, watched it and
+answered for it as often would let a small request hold up every client. So every list of a served API has a rule
+(`ixion.apis.repeats`), which says which fields are the key of an entry, and what becomes of entries with the same key:
 
 - `once`: one entry is left, the last, in the place of the first, as in a map. Lists inside of such entries are joined:
   `t: [0, 1], t: [1, 2]` becomes `t: [0, 1, 2]`. A list that is null asks for everything, and so does the joined one.

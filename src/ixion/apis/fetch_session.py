@@ -48,7 +48,7 @@ class FetchSession:
         self.created_ms: Final = now_ms
         self.used_ms = now_ms
         self.epoch = 1  # of the next request
-        self.principal = ""  # only this one may go on with the session; empty: without an authorizer, everybody
+        self.principal = ""  # only this principal may go on with the session; empty, without an authorizer: any
         self.partitions: dict[Place, Cached] = {}
         self.unknown: dict[Place, Cached] = {}  # those whose topic is not known by name
 
@@ -115,7 +115,7 @@ class FetchSessions:
         oldest = min(self.sessions.values(), key=lambda session: session.used_ms)
         if now_ms - oldest.used_ms > MIN_LIFE_MS:
             return self._evict(oldest)
-        # Nobody is idle: a larger session, or a follower's, is worth more than the smallest one that has had its time.
+        # No session is idle: a larger session, or a follower's, is worth more than the smallest that had its time.
         # A follower's may also push out a consumer's that has not.
         settled = [
             session

@@ -1,7 +1,7 @@
 """Produce, 3 to 13 (advertised from 0, see the registry): append batches, one per partition, and answer as acks says.
 
 Topics that are unknown, internal or misnamed are answered apart from the good ones. acks is 0, 1 or -1; with 0 there is
-no answer, and an error closes the connection, which is the only way left to be heard. Version 5 brought the log start
+no answer, and an error closes the connection, which is the only way to report it. Version 5 brought the log start
 offset in the answer, 7 zstd, 8 errors per record (KIP-467), 10 the leader to go to instead (KIP-951), 12 adding
 partitions to transactions by writing to them (KIP-890), 13 topic ids.
 A request with more than `STEP` partitions is sorted out, appended and answered in turns of the loop.

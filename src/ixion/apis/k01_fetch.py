@@ -1,11 +1,11 @@
 """Fetch, 4 to 18: batches from offsets on, waiting up to max_wait_ms (ten minutes at most) for min_bytes.
 
 A client that asks from the middle of a batch gets the whole batch. The broker's fetch.max.bytes caps max_bytes, that
-of a follower as well, as anybody can call itself one; the first batch comes whole in any case. At read_committed (4)
-the answer lists aborted transactions. Version 5 brought the log start, 7 sessions (KIP-227), 9 the leader epoch, 11 the
-rack and a preferred replica (KIP-392: `replica.selecting`; a rack lets followers answer as well), 12 the last epoch
-fetched and where histories diverge (KIP-595), 13 topic ids (KIP-516), 15 the replica's state (KIP-903), 16 where to go
-instead (KIP-951), 17 directory ids and 18 high watermarks of followers, which are ignored.
+of a follower as well, because any client can claim to be one; the first batch comes whole in any case. At
+read_committed (4) the answer lists aborted transactions. Version 5 brought the log start, 7 sessions (KIP-227), 9 the
+leader epoch, 11 the rack and a preferred replica (KIP-392: `replica.selecting`; a rack lets followers answer as well),
+12 the last epoch fetched and where histories diverge (KIP-595), 13 topic ids (KIP-516), 15 the replica's state
+(KIP-903), 16 where to go instead (KIP-951), 17 directory ids and 18 high watermarks of followers, which are ignored.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPLICA_STATE_SINCE: Final = 15
-# A client that has sent much ahead is not noticed to be gone. So nobody waits longer than an idle connection may.
+# The broker does not see that a client has gone while requests of it are buffered. So no fetch waits
+# longer than an idle connection may.
 LONGEST_WAIT_MS: Final = 600_000
 RELEASED: Final = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())  # what is left of a request that waits
 UNKNOWN: Final = ""  # the name of a topic whose id is not known
@@ -135,7 +136,7 @@ class Fetching:
         self._epoch = 0 if session is None else session.epoch
         self._places: list[tuple[Place, Cached]] = []
         self._unread: set[int] = set()  # slots of places that are not read: their topic is not known, or not allowed
-        self._refused = False  # the client calls itself a follower and is none
+        self._refused = False  # the client claims to be a follower and is not
         self._response: FetchResponse | None = None
         self._fault: Exception | None = None
         self._later = False

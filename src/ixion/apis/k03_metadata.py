@@ -4,7 +4,7 @@ In version 0 an empty list of topics means all, later null does. A topic that is
 auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer; one that cannot be
 created is answered with the reason. Version 10 brought
 topic ids, 12 asking by them; 8 to 10 the authorised operations of the cluster, 8 on those of topics; 13 an error for
-the whole (never set here: nobody need start from the bootstrap servers again).
+the whole (never set here: no client has to go back to the bootstrap servers).
 Addresses are those of the listener that the client came by.
 """
 

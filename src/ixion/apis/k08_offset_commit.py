@@ -1,8 +1,8 @@
 """OffsetCommit (8), versions 2 to 10: a group stores how far it has read.
 
-Members name their generation (from version 9 on also the member epoch of a consumer group, KIP-848); who is no member
-names -1 and may commit while nobody is in the group. Partitions that do not exist are refused one by one; with version
-10 topics go by id, and an id that nobody knows is UNKNOWN_TOPIC_ID. Offset, leader epoch and metadata stay as given.
+Members name their generation (from version 9 on also the member epoch of a consumer group, KIP-848); a client that is
+no member names -1 and may commit while the group is empty. Partitions that do not exist are refused one by one; with
+version 10 topics go by id, and an unknown id is UNKNOWN_TOPIC_ID. Offset, leader epoch and metadata stay as given.
 Versions 2 to 4 may ask for a retention of their own.
 """
 

@@ -2,7 +2,7 @@
 
 Version 0 asks for groups only, 1 brought the type of key, 4 many keys in one request (KIP-699), 5 a code, never needed
 here, 6 share groups (KIP-932), which are not coordinated here: INVALID_REQUEST. The coordinator of a key is the leader
-of its partition of the internal topic; the topic is created for the first who asks. Addresses are those of the listener
+of its partition of the internal topic; the first request creates the topic. Addresses are those of the listener
 that the client came by.
 """
 

@@ -1,7 +1,6 @@
 """ListGroups (16), versions 0 to 5: the groups that this broker coordinates.
 
-From version 4 by states (KIP-518), from 5 by types (KIP-848). Case does not matter; a name that nothing has matches
-nothing.
+From version 4 by states (KIP-518), from 5 by types (KIP-848). Case does not matter; an unknown name matches no group.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Without a transactional id: a new id and epoch 0, for an idempotent producer (KIP-98). With one: see
 `coordinators.txn.starting`. Version 3 on may name the present id and epoch, to go on after an error (KIP-360); 4 knows
-PRODUCER_FENCED, which older clients are told as INVALID_PRODUCER_EPOCH; 5 knows TRANSACTION_ABORTABLE, which is never
+PRODUCER_FENCED, which older clients get as INVALID_PRODUCER_EPOCH; 5 knows TRANSACTION_ABORTABLE, which is never
 needed here. Version 6 (two-phase commit, KIP-939) is not served: Kafka itself calls it unstable.
 """
 

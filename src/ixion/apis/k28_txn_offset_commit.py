@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, 0-5: a group's offsets as a part of a transaction; nobody sees them before it commits.
+"""TxnOffsetCommit, 0-5: a group's offsets as a part of a transaction; readers see them once it commits.
 
 The transaction must hold the group's partition of `__consumer_offsets`: clients before version 5 have announced it
 (AddOffsetsToTxn) and are refused if not, from version 5 on (KIP-890) the commit itself adds it. Version 3 brought

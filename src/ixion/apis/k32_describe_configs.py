@@ -8,7 +8,7 @@ A topic's setting is explained from the topic outwards, strongest first, where s
 
     retention.ms   TOPIC retention.ms=1000, DYNAMIC_DEFAULT log.retention.ms=5000, …
 
-Secret values are never told, nor those of names that no setting has: they may be secrets of something else.
+Secret values are never shown, nor values of unknown names: they may be secrets of another program.
 """
 
 from __future__ import annotations

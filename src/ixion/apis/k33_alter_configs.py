@@ -1,4 +1,4 @@
-"""AlterConfigs, 0 to 2: settings of topics, brokers and groups are replaced; what is left out is set no more.
+"""AlterConfigs, 0 to 2: settings of topics, brokers and groups are replaced; one that is left out is unset.
 
 Older than IncrementalAlterConfigs, which clients prefer because it cannot undo what others have set. Levels of loggers
 are not changed this way.

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs, 1 to 2: partitions move to other log directories of this broker (KIP-113).
 
 The answer says that the moves have begun; DescribeLogDirs shows how far they are. Writing and reading go on meanwhile.
-For a partition that is not there yet the answer is UNKNOWN_TOPIC_OR_PARTITION, as it is Kafka's, but the directory is
-kept in mind: if the partition is made before the broker stops, it is made there.
+For a partition that is not there yet the answer is UNKNOWN_TOPIC_OR_PARTITION, as it is Kafka's, but the broker
+remembers the directory until it stops: the partition is made there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """DescribeCluster, 0 to 2: id, controller and brokers of the cluster, and what the client may do with it.
 
-Version 1 brought the kind of endpoint (KIP-919): controllers have no listener of their own here, so a client that
-believes to talk to one is told otherwise. Version 2 asks for fenced brokers as well (KIP-1073); a broker that is
-registered is never fenced. Addresses are those of the listener that the client came by.
+Version 1 brought the kind of endpoint (KIP-919): controllers have no listener of their own here, so a client that asks
+for one gets an error. Version 2 asks for fenced brokers as well (KIP-1073); a broker that is registered is never
+fenced. Addresses are those of the listener that the client came by.
 """
 
 from __future__ import annotations

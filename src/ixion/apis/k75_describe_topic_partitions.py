@@ -7,7 +7,7 @@ many partitions as the request and max.request.partition.size.limit allow, and a
     cursor (b, 1)                                  b-1
 
 A cursor that makes no sense is answered with INVALID_REQUEST for each topic that was named.
-Eligible leader replicas are not kept: an in-sync replica that is lost is out of the race.
+Eligible leader replicas are not kept: a replica that leaves the ISR is not remembered.
 """
 
 from __future__ import annotations

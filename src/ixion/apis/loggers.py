@@ -17,7 +17,7 @@ LEVELS: Final[Mapping[str, int]] = {"FATAL": 50, "ERROR": 40, "WARN": 30, "INFO"
 
 
 def logger_levels() -> dict[str, str]:
-    """The level in force for each logger there is, and for those above them, which nobody may have asked for yet."""
+    """The level in force for each logger there is, and for those above them, even those not asked for yet."""
     names = sorted(logging.root.manager.loggerDict)
     levels = {name: _name(logging.getLogger(name).getEffectiveLevel()) for name in names}
     return {ROOT: _name(logging.root.level), **levels}

@@ -1,8 +1,8 @@
 """A request of very many elements: decoded in turns of the loop, one such request after the other, and then handled.
 
-A fetch of 100,000 partitions takes 30 to 50 ms to decode. Nobody else waits for that, except other requests like it:
-they share one lane (`timer.lane`), so that a crowd of them has no more of the loop than one. What was decoded counts in
-the memory pool until the request is released. If the client goes meanwhile, the rest is not decoded.
+A fetch of 100,000 partitions takes 30 to 50 ms to decode. Only other requests like it wait for that: they share one
+lane (`timer.lane`), so that a crowd of them has no more of the loop than one. What was decoded counts in the memory
+pool until the request is released. If the client disconnects meanwhile, the rest is not decoded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what a signed token (JWT) is worth: the signature by a key of the set, issuer, audience, times, subject, scope.
+"""Checks a signed token (JWT): its signature by a key of the set, issuer, audience, times, subject, scope.
 
 Uses PyJWT and cryptography (`pip install ixion[security]`), which only a broker with OAUTHBEARER imports.
 """

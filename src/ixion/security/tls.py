@@ -2,7 +2,7 @@
 
     ssl.keystore.type=PEM
     ssl.keystore.location=/etc/ixion/broker.pem          # private key and certificate chain in one file
-    ssl.truststore.location=/etc/ixion/ca.pem            # whose clients' certificates are believed
+    ssl.truststore.location=/etc/ixion/ca.pem            # the authorities of clients' certificates
     ssl.client.auth=required
 
 Java's own stores (JKS) are refused with the command that converts them, as are settings that choose parts of Java.

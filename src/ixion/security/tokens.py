@@ -1,4 +1,4 @@
-"""Delegation tokens as this broker knows them: what a client that has one may be let in with, and as whom.
+"""Delegation tokens as this broker knows them: how a client logs in with one, and which principal it gets.
 
 A token is an id, and its HMAC under the secret of the cluster. A client logs in by SCRAM with the id as its name and
 the HMAC, in base64, as its password (`tokenauth=true`). No broker stores a password: every broker can compute it.

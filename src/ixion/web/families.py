@@ -68,7 +68,7 @@ async def metrics(sources: Sources) -> str:
     waiting(page, sources)
     stalls(page, sources.stalls)
     page.counter(
-        "ixion_throttled_total", "Answers with a wait for the client, by quota.", of("quota", sources.throttled)
+        "ixion_throttled_total", "Answers that told the client to wait, by quota.", of("quota", sources.throttled)
     )
     if sources.authorizer is not None:
         rules(page, sources.authorizer)

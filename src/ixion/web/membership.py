@@ -35,9 +35,7 @@ def membership(page: Exposition, now: Membership | None) -> None:
     )
     page.counter("ixion_sessions_renewed_total", "ZooKeeper sessions that expired and were replaced.", now.renewed)
     page.gauge("ixion_followed_partitions", "Partitions that this broker copies from their leaders.", now.followed)
-    page.gauge(
-        "ixion_replica_max_lag", "Records that the partition lacks which is furthest behind its leader.", now.max_lag
-    )
+    page.gauge("ixion_replica_max_lag", "Lag, in records, of the partition furthest behind its leader.", now.max_lag)
     page.gauge("ixion_active_controller", "1 on the broker that is the controller.", int(now.is_controller))
     page.counter("ixion_controller_terms_total", "How often this broker became the controller.", now.terms)
     page.counter(

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Of a broker in its cluster. `registered`: since when, as text; None if it is not registered, empty if it is alone
-    and nobody asks."""
+    """Of a broker in its cluster. `registered`: since when; None if it is not registered, empty if it is alone."""
 
     registered: str | None = ""
     leaving: bool = False

@@ -32,7 +32,7 @@ def owner_of(resource: Any) -> tuple[int, str, ErrorCode]:
 def on_resources(
     operation: int, answered: str, refuse: Callable[[Any, ErrorCode], Struct], unchecked: ResourceType | None = None
 ) -> Guard:
-    """`unchecked`: resources that the handler refuses from everybody."""
+    """`unchecked`: resources that the handler refuses to every client."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         def keep(resource: Any) -> bool:

@@ -111,7 +111,7 @@ MADE: Final[dict[ApiKey, Make]] = {
 
 
 def checked(key: ApiKey, handle: Handle, services: Services, authorizer: Authorizer) -> Handle:
-    """`handle` behind the rule of its key. KeyError if there is none: then nobody may call it."""
+    """`handle` behind the rule of its key. KeyError if the key has no rule: then no client may call it."""
     made = MADE.get(key)
     rule = RULES[key] if made is None else made(services)
     return guarded(handle, None if isinstance(rule, str) else rule, authorizer)
