@@ -22,7 +22,7 @@ run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
 
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
-	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
@@ -33,7 +33,7 @@ test-compiled: .venv/.testable
 	$(RERUN) IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-interpreted: .venv/.ready
-	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
