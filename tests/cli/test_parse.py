@@ -75,6 +75,7 @@ def test_words(words: str, changed: dict[str, Any] | None) -> None:
         ("", "TOPIC is missing"),
         ("t --offsets 5", "there is no option --offsets; did you mean '--offset'?"),
         ("t -x", "there is no option -x"),
+        ("t --host h", "there is no option --host"),  # with its dashes it is like --offset
         ("t --max", "--max needs a value: N"),
         ("t --max ten", "--max must be a whole number, not 'ten'"),
         ("t --max 0", "--max must be at least 1, not 0"),

@@ -162,8 +162,9 @@ class Group:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """`; did you mean …?`, if there is something like it."""
+    """`; did you mean …?`, if there is something like it. The dashes of options make none alike."""
     from difflib import get_close_matches  # only for those who mistype
 
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    bare = {each.lstrip("-"): each for each in known}
+    near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.65)
+    return f"; did you mean {bare[near[0]]!r}?" if near else ""
