@@ -30,8 +30,9 @@ HOT = (
     *(f"log/{name}.py" for name in ("append", "breather", "closing", "compaction", "config")),
     *(f"log/{name}.py" for name in ("directory_state", "epochs", "files", "flushing", "handle", "index_file")),
     *(f"log/{name}.py" for name in ("log", "offset_index", "offset_map", "prepare", "producer_entry")),
-    *(f"log/{name}.py" for name in ("producer_state", "reader", "recovery", "reindexing", "replay", "scan")),
-    *(f"log/{name}.py" for name in ("segment", "segment_list", "time_index", "truncation", "txn_index")),
+    *(f"log/{name}.py" for name in ("producer_state", "reader", "recovery", "reindexing", "replay")),
+    *(f"log/{name}.py" for name in ("rolling", "scan", "segment", "segment_list", "time_index", "truncation")),
+    "log/txn_index.py",
     # Of the broker, what every produce and every fetch goes through.
     *("replica/append.py", "replica/append_result.py", "replica/completions.py", "replica/counters.py"),
     *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py"),

@@ -17,6 +17,7 @@ from ixion.log.offset_index import MAX_RELATIVE
 from ixion.log.prepare import AppendInfo, Origin, Prepared
 from ixion.log.producer_state import Draft, EndedTxn
 from ixion.log.replay import add_to_draft
+from ixion.log.rolling import roll_at
 from ixion.log.segment import Segment
 from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
@@ -61,7 +62,7 @@ def append_prepared(
     try:
         if _should_roll(log, prepared, max_timestamp, now_ms):
             near = prepared.last_offset - log.end_offset <= MAX_RELATIVE
-            log.roll_at(log.end_offset if near else prepared.first_offset, now_ms)
+            roll_at(log, log.end_offset if near else prepared.first_offset, now_ms)
             info.rolled = True
         segment = log.segments.active
         segment.get_ready(aborts)

@@ -52,6 +52,7 @@ from ixion.log.prepare import (
 from ixion.log.producer_state import ProducerState
 from ixion.log.reindexing import rebuild_damaged
 from ixion.log.replay import add_to_draft
+from ixion.log.rolling import roll_at
 from ixion.log.segment import Segment
 from ixion.log.segment_list import SegmentList
 from ixion.log.snapshots import Snapshots
@@ -253,46 +254,11 @@ class Log:
         """Seals the active segment, if there is anything in it, and begins another at the end of the log."""
         with self.lock:
             try:
-                self.roll_at(self.end_offset, self.clock_ms())
+                roll_at(self, self.end_offset, self.clock_ms())
             except OSError as error:
                 raise self.directory.fail(f"rolling {self.name}", error) from error
             except CorruptFileError as damage:
                 raise self.note_damage(damage) from damage
-
-    def roll_at(self, base_offset: int, now_ms: int) -> None:
-        """`roll` at a given offset. The caller holds the lock."""
-        active = self.segments.active
-        if active.size == 0:
-            if active.base_offset != base_offset:
-                self.start_segment(base_offset, now_ms)
-                self.segments.remove(active)
-                active.delete()
-            return
-        active.seal()
-        self.producers.end_offset = base_offset
-        self.snapshots.take(self.producers)
-        self.start_segment(base_offset, now_ms)
-
-    def start_segment(self, base_offset: int, now_ms: int) -> None:
-        """Begins a new active segment. The caller holds the lock."""
-        segment = Segment(self.files, self.folder, base_offset, {}, now_ms)
-        try:
-            segment.create()
-        except OSError:
-            # Appends may go on in the old segment; a file with a name below their offsets would hide them at the start.
-            try:
-                segment.delete()
-            except OSError as error:
-                self.break_off(f"segment {base_offset} can be neither made nor deleted", error)
-            raise
-        self.segments.add(segment)
-        self.new_names = True
-        jitter = self.config.segment_jitter_ms
-        self.jitter_ms = 0
-        if jitter:
-            from random import randrange  # most logs have none
-
-            self.jitter_ms = randrange(min(jitter, self.config.segment_ms))
 
     # Offsets.
 

@@ -27,6 +27,7 @@ from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import read_topic_id
 from ixion.log.recovery import Damage, cut_damage, recover_segment
 from ixion.log.replay import rebuild_producers
+from ixion.log.rolling import start_segment
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
 
@@ -258,7 +259,7 @@ def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, n
         log.epochs.clear()
         log.snapshots.drop_all()
     if not len(log.segments):
-        log.start_segment(log_start, now_ms)
+        start_segment(log, log_start, now_ms)
         if had_segments:
             _sync_cut(log, log.segments.active)
     log.end_offset = log.segments.active.next_offset()

@@ -18,6 +18,7 @@ import os
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.names import DELETED, LOG
+from ixion.log.rolling import roll_at
 from ixion.log.segment import Segment
 from ixion.log.swapping import settle
 
@@ -55,7 +56,7 @@ def _retain(log: Log, now_ms: int) -> int:
             doomed = [log.segments.at(slot) for slot in range(count)]
             if count == len(log.segments):
                 # The whole log goes: it must still have an active segment to go on with.
-                log.roll_at(log.end_offset, now_ms)
+                roll_at(log, log.end_offset, now_ms)
             for segment in doomed:
                 take_out(log, segment, now_ms)
         except OSError as error:

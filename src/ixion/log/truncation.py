@@ -26,6 +26,7 @@ from ixion.log.directory_state import NO_ROOM
 from ixion.log.flushing import sync_folder
 from ixion.log.handle import Handle
 from ixion.log.replay import rebuild_producers
+from ixion.log.rolling import start_segment
 from ixion.log.swapping import settle
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _cut_all(log: Log, offset: int) -> Cut:
     for segment in reversed(old):
         segment.delete()
     # There is an active segment at every moment: some code looks at it without the lock.
-    log.start_segment(offset, log.clock_ms())
+    start_segment(log, offset, log.clock_ms())
     log.segments.replace(old, [])
     log.epochs.clear()
     log.epochs.write()
