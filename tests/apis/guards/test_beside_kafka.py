@@ -1,4 +1,7 @@
-"""The same requests, with and without rights, to Apache Kafka 4.3.0 with its StandardAuthorizer and to ixion.
+"""The same 650 requests, with and without rights, to Apache Kafka 4.3.0 with its StandardAuthorizer and to ixion.
+
+Error codes and names of topics, groups and transactional ids in the answers must be the same. Of a few APIs
+(`REFUSALS_ONLY`) the two answer differently for other reasons, and only refusals are compared.
 
 With the compiled package only: it starts a JVM, and what is compared is the same both ways.
 """
@@ -6,6 +9,7 @@ With the compiled package only: it starts a JVM, and what is compared is the sam
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +67,21 @@ LEFT_OUT = {
     ApiKey.STOP_REPLICA,
     ApiKey.UPDATE_METADATA,
 }
+REFUSALS_ONLY = {
+    ApiKey.INIT_PRODUCER_ID,  # Kafka's coordinator may still be loading, and what follows depends on it
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS,
+    ApiKey.DESCRIBE_CONFIGS,  # settings that only one of the two has
+    ApiKey.DESCRIBE_QUORUM,  # the listener of Kafka's controller
+}
 REFUSALS = {29, 30, 31, 53, 65}  # of topics, groups, the cluster, transactional ids, tokens
+
+
+SECRET = {"delegation.token.secret.key": "secret"}
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     properties = {
         "sasl.enabled.mechanisms": "PLAIN",
         jaas: SETTINGS[jaas],
+        **SECRET,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:root;User:ANONYMOUS",  # the latter are the broker and its controller
     }
@@ -111,7 +130,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def ixion() -> Iterator[Server]:
-    with secured() as broker:
+    with secured(SECRET) as broker:
         yield prepare(broker.bootstrap)
 
 
@@ -140,12 +159,18 @@ def asked(server: Server, user: str, key: ApiKey, version: int) -> dict[str, obj
                     break
                 lines = sorted(map(str, codes(answer)))
                 refused = [line for line in lines if any(f", {code})" in line for code in REFUSALS)]
-                found[f"{label} {number}"] = refused or ["not refused"]
+                if key in REFUSALS_ONLY:
+                    lines = refused or ["not refused"]
+                found[f"{label} {number}"] = lines
     return found
 
 
 @pytest.mark.parametrize("key", [key for key in REQUESTS if key not in LEFT_OUT])
-def test_refusals_are_kafkas(kafka: Server, ixion: Server, key: ApiKey) -> None:
+def test_answers_are_kafkas(kafka: Server, ixion: Server, key: ApiKey) -> None:
     version = min(key.newest, kafka.versions[int(key)])
     for user in ("alice", "bob"):
-        assert asked(ixion, user, key, version) == asked(kafka, user, key, version), user
+        ours = asked(ixion, user, key, version)
+        deadline = time.monotonic() + 20
+        while (theirs := asked(kafka, user, key, version)) != ours and time.monotonic() < deadline:
+            time.sleep(0.1)  # what was made a moment ago is not known to all parts of Kafka yet
+        assert ours == theirs, user

@@ -34,7 +34,12 @@ from ixion.protocol.messages.k45_alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from ixion.protocol.messages.k46_list_partition_reassignments import ListPartitionReassignmentsResponse
+from ixion.protocol.messages.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from ixion.protocol.messages.k48_describe_client_quotas import DescribeClientQuotasResponse
 from ixion.protocol.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -123,6 +128,21 @@ def _refused_reassignments(request: AlterPartitionReassignmentsRequest, _version
     )
 
 
+def _refused_listing(request: ListPartitionReassignmentsRequest, _version: int) -> Steps[Struct]:
+    """Kafka names the partitions that were asked for, with nothing about them."""
+    topics = yield from refused_topics(
+        request.topics or (),
+        lambda number: OngoingPartitionReassignment(
+            partition_index=number, replicas=(), adding_replicas=(), removing_replicas=()
+        ),
+        lambda topic, lines: OngoingTopicReassignment(name=topic.name, partitions=lines),
+        "partition_indexes",
+    )
+    return ListPartitionReassignmentsResponse(
+        error_code=CODE, error_message=TEXT, topics=cast(tuple[OngoingTopicReassignment, ...], tuple(topics))
+    )
+
+
 def _refused_quotas(request: AlterClientQuotasRequest, _version: int) -> Steps[Struct]:
     lines = yield from map_steps(
         lambda entry: ResponseEntryData(error_code=CODE, error_message=TEXT, entity=entry.entity), request.entries
@@ -156,9 +176,7 @@ alter_replica_log_dirs = in_cluster(ALTER, _refused_moves)
 describe_log_dirs = refused_with(DESCRIBE, DescribeLogDirsResponse(error_code=CODE, results=()))
 elect_leaders = in_cluster(ALTER, _refused_elections)
 alter_partition_reassignments = in_cluster(ALTER, _refused_reassignments)
-list_partition_reassignments = refused_with(
-    DESCRIBE, ListPartitionReassignmentsResponse(error_code=CODE, error_message=TEXT, topics=())
-)
+list_partition_reassignments = in_cluster(DESCRIBE, _refused_listing)
 describe_client_quotas = refused_with(
     DESCRIBE_CONFIGS,
     DescribeClientQuotasResponse(error_code=CODE, error_message=TEXT, entries=None),
