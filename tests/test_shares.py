@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,35 @@ def test_no_pass_leaves_a_test_to_the_other_that_leaves_it_to_this_one() -> None
         named for named in ONCE if any(is_named(named.partition("::")[0], "", [other]) for other in BESIDE_THE_BUILD)
     ]
     assert both + [named for named in BESIDE_THE_BUILD if is_named(named.partition("::")[0], "", ONCE)] == []
+
+
+NOT_COMPILED = (
+    "a fault replaces functions, which compiled code does not see",
+    "compiled code calls its methods directly, and is not interrupted in between",
+    "compiled functions cannot be watched",
+)
+
+
+@pytest.mark.parametrize("named", [each for each in ONCE if "::" not in each])
+def test_the_compiled_pass_does_not_skip_what_is_left_to_it(named: str) -> None:
+    for path in files_of(named):
+        assert not [reason for reason in NOT_COMPILED if reason in path.read_text()], path
+
+
+@pytest.mark.parametrize("named", BESIDE_THE_BUILD)
+def test_the_interpreted_pass_does_not_skip_what_is_left_to_it(named: str) -> None:
+    for path in files_of(named):
+        text = path.read_text()
+        assert "done in the compiled one" not in text, path
+        assert "once is enough, compiled" not in text, path
+        for asked in re.findall(r"\bneed\((.*)\)", text):
+            assert asked.endswith("in_both_passes=True"), path
+        assert not re.search(r"\b(apache_kafka|zookeeper): ", text), f"{path}: the shared servers are skipped there"
+
+
+def files_of(named: str) -> list[Path]:
+    place = TESTS / named
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
 
 
 @pytest.mark.parametrize("reason", sorted(ALLOWED - {DONE_INTERPRETED}))
