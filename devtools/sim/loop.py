@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 STEP_S: Final = 1e-6  # a round of callbacks takes this long, so that code that polls the clock goes on
 START_S: Final = 1_000.0
+SPINS: Final = 50_000  # rounds without a pause: callbacks that only schedule each other
 
 
 class Node:
@@ -52,10 +53,14 @@ class _NoSelector:
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
+        self._spins = 0
 
     def select(self, timeout: float | None) -> list[object]:
         if timeout is None:
             raise RuntimeError("the simulation stands still: nothing is scheduled any more")
+        self._spins = self._spins + 1 if timeout <= 0 else 0
+        if self._spins > SPINS:
+            raise RuntimeError(f"the simulation spins at {self._loop.now_s}: {self._loop.failures[-1:]}")
         self._loop.now_s += max(timeout, STEP_S)
         return []
 

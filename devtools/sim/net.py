@@ -382,6 +382,11 @@ class ClientSocket:
             return b""
         raise BlockingIOError
 
+    def recv_into(self, view: memoryview) -> int:
+        data = self.recv(len(view))
+        view[: len(data)] = data
+        return len(data)
+
     def sendmsg(self, parts: Any) -> int:
         if self._end.ended or not self._end.is_open:
             raise OSError(errno.EPIPE, "Broken pipe")

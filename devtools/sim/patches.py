@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 EPOCH_S: Final = 1_800_000_000.0  # the wall clock at virtual time 0
 
 
+EMPTY_DISK: Final = os.statvfs_result((4096, 4096, 1 << 28, 1 << 28, 1 << 28, 1 << 20, 1 << 20, 1 << 20, 0, 255))
+
+
 class Running:
     """The run of this process, if there is one."""
 
@@ -85,6 +88,7 @@ def connect_ixion() -> None:
     import ixion.broker.preflight
     import ixion.clients.line
     import ixion.log.directory_loader
+    import ixion.log.disk_guard
     import ixion.log.together
     import ixion.network.acceptor
     from devtools.sim.loop import NODE
@@ -122,6 +126,7 @@ def connect_ixion() -> None:
         (ixion.log.directory_loader, "ThreadPoolExecutor", InlineExecutor),
         (ixion.log.together, "ThreadPoolExecutor", InlineExecutor),
         (ixion.broker.preflight, "check_port", lambda _: None),
+        (ixion.log.disk_guard, "os", types.SimpleNamespace(statvfs=lambda _: EMPTY_DISK)),
     ]
     for module, name, instead in places:
         setattr(module, name, instead)

@@ -63,7 +63,7 @@ def simulate(
     trace = Trace(keep_trace)
     loop = SimLoop(seed, trace)
     outcome = Outcome(seed, faults=len(faults))
-    base = MEMORY if os.path.isdir(MEMORY) else None
+    base = MEMORY if os.access(MEMORY, os.W_OK) else None
     folder = tempfile.mkdtemp(prefix="ixion-sim-", dir=base)
     unexpected = Unexpected(trace, loop)
     root = logging.getLogger()
@@ -77,8 +77,9 @@ def simulate(
     begun_s = loop.now_s
     try:
         loop.run_until_complete(_run(world, seed, faults, length_s, producers, outcome))
-        if unexpected.found:
-            raise Broken("NoSurprise", "; ".join(sorted(set(unexpected.found))[:3]))
+        surprises = sorted({*unexpected.found, *loop.failures})
+        if surprises:
+            raise Broken("NoSurprise", "; ".join(surprises[:3]))
     except Broken as broken:
         outcome.broken, outcome.text = broken.invariant, str(broken)
     finally:
