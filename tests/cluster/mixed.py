@@ -67,6 +67,7 @@ class Ixion:
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.data / "logs"),
             "zookeeper.connect": self._connect,
+            "delivery.delay.topics": "delayed-.*:record",  # Kafka's controller knows no such setting of a topic
             **SETTINGS,
         }
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]

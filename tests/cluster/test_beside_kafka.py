@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 
-from tests.cluster.mixed import IXION, KAFKA, Load, Mixed, check_kept, list_topics, wait_until
+from tests.cluster.mixed import IXION, KAFKA, PATIENCE_S, Load, Mixed, check_kept, list_topics, wait_until
 
 NUMBERS = count()
 
@@ -75,3 +76,26 @@ def test_a_deleted_topic_is_gone_on_both(mixed: Mixed, topic: str) -> None:
     for bootstrap in (mixed.kafka.bootstrap, mixed.ixion.bootstrap):
         wait_until(lambda at=bootstrap: topic not in list_topics(at))  # type: ignore[misc]
     wait_until(lambda: not (mixed.ixion.data / "logs" / f"{topic}-0").exists())
+
+
+def test_delayed_records_are_refused_while_a_replica_is_on_apache_kafka(mixed: Mixed) -> None:
+    """And where Apache Kafka leads, ixion follows as ever: there is no sibling to copy."""
+    name = "delayed-mixed"
+    mixed.create(name, (KAFKA, IXION), (IXION, KAFKA), min_insync_replicas="2")
+    said: dict[bytes, str] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        said[bytes(message.value() or b"")] = "" if error is None else error.name()
+
+    patient = Producer({"bootstrap.servers": mixed.bootstrap, "acks": "all"})
+    for partition in range(2):
+        patient.produce(name, b"plain %d" % partition, partition=partition, on_delivery=delivered)
+    assert patient.flush(PATIENCE_S) == 0
+    assert set(said.values()) == {""}
+    once = Producer({"bootstrap.servers": mixed.bootstrap, "acks": "all", "retries": 0})
+    once.produce(name, b"later", partition=1, headers={"x-deliver-after-ms": "1"}, on_delivery=delivered)
+    assert once.flush(PATIENCE_S) == 0
+    assert said[b"later"] == "NOT_ENOUGH_REPLICAS"
+    for partition in range(2):
+        mixed.await_equal_logs(name, partition)
+    assert {partition: len(isr) for partition, (_, isr) in mixed.state(name).items()} == {0: 2, 1: 2}

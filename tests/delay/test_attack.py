@@ -116,3 +116,20 @@ def test_a_client_cannot_pretend_to_be_the_broker(world: DelayWorld) -> None:
     world.advance(1_000)
     assert b"waits" in world.values()
     world.close()
+
+
+def test_due_times_at_the_edge_of_64_bits_are_refused_or_kept(world: DelayWorld) -> None:
+    world.set(delivery_delay_max_ms=2**63 - 1)
+    last = 2**63 - 1
+    refused = world.send((b"x", [("x-deliver-after-ms", b"%d" % last)]))
+    assert refused.code == ErrorCode.INVALID_RECORD
+    assert world.send((b"x", [("x-deliver-at", b"%d" % last)])).code == ErrorCode.NONE
+    assert world.send((b"y", [("x-deliver-at", last.to_bytes(8, "big"))])).code == ErrorCode.NONE
+    assert world.send((b"z", [("x-deliver-at", b"0")])).code == ErrorCode.NONE
+    world.advance(10)
+    assert world.values() == [b"z"]
+    world = world.restart()
+    assert world.waiting == 2
+    world.send(cancel(b"*"))
+    assert world.waiting == 0
+    world.close()

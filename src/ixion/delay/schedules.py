@@ -116,11 +116,20 @@ class Schedules:
         known = self._schedules.get(partition.key)
         if known is not None:
             known.journal.log.reconfigure(sibling_config(config))
-            if known.shown.leads and known.shown.leader_epoch != partition.leader_epoch:
-                self._show(known)
             known.delivery.look_soon()
+            if known.shown.leads and known.shown.leader_epoch != partition.leader_epoch:
+                self._show_again(known)
         elif config.delays_records or self._logs.get(sibling, partition.number) is not None:
             self._open(partition)
+
+    def _show_again(self, schedule: Schedule) -> None:
+        """This broker leads in a new epoch."""
+        try:
+            self._show(schedule)
+        except KafkaError as error:
+            logger.error("the delayed records of %s are read again: %s", schedule.partition.log.name, error)
+            self._forget(schedule.partition.key)
+            self._open(schedule.partition)
 
     def _open(self, partition: Partition) -> None:
         sibling = sibling_of(partition.topic)

@@ -130,7 +130,7 @@ def take(wish: Wish, name: bytes, value: bytes, now_ms: int, max_delay_ms: int) 
         delay_ms = number_of(value)
         if delay_ms < 0:
             wish.refusal = f"x-deliver-after-ms is {shown(value)}, not a number of milliseconds"
-        elif delay_ms > max_delay_ms:
+        elif delay_ms > max_delay_ms or delay_ms > MAX_I64 - now_ms:
             wish.refusal = f"x-deliver-after-ms is {delay_ms}, delivery.delay.max.ms is {max_delay_ms}"
         else:
             wish.due_ms = now_ms + delay_ms

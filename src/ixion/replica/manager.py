@@ -27,7 +27,7 @@ from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, limit_of
-from ixion.model.delay_names import sibling_of
+from ixion.model.delay_names import is_sibling, sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
@@ -201,7 +201,8 @@ class ReplicaManager:
         """A log directory went offline; the partitions that were in it."""
         gone = [key for key, partition in self.partitions.items() if partition.log.directory.path == path]
         for key in gone:
-            self.offline.add(key)  # before anybody is woken: they ask why it is missing
+            if not is_sibling(key[0]):
+                self.offline.add(key)  # before anybody is woken: they ask why it is missing
             self._take_out(key)
         return gone
 
