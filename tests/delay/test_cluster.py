@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka import KafkaError as Fault
 
-from ixion.testing import Cluster
+from ixion.testing import Broker, Cluster
 
 FAILOVERS = int(os.environ.get("IXION_DELAY_FAILOVERS", "2"))
 PATIENCE_S = 120
@@ -70,6 +72,15 @@ class Sending:
         self._thread.join()
 
 
+def ready(member: Broker) -> bool:
+    """A sibling is no replica that could be out of sync."""
+    try:
+        with urllib.request.urlopen(member.metrics_url.replace("/metrics", "/readyz"), timeout=60) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError:
+        return False
+
+
 def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
     """Each value that was delivered until all that are wanted were, and how early it came, in milliseconds."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "enable.auto.commit": False})
@@ -101,7 +112,7 @@ def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
 
 
 def test_a11_leaders_that_are_killed_lose_double_and_hurry_nothing() -> None:
-    with Cluster(3, SETTINGS) as cluster:
+    with Cluster(3, SETTINGS, metrics=True) as cluster:
         cluster.create_topic("t", 1, 3, **MODE)
         sending = Sending(cluster)
         try:
@@ -115,6 +126,7 @@ def test_a11_leaders_that_are_killed_lose_double_and_hurry_nothing() -> None:
         finally:
             sending.stop()
         assert sending.refused == []
+        cluster.wait(lambda: all(ready(member) for member in cluster.brokers.values()), "every broker is ready")
         found = read_until(cluster, sending.acknowledged)
     counted = Counter(value for value, _ in found)
     assert [value for value, times in counted.items() if times > 1] == []
