@@ -102,6 +102,8 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
     ApiKey.DESCRIBE_LOG_DIRS: {"topics": once("topic", partitions=NUMBERS)},
     # The first assignment is that of the first new partition, and so on.
     ApiKey.CREATE_PARTITIONS: {"topics": twice("name", assignments=as_sent(broker_ids=twice()))},
+    ApiKey.CREATE_DELEGATION_TOKEN: {"renewers": once("principal_type", "principal_name")},
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: {"owners": once("principal_type", "principal_name")},
     ApiKey.DELETE_GROUPS: {"groups_names": once()},
     ApiKey.ELECT_LEADERS: {"topic_partitions": once("topic", partitions=NUMBERS)},
     ApiKey.INCREMENTAL_ALTER_CONFIGS: {"resources": twice("resource_type", "resource_name", configs=twice("name"))},

@@ -83,6 +83,7 @@ class Calls:
 
     delete_records = waited(offsets.delete_records)
     list_offsets = waited(offsets.list_offsets)
+    list_replica_ends = waited(offsets.list_replica_ends)
 
     alter_client_quotas = waited(quotas.alter_client_quotas)
     describe_client_quotas = waited(quotas.describe_client_quotas)

@@ -85,6 +85,7 @@ class Calls:
 
     delete_records = awaited(offsets.delete_records)
     list_offsets = awaited(offsets.list_offsets)
+    list_replica_ends = awaited(offsets.list_replica_ends)
 
     alter_client_quotas = awaited(quotas.alter_client_quotas)
     describe_client_quotas = awaited(quotas.describe_client_quotas)
