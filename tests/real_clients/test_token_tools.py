@@ -1,12 +1,17 @@
-"""Kafka's DelegationTokenCommand 4.3, and a tool of Kafka's that logs in with the token that it made."""
+"""Kafka's DelegationTokenCommand and ConfigCommand 4.3: tokens, a tool that logs in with one, new certificates."""
 
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 from pathlib import Path
+from typing import Any
 
+from ixion.testing import Broker
 from tests.apis.guards.secured import secured
 from tests.real_clients.toolbox import ToolBox
+from tests.security.certificates import Authority
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -41,3 +46,44 @@ def test_a_token_is_made_used_renewed_and_expired(box: ToolBox, tmp_path: Path) 
         code, said = box.run("TopicCommand", *job, "--list")
         assert code != 0
         assert "SaslAuthenticationException" in said
+
+
+def test_a_certificate_is_replaced(box: ToolBox, tmp_path: Path) -> None:
+    """ConfigCommand names another file for the key store of a listener (KIP-226)."""
+    authority = Authority(tmp_path)
+    files = [authority.sign(name, "/CN=broker") for name in ("first", "second")]
+    name = "listener.name.outside.ssl.keystore.location"
+    settings = {
+        "broker.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        name: files[0],
+    }
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    with Broker(settings) as broker:
+
+        async def port(real: Any) -> int:
+            return int(real.parts.server.port("OUTSIDE"))
+
+        def serial() -> object:
+            place = ("127.0.0.1", broker.call(port))
+            with (
+                socket.create_connection(place, timeout=60) as plain,
+                context.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+            ):
+                found = secured.getpeercert()
+                assert found is not None
+                return found["serialNumber"]
+
+        def set_to(file: object) -> tuple[int, str]:
+            where = ("--bootstrap-server", broker.bootstrap, "--entity-type", "brokers", "--entity-name", "1")
+            return box.run("kafka.admin.ConfigCommand", *where, "--alter", "--add-config", f"{name}={file}")
+
+        before = serial()
+        code, said = set_to(files[1])
+        assert code == 0, said
+        assert serial() != before
+        code, said = set_to(tmp_path / "none.pem")
+        assert code != 0
+        assert "No such file" in said
