@@ -15,9 +15,11 @@ from devtools.sim import patches
 from devtools.sim.faults import KINDS, Fault, make_faults
 from devtools.sim.mutants import MUTANTS, apply
 from devtools.sim.run import KEYS, Outcome, simulate
+from devtools.sim.workload import PACE_S
 
 _now_s = time.clock_gettime
 LENGTH_S: Final = 25.0  # virtual seconds with faults
+QUIET_PACE_S: Final = 10.0
 QUICK_SEED: Final = (3, 4.0)  # and virtual seconds
 QUICK_MUTANTS: Final = ("leader-alone", "restart-unseen")  # any seed of a few finds them
 QUICK_SEEDS: Final = 20
@@ -50,7 +52,8 @@ def main(arguments: list[str]) -> int:
     if given.quick:
         return quick()
     if given.quiet_hour:
-        given.length = 3_600.0
+        given.length, given.seeds = 3_600.0, 1
+    pace_s = QUIET_PACE_S if given.quiet_hour else PACE_S
     kinds = {} if given.quiet_hour else {name: KINDS.get(name, 3) for name in given.faults.split(",")}
 
     def schedule(seed: int) -> list[Fault]:
@@ -60,7 +63,8 @@ def main(arguments: list[str]) -> int:
     def run(seed: int, faults: list[Fault] | None = None) -> Outcome:
         chosen = schedule(seed) if faults is None else faults
         return in_child(
-            lambda: simulate(seed, chosen, length_s=given.length, keep_trace=bool(given.trace)), given.mutant
+            lambda: simulate(seed, chosen, length_s=given.length, keep_trace=bool(given.trace), pace_s=pace_s),
+            given.mutant,
         )
 
     if given.seed is not None:

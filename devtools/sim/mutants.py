@@ -11,8 +11,7 @@ from typing import Any, Final
 import ixion.controller.cluster.broker_changes as broker_changes
 import ixion.controller.cluster.isr as controller_isr
 import ixion.replica.fetcher as fetcher
-from ixion.controller.cluster import isr_rules
-from ixion.controller.cluster.elections import after_leader_loss
+from ixion.controller.cluster import elections, isr_rules
 from ixion.controller.cluster.fenced_tree import FencedTree
 from ixion.controller.cluster.leadership import Leadership
 from ixion.controller.cluster.registered import registered_brokers
@@ -187,14 +186,12 @@ def dead_in_isr() -> None:
 
 def unclean() -> None:
     """7: a replica outside the ISR is elected when no other lives."""
-    import ixion.controller.cluster.partition_machine as machine
-
-    real = after_leader_loss
+    real = elections.after_leader_loss
 
     def elect(replicas: Any, known: Any, online: Any, _unclean: bool = False) -> Leadership | None:
         return real(replicas, known, online, True)
 
-    put(machine, "after_leader_loss", elect)
+    put(elections, "after_leader_loss", elect)
 
 
 def answers_of_the_past() -> None:

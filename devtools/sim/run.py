@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import tempfile
+import traceback
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +17,7 @@ from devtools.sim.faults import Fault, Injector
 from devtools.sim.loop import SimLoop
 from devtools.sim.patches import Running
 from devtools.sim.trace import Trace
-from devtools.sim.workload import Load
+from devtools.sim.workload import PACE_S, Load
 from devtools.sim.world import World
 from ixion.model.topic_partition import TopicPartition
 
@@ -58,7 +59,13 @@ class Unexpected(logging.Handler):
 
 
 def simulate(
-    seed: int, faults: list[Fault], *, length_s: float, producers: int = 3, keep_trace: bool = False
+    seed: int,
+    faults: list[Fault],
+    *,
+    length_s: float,
+    producers: int = 3,
+    keep_trace: bool = False,
+    pace_s: float = PACE_S,
 ) -> Outcome:
     trace = Trace(keep_trace)
     loop = SimLoop(seed, trace)
@@ -76,12 +83,15 @@ def simulate(
     Running.network = world.network
     begun_s = loop.now_s
     try:
-        loop.run_until_complete(_run(world, seed, faults, length_s, producers, outcome))
+        loop.run_until_complete(_run(world, seed, faults, length_s, producers, pace_s, outcome))
         surprises = sorted({*unexpected.found, *loop.failures})
         if surprises:
             raise Broken("NoSurprise", "; ".join(surprises[:3]))
     except Broken as broken:
         outcome.broken, outcome.text = broken.invariant, str(broken)
+    except Exception as error:
+        outcome.broken = "Crash"
+        outcome.text = f"Crash: {error!r} at {traceback.extract_tb(error.__traceback__)[-1]}".replace(folder, "")
     finally:
         outcome.digest, outcome.events, outcome.virtual_s = trace.digest, trace.count, loop.now_s - begun_s
         outcome.lines = trace.lines
@@ -92,7 +102,9 @@ def simulate(
     return outcome
 
 
-async def _run(world: World, seed: int, faults: list[Fault], length_s: float, producers: int, outcome: Outcome) -> None:
+async def _run(
+    world: World, seed: int, faults: list[Fault], length_s: float, producers: int, pace_s: float, outcome: Outcome
+) -> None:
     for number in world.slots:
         world.start(number)
     if not await world.until(world.all_know_all, START_LIMIT_S):
@@ -100,7 +112,7 @@ async def _run(world: World, seed: int, faults: list[Fault], length_s: float, pr
     await world.create_topic("t", len(KEYS))
     if not await world.until(lambda: not behind(world, KEYS), START_LIMIT_S):
         raise Broken("Start", f"the topic is not ready: {behind(world, KEYS)}")
-    load = Load(world, KEYS, seed, producers)
+    load = Load(world, KEYS, seed, producers, pace_s)
     injector = Injector(world, faults)
     watcher = Watcher(world, KEYS)
     injecting = asyncio.get_running_loop().create_task(injector.run())

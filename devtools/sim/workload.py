@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
+from typing import Final
 
 from devtools.sim.loop import Node
 from devtools.sim.world import World
@@ -15,6 +16,8 @@ from ixion.clients.aio import Producer
 from ixion.clients.aio.producer import DeliveryFuture
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
+
+PACE_S: Final = 0.12  # between two sends of a producer, on average
 
 
 @dataclass(slots=True)
@@ -28,8 +31,11 @@ class Sent:
 
 
 class Load:
-    def __init__(self, world: World, keys: list[TopicPartition], seed: int, producers: int) -> None:
+    def __init__(
+        self, world: World, keys: list[TopicPartition], seed: int, producers: int, pace_s: float = PACE_S
+    ) -> None:
         self._world = world
+        self._pace_s = pace_s
         self._keys = keys
         self._stopped = False
         self.sent: dict[tuple[int, TopicPartition], Sent] = {}
@@ -84,7 +90,7 @@ class Load:
                     continue  # it was not sent
                 sent.values.append(value)
                 waiting.append(asyncio.get_running_loop().create_task(self._settle(sent, value, future)))
-            await asyncio.sleep(chance.expovariate(1 / 0.12))
+            await asyncio.sleep(chance.expovariate(1 / self._pace_s))
             waiting = [task for task in waiting if not task.done()]
             if len(waiting) > 60:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
