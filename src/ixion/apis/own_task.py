@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from ixion.apis.call import Call, Handle, Outcome
+from ixion.metadata.errors import MetadataError
 from ixion.protocol.notation import Struct
 from ixion.wire.answer import LATER, Later
 
@@ -31,6 +32,9 @@ def in_own_task(handle: Callable[[Call], Awaitable[Outcome]]) -> Handle:
         except asyncio.CancelledError:
             call.release()
             raise
+        except MetadataError as error:  # the tree is out of reach, or the session has expired: it is being replaced
+            logger.warning("API key %d from %s is not answered: %s", call.header.api_key, call.address, error)
+            call.fail()
         except Exception:
             logger.exception("API key %d from %s failed", call.header.api_key, call.address)
             call.fail()
