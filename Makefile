@@ -13,7 +13,7 @@ RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -70,6 +70,9 @@ soak-amplify: .venv/.built ## searches for the requests that cost most; writes d
 
 soak-lake: .venv/.built ## a pipeline into three kinds of tables while its parts are killed; each record once and only once
 	$(BIN)/python -m tests.pipelines.soak $(ARGS)
+
+soak-catalogs: .venv/.built ## a pipeline into tables of a real REST catalog and of one in PostgreSQL
+	$(BIN)/python -m tests.pipelines.catalogs
 
 judges: .venv/.built ## Kafka's own programs look at three brokers on a real ZooKeeper   ARGS="tree replicas --zookeeper 3.8.4"
 	$(BIN)/python -m devtools.judges $(ARGS)

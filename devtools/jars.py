@@ -42,6 +42,16 @@ SETS: dict[str, tuple[str, ...]] = {
         "io.delta:delta-spark_2.13:4.0.0",
         "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1",
     ),
+    # The REST catalog that Iceberg tests its clients with, and a driver for a catalog in PostgreSQL.
+    "iceberg-rest-1.10.1": (
+        "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
+        "org.apache.iceberg:iceberg-core:1.10.1",
+        "org.apache.iceberg:iceberg-core:1.10.1:tests",
+        "org.eclipse.jetty:jetty-servlet:11.0.25",
+        "org.xerial:sqlite-jdbc:3.50.3.0",
+        "org.slf4j:slf4j-simple:2.0.16",
+    ),
+    "postgresql": ("org.postgresql:postgresql:42.7.4",),
     "connect-4.3.0": (
         "org.apache.kafka:connect-runtime:4.3.0",
         "org.apache.kafka:connect-file:4.3.0",

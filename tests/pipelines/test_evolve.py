@@ -17,6 +17,24 @@ NEW = (
 )
 
 
+SHAPES = {
+    "delta": (
+        'properties = { "delta.logRetentionDuration" = "interval 7 days" }\n',
+        ["set delta.logRetentionDuration to interval 7 days"],
+    ),
+    "iceberg": (
+        'partition_by = ["bucket(4, id)"]\nsort_by = ["id DESC"]\n'
+        'properties = { "write.parquet.page-row-limit" = 500 }\n',
+        [
+            "no longer partition by bucket(2, id)",
+            "partition by bucket(4, id)",
+            "order by id DESC",
+            "set write.parquet.page-row-limit to 500",
+        ],
+    ),
+}
+
+
 def sink(kind: str, more: str = "") -> str:
     return f'[[sinks]]\ntype = "{kind}"\npath = "out"\n{more}'
 
@@ -24,7 +42,7 @@ def sink(kind: str, more: str = "") -> str:
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_columns_are_added_widened_renamed_and_nested(lab: Lab, kind: str) -> None:
     lab.send({"id": 1, "name": "one", "place": {"city": "X"}})
-    lab.run(OLD + sink(kind))
+    lab.run(OLD + sink(kind, 'partition_by = ["bucket(2, id)"]\n' if kind == "iceberg" else ""))
     lab.send({"id": 1 << 40, "title": "two", "place": {"city": "Y", "zip": "7"}, "extra": 3})
     text = NEW + sink(kind, 'evolve = true\nrenames = { name = "title" }\n')
     pipeline = lab.pipeline(text)
@@ -45,7 +63,11 @@ def test_columns_are_added_widened_renamed_and_nested(lab: Lab, kind: str) -> No
     assert rows(lab, kind, *columns) == [(1, "one", "X", None, None), (1 << 40, "two", "Y", "7", 3)]
     assert pipeline.check(lab.spark).changes == ()
     lab.send({"id": 3})
-    lab.run('[format]\ntype = "json"\nschema = "id INT"\n' + sink(kind, "evolve = true\n"))
+    more, said = SHAPES[kind]
+    shaped = lab.pipeline('[format]\ntype = "json"\nschema = "id INT"\n' + sink(kind, f"evolve = true\n{more}"))
+    assert [change for _, change in shaped.check(lab.spark).changes] == said
+    shaped.run(lab.spark)
+    assert shaped.check(lab.spark).changes == ()
     assert rows(lab, kind, *columns)[1] == (3, None, None, None, None)
 
 

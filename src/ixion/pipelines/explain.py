@@ -53,6 +53,12 @@ _KNOWN: Final = (
         False,
     ),
     (
+        r"iceberg\.exceptions\.(?:RESTException|ServiceFailureException|ServiceUnavailableException)",
+        "the catalog of the table does not answer (SAID)",
+        "run again when it is back: nothing is lost, nothing is written twice",
+        True,
+    ),
+    (
         r"Timed? ?out.*(?:node assignment|fetch|offset)|TimeoutException|Bootstrap broker|DisconnectException",
         "the broker stopped answering (SAID)",
         "run again when it is back: nothing is lost, nothing is written twice",

@@ -45,8 +45,13 @@ class Jars:
     packages: tuple[str, ...] = ()  # for spark.jars.packages
 
 
+_DRIVERS: Final = {  # of catalogs in a database, by the second word of their JDBC address
+    "postgresql": Coordinate("org.postgresql", "postgresql", "42.7.4"),
+}
+
+
 def needed(spark_version: str, formats: Iterable[str]) -> list[Coordinate]:
-    """The connector follows the installed Spark; FORMATS are those of tables and records."""
+    """The connector follows the installed Spark; FORMATS are those of tables and records, and databases of catalogs."""
     line = ".".join(spark_version.split(".")[:2])
     wanted = [Coordinate("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA}", spark_version)]
     for name in sorted(set(formats)):
@@ -57,6 +62,8 @@ def needed(spark_version: str, formats: Iterable[str]) -> list[Coordinate]:
         elif name == "iceberg":
             version = _matching(_ICEBERG, line, "Iceberg")
             wanted.append(Coordinate("org.apache.iceberg", f"iceberg-spark-runtime-{line}_{SCALA}", version))
+        elif name in _DRIVERS:
+            wanted.append(_DRIVERS[name])
     return wanted
 
 

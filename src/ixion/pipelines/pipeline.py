@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from ixion.pipelines.backfill import Backfill, Backfilled
+from ixion.pipelines.catalogs import register_catalogs
 from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import explain
@@ -24,9 +25,12 @@ from ixion.pipelines.replay import Replay, Replayed
 from ixion.pipelines.running import Running
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
-from ixion.pipelines.sinks.evolve import Change, apply_changes, plan_changes
+from ixion.pipelines.sinks.change import Change
+from ixion.pipelines.sinks.evolve import apply_changes, plan_changes
 from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_unfit
+from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.sinks.shape import columns, plan_shape, shape_of
 from ixion.pipelines.sinks.upsert import stored
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.sinks import TableSink, TopicSink
@@ -126,6 +130,7 @@ class Pipeline:
         """
         with _explained():
             stage("looking at tables and checkpoint")
+            register_catalogs(self.spec, spark)
             checkpoint = self.checkpoint(spark)
             if not again and not checkpoint.used:
                 self._refuse_filled_tables(spark)
@@ -200,6 +205,7 @@ class Pipeline:
         return open_checkpoint(self.spec.checkpoint, Files(spark) if spark else None)
 
     def _used_checkpoint(self, spark: SparkSession) -> Checkpoint:
+        register_catalogs(self.spec, spark)
         checkpoint = self.checkpoint(spark)
         checkpoint.refuse_foreign(self.spec)
         if not checkpoint.used:
@@ -224,6 +230,7 @@ class Pipeline:
 
     def _check(self, spark: SparkSession, *, evolve: bool = False) -> Plan:
         spec, checkpoint = self.spec, self.checkpoint(spark)
+        register_catalogs(spec, spark)
         checkpoint.refuse_foreign(spec)
         topics = find_topics(spark, spec.source, checkpoint)
         need_sink_brokers(spark, spec.sinks)
@@ -247,7 +254,7 @@ class Pipeline:
         stream = build_stream(spark, spec, settle_schema(spark, spec, checkpoint, pin=pin))
         for sink in self.spec.sinks:
             if isinstance(sink, TableSink):
-                need_columns(stream.result, f"partition_by of {sink.label}", sink.partition_by)
+                need_columns(stream.result, f"partition_by of {sink.label}", columns(sink.partition_by))
                 fields = stream.result.schema.fields
                 if sink.upsert is not None:
                     fields = stored(fields, sink.upsert)
@@ -289,7 +296,11 @@ def _planned(sink: TableSink, fields: list[StructField], spark: SparkSession) ->
     there = existing_table(sink, spark).schema
     if not sink.evolve or not there.fields or sink.format == "parquet":
         return []
-    return plan_changes(sink, there, StructType(fields))
+    changes = plan_changes(sink, there, StructType(fields))
+    if sink.partition_by or sink.sort_by or sink.properties:
+        name = f"delta.`{sink.path}`" if sink.format == "delta" else iceberg_name(sink, spark)
+        changes += plan_shape(sink, shape_of(name, sink.format, spark))
+    return changes
 
 
 @contextmanager

@@ -139,6 +139,8 @@ def _look_after_iceberg(sink: TableSink, spark: SparkSession, done: Upkept, mome
             order = ", ".join(upkeep.cluster_by)
             order = f"zorder({order})" if len(upkeep.cluster_by) > 1 else order
             arguments += f", strategy => 'sort', sort_order => '{order}'"
+        elif sink.sort_by:
+            arguments += ", strategy => 'sort'"  # by the order of the table
         (row,) = call("rewrite_data_files", arguments)
         done = replace(done, joined=row["rewritten_data_files_count"], into=row["added_data_files_count"])
     if upkeep.keep_ms is not None:

@@ -56,7 +56,7 @@ class DeltaWriter:
         """The table with the columns of EMPTY, if there is none."""
         if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
             writer = empty.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
-            writer.options(**self.sink.options).save(self.sink.path)
+            writer.options(**self.sink.properties, **self.sink.options).save(self.sink.path)
 
     def _casts(self, frame: DataFrame) -> dict[str, T.DataType]:
         """Columns of FRAME for which the table has a wider type; not all of them are widened by Delta itself."""
@@ -75,4 +75,4 @@ class DeltaWriter:
         frame = frame.withColumns({name: F.col(f"`{name}`").cast(kind) for name, kind in self._casts(frame).items()})
         writer = frame.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
         writer = writer.option("txnAppId", batch.writer).option("txnVersion", batch.number)
-        writer.options(**self.sink.options).save(self.sink.path)
+        writer.options(**self.sink.properties, **self.sink.options).save(self.sink.path)

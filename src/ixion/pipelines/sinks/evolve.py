@@ -14,13 +14,13 @@ was. What Delta sets on the table for a change, in brackets, readers of older ve
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -29,21 +29,6 @@ _DELTA_NEEDS: Final = {  # a property of the table that a kind of change needs
     "widen": ("delta.enableTypeWidening", "true"),
     "rename": ("delta.columnMapping.mode", "name"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    kind: str  # add, widen, rename
-    column: str  # a.b for a field of a struct; a.element.b for one in an array
-    to: str  # the type, or the new name
-    before: str = ""  # the type that it has
-
-    def line(self) -> str:
-        if self.kind == "add":
-            return f"add column {self.column} {self.to}"
-        if self.kind == "rename":
-            return f"rename column {self.column} to {self.to}"
-        return f"widen column {self.column} from {self.before} to {self.to}"
 
 
 def plan_changes(sink: TableSink, table: T.StructType, rows: T.StructType) -> list[Change]:
@@ -69,7 +54,8 @@ def apply_changes(sink: TableSink, changes: list[Change], spark: SparkSession) -
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{name}' = '{value}')")
     for change in changes:
         column = ".".join(f"`{part}`" for part in change.column.split("."))
-        spark.sql(f"ALTER TABLE {table} {_WORDS[change.kind].format(column=column, to=change.to)}")
+        words = change.sql or _WORDS[change.kind].format(column=column, to=change.to)
+        spark.sql(f"ALTER TABLE {table} {words}")
 
 
 _WORDS: Final[Mapping[str, str]] = {

@@ -29,6 +29,7 @@ from pyspark.sql import types as T
 
 from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.sinks.base import Batch, writers_of
+from ixion.pipelines.sinks.shape import partition_column
 from ixion.pipelines.spec.sinks import TableSink
 
 WRITER: Final = "ixion-writer"  # in the summary of a snapshot
@@ -74,9 +75,16 @@ class IcebergWriter:
     def create(self, empty: DataFrame) -> None:
         """The table with the columns of EMPTY, if there is none."""
         if not self._spark.catalog.tableExists(self.table):
+            if self.sink.table:
+                place = self.table.rpartition(".")[0]
+                self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {place}")
             writer = empty.writeTo(self.table).using("iceberg")
-            columns = [F.col(name) for name in self.sink.partition_by]
+            for key, value in self.sink.properties.items():
+                writer = writer.tableProperty(key, value)
+            columns = [partition_column(text) for text in self.sink.partition_by]
             (writer.partitionedBy(*columns) if columns else writer).create()
+            if self.sink.sort_by:
+                self._spark.sql(f"ALTER TABLE {self.table} WRITE ORDERED BY {', '.join(self.sink.sort_by)}")
 
     def note(self, batch: Batch) -> None:
         """That BATCH is in the table, for rows that came there by another commit."""

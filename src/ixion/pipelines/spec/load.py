@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ixion.pipelines.errors import SpecError
+from ixion.pipelines.spec.catalogs import read_catalogs
 from ixion.pipelines.spec.format import given_schema, read_format
 from ixion.pipelines.spec.lineage import read_lineage
 from ixion.pipelines.spec.lines import key_lines
@@ -46,7 +47,7 @@ def read_spec(
     root = Section(file, key_lines(text), (), values)
     root.only(
         *("name", "source", "format", "steps", "tables", "expectations", "sinks", "quarantine"),
-        *("checkpoint", "every", "spark", "lineage"),
+        *("checkpoint", "every", "spark", "lineage", "catalogs"),
     )
 
     def resolve(path: str) -> str:
@@ -77,6 +78,7 @@ def read_spec(
         quarantine=quarantine,
         checkpoint=resolve(root.text("checkpoint", f".ixion/{name}")),
         every_ms=root.duration_ms("every"),
+        catalogs=read_catalogs(root.section("catalogs")),
         lineage=read_lineage(root.section("lineage"), root, resolve),
         spark=_spark(root.section("spark"), resolve),
         folder=folder,

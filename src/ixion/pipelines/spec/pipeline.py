@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ixion.pipelines.spec.catalogs import CatalogSpec
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.lineage import LineageSpec
 from ixion.pipelines.spec.sinks import Sink, TableSink
@@ -42,6 +43,7 @@ class PipelineSpec:
     expectations: tuple[Expectation, ...] = ()
     every_ms: int | None = None  # between two batches, when following
     lineage: LineageSpec | None = None
+    catalogs: tuple[CatalogSpec, ...] = ()
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what decides about a record (see `rules`)
@@ -49,4 +51,5 @@ class PipelineSpec:
     def formats(self) -> set[str]:
         """Of all tables that are read or written; it decides which jars are needed."""
         written = {sink.format for sink in self.sinks if isinstance(sink, TableSink)}
-        return written | {self.quarantine.format} | {table.format for table in self.tables.values()}
+        drivers = {catalog.driver for catalog in self.catalogs if catalog.driver}
+        return written | {self.quarantine.format} | {table.format for table in self.tables.values()} | drivers

@@ -83,10 +83,10 @@ class Section:
                 self.fail(message, name, _list("allowed", allowed))
         return tuple(items)
 
-    def text_map(self, name: str) -> dict[str, str]:
-        """A table whose values become text, as Spark and Kafka want their options."""
+    def text_map(self, name: str, *, leave: Sequence[str] = ()) -> dict[str, str]:
+        """A table whose values become text, as Spark and Kafka want their options; without the keys LEAVE."""
         section = self.section(name)
-        return {} if section is None else {key: section.scalar(key) for key in section.names()}
+        return {} if section is None else {key: section.scalar(key) for key in section.names() if key not in leave}
 
     def scalar(self, name: str) -> str:
         value = self._values[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ixion.pipelines.spec.section import Section
+from ixion.pipelines.spec.shape import check_order, check_partitions
 from ixion.pipelines.spec.source import expanded
 from ixion.pipelines.spec.upkeep import UpkeepSpec, read_upkeep
 from ixion.pipelines.spec.upsert import SETTINGS, UpsertSpec, read_upsert
@@ -21,6 +22,8 @@ class TableSink:
     path: str = ""
     table: str = ""  # Iceberg: a name in one of Spark's catalogs, instead of a path
     partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()  # Iceberg: of the rows in files that are joined
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the table
     upsert: UpsertSpec | None = None  # None: rows are added
     evolve: bool = False  # the table is changed if rows with other columns come
     renames: Mapping[str, str] = field(default_factory=dict)  # columns of the table -> what they are called now
@@ -80,7 +83,7 @@ def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], reso
 
 
 def read_table(section: Section, kind: str, resolve: Callable[[str], str], more: tuple[str, ...] = ()) -> TableSink:
-    section.only("type", "path", "table", "partition_by", "upkeep", "options", *more)
+    section.only("type", "path", "table", "partition_by", "sort_by", "properties", "upkeep", "options", *more)
     path, table = section.optional_text("path"), section.optional_text("table")
     if table is not None and kind != "iceberg":
         section.fail("only an iceberg sink can be named by table; the others need a path", "table")
@@ -91,11 +94,24 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str], more:
         section.fail("renames change the table: they need evolve = true", "renames")
     if renames and kind == "parquet":
         section.fail("the columns of a parquet table cannot be renamed; those of delta and iceberg can", "renames")
+    partition_by, sort_by = section.texts("partition_by"), section.texts("sort_by")
+    check_partitions(section, partition_by, kind)
+    check_order(section, sort_by, kind)
+    properties = section.text_map("properties")
+    if kind == "parquet" and properties:
+        section.fail("a parquet table has no properties; delta and iceberg have", "properties")
+    for name in properties:
+        if kind == "delta" and not name.startswith("delta."):
+            section.fail(
+                f"{section.label('properties')}: {name} is none of Delta's, which begin with delta.", "properties"
+            )
     return TableSink(
         format=kind,
         path=resolve(path) if path else "",
         table=table or "",
-        partition_by=section.texts("partition_by"),
+        partition_by=partition_by,
+        sort_by=sort_by,
+        properties=properties,
         upsert=read_upsert(section, kind) if more else None,
         evolve=evolve,
         renames=renames,

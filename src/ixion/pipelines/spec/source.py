@@ -73,9 +73,9 @@ def read_source(section: Section) -> SourceSpec:
     )
 
 
-def expanded(section: Section, name: str) -> dict[str, str]:
-    """The table NAME of SECTION, its values with what the environment gives."""
-    return {key: expand(section, name, value) for key, value in section.text_map(name).items()}
+def expanded(section: Section, name: str, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
+    """The table NAME of SECTION, its values with what the environment gives; without the keys LEAVE."""
+    return {key: expand(section, name, value) for key, value in section.text_map(name, leave=leave).items()}
 
 
 def expand(section: Section, name: str, text: str) -> str:
