@@ -119,3 +119,22 @@ def test_only_what_differs_is_changed() -> None:
     assert list(plan_shape(sink, same)) == []
     silent = replace(sink, partition_by=(), sort_by=(), properties={})
     assert list(plan_shape(silent, there)) == []  # of what the file does not say, nothing is changed
+
+
+def test_partitions_are_found_in_both_ways_that_spark_tells_them() -> None:
+    need_module("pyspark")
+    from ixion.pipelines.sinks.shape import partitions_in
+
+    columns = [("n", "int"), ("s", "string")]
+    plain = [
+        *columns,
+        ("# Partition Information", ""),
+        ("# col_name", "data_type"),
+        ("s", "string"),
+        ("", ""),
+        ("x", "y"),
+    ]
+    assert list(partitions_in(plain)) == ["s"]
+    mixed = [*columns, ("", ""), ("# Partitioning", ""), ("Part 0", "bucket(4, n)"), ("Part 1", "s")]
+    assert list(partitions_in(mixed)) == ["bucket(4, n)", "s"]
+    assert list(partitions_in(columns)) == []

@@ -49,9 +49,23 @@ def shape_of(name: str, kind: str, spark: SparkSession) -> Shape:
     if kind != "iceberg":
         return Shape(properties=properties)
     rows = spark.sql(f"DESCRIBE TABLE {name}").collect()
-    partitions = tuple(row["data_type"] for row in rows if re.fullmatch(r"Part \d+", row["col_name"]))
+    partitions = tuple(partitions_in([(row["col_name"], row["data_type"]) for row in rows]))
     order = tuple(part.strip() for part in properties.get(ORDER, "").split(",") if part.strip())
     return Shape(partitions=partitions, order=order, properties=properties)
+
+
+def partitions_in(described: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """From what DESCRIBE TABLE gives. Spark lists partitions as columns if they are nothing but columns."""
+    inside = False
+    for name, kind in described:
+        if name.startswith("#"):
+            inside = name == "# Partition Information" or (inside and name == "# col_name")
+        elif inside and name:
+            yield name
+        elif re.fullmatch(r"Part \d+", name):
+            yield kind
+        else:
+            inside = inside and bool(name)
 
 
 def plan_shape(sink: TableSink, there: Shape) -> Iterator[Change]:
