@@ -31,20 +31,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
-from ixion.clients.core.producer.transactions import GroupMetadata
 from ixion.clients.engine import Engine, random
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.transactions import GroupMetadata
 
 
 class DeliveryFuture:
@@ -185,6 +187,8 @@ class Producer:
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
     ) -> None:
         """Commit the offsets that a group reads on from as a part of the transaction."""
+        from ixion.clients.core.producer.transactions import GroupMetadata
+
         member = GroupMetadata(group) if isinstance(group, str) else group
         transactions = self._machine.the_transactions()
         self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)

@@ -31,7 +31,6 @@ from ixion.clients.consumer.settings import read_settings
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
-from ixion.clients.core.consumer.group import Duty
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
 from ixion.clients.engine import Engine, random
@@ -40,6 +39,7 @@ from ixion.clients.security import split_security
 from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
+    from ixion.clients.core.consumer.group import Duty
     from ixion.clients.core.producer.transactions import GroupMetadata
 
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, Final
 
 from ixion.clients.assignors import ASSIGNORS
@@ -30,6 +29,8 @@ def read_settings(given: dict[str, Any]) -> ConsumerSettings:
     """ValueError for a setting that is misspelt or out of range, TypeError for one of another kind."""
     for name in given:
         if name not in ConsumerSettings._fields:
+            from difflib import get_close_matches  # a millisecond that most starts do without
+
             near = get_close_matches(name, ConsumerSettings._fields, n=1)
             raise ValueError(f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     found = ConsumerSettings(**given)

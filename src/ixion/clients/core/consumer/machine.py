@@ -22,17 +22,14 @@ from ixion.clients.core.backoff import Random
 from ixion.clients.core.client import Client, ClientSettings
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.consumer.buffer import Buffer
-from ixion.clients.core.consumer.classic import ClassicMember
 from ixion.clients.core.consumer.commits import Commit, Committed, OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.consumer.fetcher import Fetcher
-from ixion.clients.core.consumer.group import Duty, Group
 from ixion.clients.core.consumer.lookups import OffsetLookup
 from ixion.clients.core.consumer.member import Member
 from ixion.clients.core.consumer.positions import Positions
-from ixion.clients.core.consumer.served import ServedMember
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.core.consumer.subscription import Subscription
 from ixion.clients.core.security import PLAINTEXT, Security
@@ -41,6 +38,7 @@ from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
+    from ixion.clients.core.consumer.group import Duty, Group
     from ixion.clients.core.producer.transactions import GroupMetadata
 
 TURN_S: Final = 0.005  # longest time between two ticks of a caller that polls
@@ -369,6 +367,10 @@ class ConsumerMachine:
         if self.coordinator is None:
             raise ConsumerUseError("topics are shared out in a group: name one (group=…), or assign() partitions")
         if self.group is None:
+            # Groups, and the two kinds of members, are imported by the consumers that need them: their messages are a
+            # sixth of what an import takes.
+            from ixion.clients.core.consumer.group import Group
+
             self.group = Group(
                 self._new_member(self.coordinator),
                 self.subscription,
@@ -383,6 +385,8 @@ class ConsumerMachine:
         settings = self.settings
         rebalance_s = settings.max_poll_interval_ms / 1000
         if settings.group_protocol == "consumer":
+            from ixion.clients.core.consumer.served import ServedMember
+
             return ServedMember(
                 self.client,
                 coordinator,
@@ -391,6 +395,8 @@ class ConsumerMachine:
                 assignor=settings.group_remote_assignor,
                 rack=settings.client_rack or None,
             )
+        from ixion.clients.core.consumer.classic import ClassicMember
+
         return ClassicMember(
             self.client,
             coordinator,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from ixion._native import i64
 from ixion.clients.address import Address
@@ -30,11 +30,13 @@ from ixion.clients.core.producer.outbox import Outbox
 from ixion.clients.core.producer.partitioner import Sticky, keyed_partition
 from ixion.clients.core.producer.sender import Sender
 from ixion.clients.core.producer.settings import ProducerSettings
-from ixion.clients.core.producer.transactions import Transactions
 from ixion.clients.faults import DisconnectedError, TimedOutError
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.transactions import Transactions
 
 RECORD_OVERHEAD: Final = 61 + 21 + 10  # of a batch, of a record, of the sizes of key and value: never more
 
@@ -67,6 +69,8 @@ class ProducerMachine:
         self.transactions: Transactions | None = None
         self.identity: Identity | None = None
         if settings.transactional_id is not None:
+            from ixion.clients.core.producer.transactions import Transactions  # its messages take their time
+
             name, timeout_s = settings.transactional_id, settings.transaction_timeout_s
             self.identity = self.transactions = Transactions(self.client, self, name, timeout_s)
         elif self.is_idempotent:
