@@ -128,7 +128,7 @@ def test_wrong_settings_are_named_at_once(name: str, face: str) -> None:
             ({setting: "x"}, (ValueError, TypeError), setting),
             ({"client_id": 7}, (ValueError, TypeError), "client_id"),
         ):
-            with pytest.raises(kind, match=text):  # type: ignore[call-overload]
+            with pytest.raises(kind, match=text):
                 make(NOWHERE, **wrong)
         with pytest.raises(ValueError, match="is no address"):
             make("host:port")
