@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ixion.config.cluster_settings import NUM_PARTITIONS
+from ixion.metadata import paths
+from ixion.metadata.ensure import ensure
 from ixion.testing import Cluster
 from ixion.testing import broker as module
+from ixion.testing.shared_tree import SharedTree
 
 
 @pytest.fixture
@@ -125,14 +129,23 @@ def test_a_paused_leader_returns_as_a_follower(cluster: Cluster) -> None:
     assert read(cluster, 10) == writer.sent
 
 
-def test_a_pause_longer_than_the_session_expires_it() -> None:
-    with Cluster(2, {"zookeeper.session.timeout.ms": 300}) as cluster:
-        cluster.create_topic("t")
-        paused = cluster.leader("t")
-        cluster.pause(paused)
-        cluster.wait(lambda: cluster.leader("t") != paused, "the other broker leads")
-        cluster.resume()
-        cluster.wait_healthy()
+def test_a_session_whose_loop_stands_still_expires() -> None:
+    """As that of a broker that is paused for longer than its session timeout; the other brokers find out."""
+    tree = SharedTree()
+
+    async def register() -> None:
+        session = await tree.open_session(1, 50)
+        await ensure(session, [paths.BROKERS])
+        await session.create(paths.broker(1), ephemeral=True)
+
+    async def live_on() -> None:
+        await tree.open_session(2, 50)
+        while tree.registered():
+            await asyncio.sleep(0.01)
+
+    asyncio.run(register())
+    asyncio.run(live_on())
+    tree.close()
 
 
 def test_a_cut_takes_a_follower_out_of_sync() -> None:
@@ -164,7 +177,7 @@ def test_without_expiry_a_killed_broker_stays_registered(cluster: Cluster) -> No
     dead = next(broker for broker in (1, 2, 3) if broker not in (cluster.leader("t"), cluster.controller))
     cluster.kill(dead, expire=False)
     real = dict(cluster._reals())[cluster.controller]
-    assert dead in real.parts.image.brokers  # its session has 6 s left, and the next line ends it
+    assert dead in real.parts.image.brokers  # its session has seconds left, and the next line ends it
     cluster.expire(dead)
     cluster.wait(lambda: dead not in real.parts.image.brokers, "the controller learns that the broker is gone")
 

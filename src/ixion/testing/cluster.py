@@ -27,7 +27,6 @@ from ixion.testing.broker import _memory
 from ixion.testing.member import Cuts, Member
 from ixion.testing.shared_tree import SharedTree
 
-SESSION_MS: Final = 6_000
 NO_ZOOKEEPER: Final = "shared-tree:2181"  # says that brokers are not alone; the name is never looked up
 WAIT_S: Final = 60.0
 LOOK_S: Final = 0.002
@@ -276,6 +275,5 @@ def defaults(brokers: int) -> dict[str, str]:
         "transaction.state.log.replication.factor": str(copies),
         "transaction.state.log.min.isr": str(enough),
         "zookeeper.connect": NO_ZOOKEEPER,
-        "zookeeper.session.timeout.ms": str(SESSION_MS),
         "controlled.shutdown.retry.backoff.ms": "200",
     }
