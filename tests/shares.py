@@ -87,6 +87,9 @@ ONCE = (
     "coordinators/group/test_members.py",
     "coordinators/txn",
     "crowd",
+    "delay/test_cluster.py",
+    "delay/test_copies.py",
+    "delay/test_wheel.py",
     "devtools/test_dist.py",
     "devtools/test_sim.py",
     "hostile",
@@ -108,7 +111,7 @@ ONCE = (
 )
 
 # What is the same in both passes, and is done in the interpreted one.
-BESIDE_THE_BUILD = ("pipelines",)
+BESIDE_THE_BUILD = ("delay/test_off.py", "pipelines")
 
 # Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
 # The rows that take longest begin first. All other tests are shared by file, slow ones first. Two processes, each with

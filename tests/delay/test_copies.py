@@ -19,7 +19,7 @@ from tests.delay.nodes import DelayNodes
 from tests.delay.world import Sent, after
 from tests.replica.nodes import SETTINGS, TOPIC_ID, Node, codes
 
-SEEDS = int(os.environ.get("IXION_DELAY_SEEDS", "25"))
+SEEDS = int(os.environ.get("IXION_DELAY_SEEDS", "15"))
 
 
 def run(path: Path, work: Callable[[DelayNodes], Awaitable[None]], count: int = 3) -> None:
