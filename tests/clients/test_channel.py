@@ -88,6 +88,27 @@ def test_a_connection_that_ends_before_the_first_request_is_sent_leaves_nobody_w
         asyncio.run(work(to(fakes)))
 
 
+def test_a_channel_that_is_closed_as_it_connects_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, made = Channel._connect, []
+
+    async def connect_and_close(channel: Channel) -> Any:
+        link = await connect(channel)
+        made.append(link)
+        asyncio.get_running_loop().call_soon(channel.close)  # before the channel hears of its connection
+        return link
+
+    async def work(channel: Channel) -> None:
+        async with asyncio.timeout(60):
+            monkeypatch.setattr(Channel, "_connect", connect_and_close)
+            with pytest.raises(DisconnectedError):
+                await channel.ask(ApiKey.METADATA, VERSION, ALL)
+            await asyncio.sleep(0)
+            assert [link.machine.closed for link in made] == [True]
+
+    with FakeCluster(nodes=1) as fakes:
+        asyncio.run(work(to(fakes)))
+
+
 def test_nobody_listens() -> None:
     async def work() -> None:
         channel = Channel(Address("127.0.0.1", 1), "broker-7")

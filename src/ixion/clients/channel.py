@@ -89,6 +89,8 @@ class Channel:
         self._connecting = None
         if not done.cancelled() and done.exception() is None:
             self._link = done.result()
+            if self._closed:  # in the moment in which the connection was made
+                self.close()
 
     async def _connect(self) -> _Link:
         loop = asyncio.get_running_loop()
