@@ -25,6 +25,7 @@ BROKERS = {"ixion": "", "kafka": "against Apache Kafka: "}
 SENT = {100: 300_000, 1000: 150_000}
 READ = {100: 600_000, 1000: 200_000}
 WAITS = 2000
+LEAST = 1000  # records of the slowest clients in a quick run
 
 Load = Callable[[str, int, int], Rate]
 
@@ -88,8 +89,8 @@ def measure(servers: Mapping[str, Server], client: Client, scale: float) -> Mapp
         where = server.bootstrap
         found[f"{name}-wait"] = fresh(client.wait, where, int(WAITS * scale))
         for size in SIZES:
-            sent: Rate = fresh(client.send, where, int(SENT[size] * scale) // client.share, size)
-            read: Rate = fresh(client.read, where, int(READ[size] * scale) // client.share, size)
+            sent: Rate = fresh(client.send, where, max(int(SENT[size] * scale) // client.share, LEAST), size)
+            read: Rate = fresh(client.read, where, max(int(READ[size] * scale) // client.share, LEAST), size)
             found[f"{name}-send-{size}"] = sent.per_second
             found[f"{name}-read-{size}"] = read.per_second
             if name == "ixion":

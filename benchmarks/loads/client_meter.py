@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -24,8 +25,15 @@ class Meter:
 
     def rate(self, count: int) -> Rate:
         seconds = time.perf_counter() - self._begun_s
-        peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return Rate(count / seconds, (cpu_s() - self._cpu_s) / count * 1e6, peak_kb / 1024)
+        return Rate(count / seconds, (cpu_s() - self._cpu_s) / count * 1e6, peak_mb())
+
+
+def peak_mb() -> float:
+    """Of this process alone. (`ru_maxrss` begins with what its parent had when it forked.)"""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("the system does not say how much memory this process has had")
 
 
 def cpu_s() -> float:
