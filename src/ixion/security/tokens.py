@@ -6,8 +6,6 @@ the HMAC, in base64, as its password (`tokenauth=true`). No broker stores a pass
 
 from __future__ import annotations
 
-import base64
-import hmac
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +44,8 @@ class Tokens:
         return self._tokens.get(token_id)
 
     def hmac_of(self, token_id: str) -> bytes:
+        import hmac  # only a broker with tokens needs it
+
         assert self._secret is not None, "there are no tokens"
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
@@ -61,6 +61,8 @@ class Tokens:
 
     def login(self, mechanism: str, token_id: str) -> TokenLogin | None:
         """What SCRAM compares with. The first login with a token costs some milliseconds, for the salted password."""
+        import base64
+
         from ixion.sasl.scram import TokenLogin, new_credential
 
         token = self._tokens.get(token_id)
