@@ -190,7 +190,7 @@ def clients(court: Court) -> str:
     writer = ("VerifiableProducer", str(written), "--bootstrap-server", court.bootstrap, "--topic", TOPIC)
     tools = (
         "\t".join((*reader, "--group-id", "judge", "--reset-policy", "latest", "--verbose")),
-        "\t".join((*writer, "--throughput", "300", "--acks", "-1", "--max-messages", "9000")),
+        "\t".join((*writer, "--throughput", "300", "--acks", "-1", "--max-messages", "6000")),
     )
     command = java_command("Verifiables", *tools, classpath=f"{classes}:{court.classpath}", options=QUICK)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -217,7 +217,7 @@ def clients(court: Court) -> str:
         until(lambda: len(consumed()) > 300, "records are produced and consumed")
         for number in court.brokers:
             court.restart(number)
-        until(lambda: bool(events(written, "tool_data")), "the producer ends")
+        until(lambda: bool(events(written, "tool_data")), "the producer ends", 5 * PATIENCE_S)
         until(lambda: not missing(), "every acknowledged record is consumed")
     finally:
         process.kill()
@@ -242,10 +242,10 @@ def require(holds: bool, what: str) -> None:
         raise ObjectionError(what)
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    end_s = time.monotonic() + PATIENCE_S
+def until(holds: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+    end_s = time.monotonic() + patience_s
     while not holds():
-        require(time.monotonic() < end_s, f"not within {PATIENCE_S:.0f} s: {what}")
+        require(time.monotonic() < end_s, f"not within {patience_s:.0f} s: {what}")
         time.sleep(0.2)
 
 

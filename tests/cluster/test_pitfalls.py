@@ -210,18 +210,6 @@ def test_pitfall_10_a_broker_that_restarts_before_anybody_looks(cluster: Cluster
     cluster.wait_healthy()
 
 
-def test_pitfall_12_a_leader_whose_session_was_away_still_changes_its_isr(cluster: Cluster) -> None:
-    for _ in range(2):
-        leader = cluster.leader("t")
-        cluster.expire(leader)  # the controller writes other states meanwhile
-        cluster.wait_healthy()
-        follower = next(number for number in cluster.brokers if number != cluster.leader("t"))
-        cluster.kill(follower)
-        cluster.wait(lambda: follower not in cluster.isr("t"), "the dead follower leaves the ISR")  # noqa: B023
-        cluster.restart(follower)
-        cluster.wait_healthy()
-
-
 def test_pitfall_14_a_follower_that_stops_does_not_return_to_the_isr(cluster: Cluster) -> None:
     writer = Writer(cluster)
     for _ in range(4):
