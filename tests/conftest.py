@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ixion.cli.main import build_kind
+from ixion.testing import plugin
 from tests import unsteady
 from tests.servers import apache_kafka, zookeeper
 from tests.shares import (
@@ -38,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(unsteady, "unsteady")
+    if not config.pluginmanager.has_plugin("ixion"):  # beside a first build it is not installed yet
+        config.pluginmanager.register(plugin, "ixion")
     expected = os.environ.get("IXION_EXPECT")
     if expected and build_kind() != expected:
         raise pytest.UsageError(f"the tests were to run {expected}, but ixion is {build_kind()}")
