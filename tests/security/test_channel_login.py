@@ -12,7 +12,7 @@ from ixion.clients.address import Address
 from ixion.clients.channel import Channel
 from ixion.clients.core.connection import Login
 from ixion.clients.core.sasl_login import SaslCredentials
-from ixion.clients.core.security import Security, Tls
+from ixion.clients.core.security import Credentials, Security, Tls
 from ixion.clients.faults import AuthenticationError
 from ixion.config.broker import BrokerConfig
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
@@ -52,9 +52,8 @@ class Counted(Login):
         return step
 
 
-class One(SaslCredentials):
+class One(Credentials):
     def __init__(self, login: Login) -> None:
-        super().__init__("PLAIN", "alice", "a-secret")
         self.one = login
 
     def login(self) -> Login:

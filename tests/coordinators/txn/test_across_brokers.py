@@ -39,6 +39,7 @@ from ixion.protocol.registry import ApiKey
 from ixion.replica.broker_channels import BrokerChannels
 from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.replica.manager import ReplicaManager
+from ixion.timer.system_timer import SystemTimer
 
 HERE, THERE = 1, 2
 MARKER = {"producer_id": 7, "epoch": 3, "commit": True, "coordinator_epoch": 5}
@@ -154,7 +155,7 @@ def test_a_partition_is_deleted_only_if_the_image_of_the_cluster_is_complete() -
         replicas=cast(ReplicaManager, SimpleNamespace(on_leadership=[])),
         offsets_decided=cast(Any, None),
         config=DynamicConfig({}),
-        timer=cast(Any, SimpleNamespace(call_later=lambda *_: None)),
+        timer=SystemTimer("unused"),
         clock_ms=lambda: 0,
         loop=cast(Any, None),
         channels=cast(BrokerChannels, None),
