@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.token_node import decode_token, encode_token
 from ixion.model.delegation_token import Token
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.sasl.scram import ScramCredential, new_credential
 from ixion.security.tokens import Tokens
 from ixion.testing import Broker
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
@@ -94,6 +98,79 @@ def test_a_token_lets_its_owner_in(broker: Broker) -> None:
         alice.expire_delegation_token(token.hmac)
         with pytest.raises(AuthenticationError, match="wrong name or password"), admin_by(broker, token) as job:
             job.list_topics()
+
+
+def test_the_password_of_a_token_is_salted_on_another_thread_and_once(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    salted_on: list[int] = []
+    may_end = threading.Event()
+
+    def salt(mechanism: str, password: str) -> ScramCredential:
+        salted_on.append(threading.get_ident())
+        assert may_end.wait(60)
+        return new_credential(mechanism, password)
+
+    async def loop_thread(_: Any) -> int:
+        return threading.get_ident()
+
+    async def waiting(real: Any) -> int:
+        every = [each for one in real.parts.server._processors() for each in one.connections.values()]
+        return sum(each.busy and each.gate is not None and not each.gate.is_open for each in every)
+
+    monkeypatch.setattr("ixion.sasl.scram.new_credential", salt)
+    with admin_as(broker, "alice") as alice:
+        token = alice.create_delegation_token()
+        listed: list[int] = []
+
+        def work() -> None:
+            with admin_by(broker, token) as job:
+                listed.append(len(job.list_topics()))
+
+        jobs = [threading.Thread(target=work) for _ in range(3)]
+        for job in jobs:
+            job.start()
+        deadline = time.monotonic() + 60
+        while broker.call(waiting) < len(jobs):  # the broker serves others meanwhile
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        may_end.set()
+        for job in jobs:
+            job.join(60)
+        assert len(listed) == len(jobs)
+        assert len(salted_on) == 1
+        assert salted_on[0] != broker.call(loop_thread)
+        alice.expire_delegation_token(token.hmac)
+
+
+def test_a_token_that_is_removed_while_it_is_salted_leaves_nothing() -> None:
+    loop = asyncio.new_event_loop()
+    made: list[asyncio.Future[ScramCredential]] = []
+
+    def run(_: Any) -> asyncio.Future[ScramCredential]:
+        made.append(loop.create_future())
+        return made[-1]
+
+    async def turn() -> None:
+        await asyncio.sleep(0)
+
+    tokens = Tokens("secret", lambda: 0, run)
+    for name in ("a", "b"):
+        times = {"issued_ms": 0, "max_ms": 10, "expires_ms": 10}
+        tokens.put(Token(token_id=name, owner="User:u", requester="User:u", renewers=(), **times))
+        assert tokens.prepare("SCRAM-SHA-256", name) is tokens.prepare("SCRAM-SHA-256", name)
+    assert len(made) == 2
+    assert tokens.prepare("SCRAM-SHA-256", "c") is None
+    tokens.remove("a")
+    for each in made:
+        each.set_result(new_credential("SCRAM-SHA-256", "p"))
+    loop.run_until_complete(turn())
+    loop.close()
+    assert list(tokens._credentials) == [("b", "SCRAM-SHA-256")]
+    assert tokens._salting == {}
+    assert tokens.prepare("SCRAM-SHA-256", "b") is None
+    assert tokens.login("SCRAM-SHA-256", "b") is not None
+    assert tokens.login("SCRAM-SHA-256", "a") is None
 
 
 def test_a_token_is_no_user_and_a_user_is_no_token(broker: Broker) -> None:

@@ -2,7 +2,8 @@
 
 A client that is refused gets the answer after connection.failed.authentication.delay.ms, and the connection ends.
 Version 1 brought the lifetime of the session, after which the client must authenticate again (KIP-368). A client that
-began with SaslHandshake 0 sends and gets bare messages, and no answer if it is refused.
+began with SaslHandshake 0 sends and gets bare messages, and no answer if it is refused. The first login with a
+delegation token waits for a worker thread (`security.tokens`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ixion.apis.services import Services
 from ixion.config.security_settings import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.security.gate import Answer
+from ixion.security.gate import Answer, Gate
 from ixion.wire.answer import LATER
 
 logger = logging.getLogger(__name__)
@@ -26,12 +27,29 @@ def make(services: Services) -> Handle:
 
     def handle(call: Call) -> Outcome:
         request = cast(SaslAuthenticateRequest, call.body)
-        connection = call.request.connection
-        gate = connection.gate
+        gate = call.request.connection.gate
         if gate is None:
             text = "clients of this listener do not authenticate by SASL"
             return respond(Answer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text))
-        answer = gate.authenticate(bytes(request.auth_bytes))
+        received = bytes(request.auth_bytes)
+        prepared = gate.prepare(received)
+        if prepared is None:
+            return authenticate(call, gate, received)
+        prepared.add_done_callback(lambda _: later(call, gate, received))
+        return LATER
+
+    def later(call: Call, gate: Gate, received: bytes) -> None:
+        try:
+            outcome = authenticate(call, gate, received)
+        except Exception as error:
+            call.request.fail(error)
+            return
+        if isinstance(outcome, SaslAuthenticateResponse):
+            call.respond(outcome)
+
+    def authenticate(call: Call, gate: Gate, received: bytes) -> Outcome:
+        connection = call.request.connection
+        answer = gate.authenticate(received)
         if answer.ends:
             logger.info("refused %s on listener %s: %s", call.address, call.listener, answer.message)
             connection.end_with_answer("authentication")

@@ -58,7 +58,8 @@ def mechanisms_of(config: BrokerConfig, listener: str, logins: Logins) -> dict[s
         if mechanism in MECHANISMS:
             find: Callable[[str], ScramCredential | None] = partial(_find, logins.credentials, mechanism)
             find_token = partial(logins.tokens.login, mechanism)
-            made[mechanism] = partial(ScramExchange, mechanism, find, find_token=find_token)
+            prepare = partial(logins.tokens.prepare, mechanism)
+            made[mechanism] = partial(ScramExchange, mechanism, find, find_token=find_token, prepare_token=prepare)
         elif mechanism == "PLAIN":
             made[mechanism] = partial(PlainExchange, _plain_users(config, listener))
         elif mechanism == "OAUTHBEARER":

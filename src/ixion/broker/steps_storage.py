@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 
 from ixion.apis.features import INITIAL, UNNAMED
@@ -126,7 +127,7 @@ async def credentials(parts: Parts) -> None:
         parts.credentials.take(paths.plain(entity), await read_config(parts.session, "users", entity))
     config = parts.config.current
     secret = config[cluster.DELEGATION_TOKEN_SECRET_KEY] or config[cluster.DELEGATION_TOKEN_MASTER_KEY]
-    parts.tokens = Tokens(secret, parts.clock_ms)
+    parts.tokens = Tokens(secret, parts.clock_ms, partial(parts.loop.run_in_executor, parts.scheduler.workers))
 
 
 async def socket_server(parts: Parts) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
 
 class SaslRefusedError(Exception):
     """The client is not let in. The message is for the client: it never says which part of the proof was wrong."""
@@ -9,6 +14,10 @@ class SaslRefusedError(Exception):
 
 class Exchange:
     """The broker's side of one authentication."""
+
+    def prepare(self, received: bytes) -> asyncio.Future[Any] | None:
+        """What must be done before `step` is called with this message, because it takes long; None: nothing."""
+        return None
 
     def step(self, received: bytes) -> bytes:
         """The answer to what the client sent. `user` is set when the client is known."""

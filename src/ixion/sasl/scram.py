@@ -19,9 +19,12 @@ import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ixion.sasl.exchange import Exchange, SaslRefusedError
+
+if TYPE_CHECKING:
+    import asyncio
 
 MECHANISMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 LEAST_ITERATIONS: Final = 4_096
@@ -83,7 +86,7 @@ class TokenLogin(NamedTuple):
 
 class ScramExchange(Exchange):
     """The broker's side. `find` gives the credential of a user, or None; `find_token` does so for a token's id, which
-    is the name of a client that says tokenauth=true."""
+    is the name of a client that says tokenauth=true, after `prepare_token`."""
 
     def __init__(
         self,
@@ -91,10 +94,12 @@ class ScramExchange(Exchange):
         find: Callable[[str], ScramCredential | None],
         nonce: str | None = None,
         find_token: Callable[[str], TokenLogin | None] | None = None,
+        prepare_token: Callable[[str], asyncio.Future[Any] | None] | None = None,
     ) -> None:
         self._digest = MECHANISMS[mechanism]
         self._find = find
         self._find_token = find_token
+        self._prepare_token = prepare_token
         self._token: TokenLogin | None = None
         self._nonce = nonce or encode(os.urandom(_NONCE_BYTES))
         self._name = ""
@@ -116,6 +121,16 @@ class ScramExchange(Exchange):
     @property
     def by_token(self) -> bool:
         return self._token is not None
+
+    def prepare(self, received: bytes) -> asyncio.Future[Any] | None:
+        if self._prepare_token is None or self._credential is not None or len(received) > MAX_MESSAGE:
+            return None
+        try:
+            fields = fields_of(_split_first(received)[2])
+            is_token = fields.get(TOKEN_AUTH, "").lower() == "true"
+            return self._prepare_token(_name(fields.get("n", ""))) if is_token else None
+        except SaslRefusedError:
+            return None  # `step` says so
 
     def step(self, received: bytes) -> bytes:
         if len(received) > MAX_MESSAGE:

@@ -17,10 +17,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ixion.model.errors import ErrorCode
 from ixion.sasl.exchange import Exchange, SaslRefusedError
+
+if TYPE_CHECKING:
+    import asyncio
 
 API_VERSIONS: Final = 18
 HANDSHAKE: Final = 17
@@ -87,6 +90,10 @@ class Gate:
         self._mechanism = mechanism
         self._exchange = make()
         return ErrorCode.NONE
+
+    def prepare(self, received: bytes) -> asyncio.Future[Any] | None:
+        """What `authenticate` with this message has to wait for, if anything."""
+        return None if self._exchange is None else self._exchange.prepare(received)
 
     def authenticate(self, received: bytes) -> Answer:
         """SaslAuthenticate."""

@@ -7,24 +7,31 @@ the HMAC, in base64, as its password (`tokenauth=true`). No broker stores a pass
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.model.delegation_token import Token
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ixion.sasl.scram import ScramCredential, TokenLogin
 
 MOST_TOKENS: Final = 10_000
 
+Run = Callable[["Callable[[], ScramCredential]"], "asyncio.Future[ScramCredential]"]
+
 
 class Tokens:
-    def __init__(self, secret: str | None, clock_ms: Callable[[], int]) -> None:
-        """`secret`: delegation.token.secret.key; None: there are no tokens."""
+    def __init__(self, secret: str | None, clock_ms: Callable[[], int], run: Run | None = None) -> None:
+        """`secret`: delegation.token.secret.key; None: there are no tokens. `run`: on a worker thread."""
         self._secret = secret.encode() if secret else None
         self._clock_ms = clock_ms
+        self._run = run
         self._tokens: dict[str, Token] = {}
         self._by_hmac: dict[bytes, str] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}  # by token and mechanism
+        self._salting: dict[tuple[str, str], asyncio.Future[ScramCredential]] = {}
 
     @property
     def enabled(self) -> bool:
@@ -59,18 +66,39 @@ class Tokens:
             for key in [key for key in self._credentials if key[0] == token_id]:
                 del self._credentials[key]
 
-    def login(self, mechanism: str, token_id: str) -> TokenLogin | None:
-        """What SCRAM compares with. The first login with a token costs some milliseconds, for the salted password."""
-        import base64
-
-        from ixion.sasl.scram import TokenLogin, new_credential
-
-        token = self._tokens.get(token_id)
-        if token is None or token.is_over(self._clock_ms()):
-            return None
+    def prepare(self, mechanism: str, token_id: str) -> asyncio.Future[ScramCredential] | None:
+        """Before the first login with a token its password is salted, which takes some milliseconds of a worker
+        thread: `login` is to be called when that is done. None: nothing to wait for. Clients that log in meanwhile
+        wait for the same work."""
         key = (token_id, mechanism)
-        credential = self._credentials.get(key)
-        if credential is None:
+        if key in self._credentials or self._live(token_id) is None or self._run is None:
+            return None
+        salting = self._salting.get(key)
+        if salting is None:
+            import base64
+
+            from ixion.sasl.scram import new_credential
+
             password = base64.b64encode(self.hmac_of(token_id)).decode()
-            credential = self._credentials[key] = new_credential(mechanism, password)
+            salting = self._salting[key] = self._run(partial(new_credential, mechanism, password))
+            salting.add_done_callback(partial(self._salted, key))
+        return salting
+
+    def login(self, mechanism: str, token_id: str) -> TokenLogin | None:
+        """What SCRAM compares with; None for a token that is not there, has expired, or was not prepared."""
+        from ixion.sasl.scram import TokenLogin
+
+        token = self._live(token_id)
+        credential = self._credentials.get((token_id, mechanism))
+        if token is None or credential is None:
+            return None
         return TokenLogin(token.owner.partition(":")[2], credential, token.expires_ms)
+
+    def _live(self, token_id: str) -> Token | None:
+        token = self._tokens.get(token_id)
+        return None if token is None or token.is_over(self._clock_ms()) else token
+
+    def _salted(self, key: tuple[str, str], done: asyncio.Future[ScramCredential]) -> None:
+        del self._salting[key]
+        if not done.cancelled() and done.exception() is None and key[0] in self._tokens:
+            self._credentials[key] = done.result()
