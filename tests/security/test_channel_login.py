@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ixion.clients.address import Address
+from ixion.clients.aio import Admin
 from ixion.clients.channel import Channel
 from ixion.clients.core.connection import Login
 from ixion.clients.core.sasl_login import SaslCredentials
@@ -19,6 +22,7 @@ from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRespon
 from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateResponse
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
+from ixion.sasl.scram import salted_password
 from ixion.security.tls import client_context_of
 from tests.security.secured import Secured
 
@@ -97,5 +101,41 @@ def test_a_refused_login_and_a_certificate_of_a_stranger_are_clear(secured: Secu
             with pytest.raises(AuthenticationError, match=message):
                 await channel.ask(ApiKey.METADATA, VERSION, ALL)
             channel.close()
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_scram_salts_passwords_on_another_thread(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A channel between brokers, and our clients on asyncio. A second login knows the salted password."""
+    salted_on: list[int] = []
+
+    def salt(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+        salted_on.append(threading.get_ident())
+        return salted_password(mechanism, password, salt, iterations)
+
+    secured.add_user("carl", "c-secret", 2)
+    monkeypatch.setattr("ixion.sasl.scram_client.salted_password", salt)
+    carl = Security(None, SaslCredentials("SCRAM-SHA-512", "carl", "c-secret"))
+    wrong = Security(None, SaslCredentials("SCRAM-SHA-512", "carl", "guess"))
+    options: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512"}
+
+    async def work() -> None:
+        for _ in range(2):
+            channel = Channel(address(secured, "SASL_PLAINTEXT"), "broker-7", secure=lambda: carl)
+            assert isinstance(await channel.ask(ApiKey.METADATA, VERSION, ALL), MetadataResponse)
+            channel.close()
+        assert len(salted_on) == 1
+        channel = Channel(address(secured, "SASL_PLAINTEXT"), "broker-7", secure=lambda: wrong)
+        with pytest.raises(AuthenticationError, match="wrong name or password"):
+            await channel.ask(ApiKey.METADATA, VERSION, ALL)
+        channel.close()
+        here = secured.address("SASL_PLAINTEXT")
+        async with Admin(here, sasl_username="carl", sasl_password="c-secret", **options) as admin:
+            assert (await admin.describe_cluster()).cluster_id
+        async with Admin(here, sasl_username="carl", sasl_password="guess", **options) as admin:
+            with pytest.raises(AuthenticationError, match="wrong name or password"):
+                await admin.describe_cluster()
+        assert len(salted_on) >= 4
+        assert threading.get_ident() not in salted_on
 
     asyncio.run(asyncio.wait_for(work(), 60))

@@ -103,6 +103,7 @@ class Channel:
             request_timeout_s=self._request_timeout_s,
             login=security.login(),
         )
+        machine.defers = True
         link = _Link(loop, machine)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
@@ -185,6 +186,9 @@ class _Link(asyncio.Protocol):
             while machine.unsent:
                 self._transport.write(machine.unsent.popleft())
             machine.wrote(now_s)
+        if machine.work is not None:
+            work, machine.work = machine.work, None
+            self._loop.run_in_executor(None, work).add_done_callback(self._worked)
         for pending, outcome in machine.take_arrivals():
             pending.complete(outcome, now_s)
         if not self.ready.done():
@@ -201,6 +205,12 @@ class _Link(asyncio.Protocol):
                 self._alarm = None
         elif machine.in_flight and self._alarm is None:
             self._alarm = self._loop.call_at(machine.deadline_s, self._ring)
+
+    def _worked(self, done: asyncio.Future[object]) -> None:
+        if not done.cancelled():
+            done.exception()  # taken: the login itself fails in the same way
+        self.machine.worked(self._loop.time())
+        self._turn()
 
     def _ring(self) -> None:
         self._alarm = None

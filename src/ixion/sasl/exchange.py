@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ class SaslRefusedError(Exception):
 class Exchange:
     """The broker's side of one authentication."""
 
-    def prepare(self, received: bytes) -> asyncio.Future[Any] | None:
+    def prepare(self, received: bytes) -> asyncio.Future[Any] | None:  # noqa: ARG002
         """What must be done before `step` is called with this message, because it takes long; None: nothing."""
         return None
 
@@ -41,6 +42,10 @@ class Exchange:
 
 class ClientExchange:
     """The client's side of one authentication."""
+
+    def prepare(self, received: bytes) -> Callable[[], object] | None:  # noqa: ARG002
+        """Long work that `step` with this message has to do, and need not if it was done before, on any thread."""
+        return None
 
     def first(self) -> bytes:
         """What the client sends first."""

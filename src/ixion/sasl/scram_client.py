@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ixion.sasl.exchange import ClientExchange, SaslRefusedError
@@ -29,6 +31,9 @@ class ScramUser:
         self.name = name
         self._password = password
         self._known: tuple[bytes, int, bytes] | None = None
+
+    def knows(self, salt: bytes, iterations: int) -> bool:
+        return self._known is not None and self._known[:2] == (salt, iterations)
 
     def salted(self, salt: bytes, iterations: int) -> bytes:
         known = self._known
@@ -51,13 +56,23 @@ class ScramClient(ClientExchange):
     def first(self) -> bytes:
         return f"n,,{self._bare}".encode()
 
+    def prepare(self, received: bytes) -> Callable[[], object] | None:
+        if self._signature is not None:
+            return None
+        try:
+            _, salt, iterations = self._asked(received)
+        except SaslRefusedError:
+            return None  # `step` says so
+        return None if self._user.knows(salt, iterations) else partial(self._user.salted, salt, iterations)
+
     def step(self, received: bytes) -> bytes | None:
         if self._signature is None:
             return self._prove(received)
         self._verify(received, self._signature)
         return None
 
-    def _prove(self, received: bytes) -> bytes:
+    def _asked(self, received: bytes) -> tuple[str, bytes, int]:
+        """Nonce, salt and iterations of the broker."""
         fields = fields_of(received)
         nonce, salt = fields.get("r", ""), decode(fields.get("s", "").encode())
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
@@ -69,6 +84,10 @@ class ScramClient(ClientExchange):
         if not salt or not LEAST_ITERATIONS <= iterations <= MOST_CLIENT_ITERATIONS:
             text = f"{LEAST_ITERATIONS} to {MOST_CLIENT_ITERATIONS} iterations are accepted"
             raise SaslRefusedError(f"the broker asks for {iterations} iterations; {text}")
+        return nonce, salt, iterations
+
+    def _prove(self, received: bytes) -> bytes:
+        nonce, salt, iterations = self._asked(received)
         salted = self._user.salted(salt, iterations)
         client_key = hmac.digest(salted, b"Client Key", self._digest)
         without_proof = f"c=biws,r={nonce}".encode()

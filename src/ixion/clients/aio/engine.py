@@ -1,8 +1,8 @@
 """Drives a machine on an event loop: readers, writers and one timer; nothing else is left in the loop.
 
 `pump` does all that can be done now; it is called when a socket stirs, when the machine's time has come, and by callers
-that have given the machine something to do. Host names are looked up by the loop's resolver; the tasks for that belong
-to the engine, which cancels them when it stops.
+that have given the machine something to do. Host names are looked up by the loop's resolver, and long work of a login
+(SCRAM) is done on its threads; the tasks for that belong to the engine, which cancels them when it stops.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import CONNECTING, NEVER, ConnectionMachine
@@ -37,7 +38,7 @@ class AioEngine:
         self._watched: dict[Line, tuple[int, int]] = {}  # file, events
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
-        self._look_ups: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
         """RuntimeError from another loop than the one that the client was made in."""
@@ -65,6 +66,7 @@ class AioEngine:
                 self._open_new()
                 if not self._lines.flush(now_s) and not self.machine.client.has_failed_to_open:
                     break
+            self._defer()
         except BaseException:
             self.machine.recover(now_s)
             raise
@@ -89,13 +91,13 @@ class AioEngine:
             self._forget(line)
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._look_ups:
+        for task in self._tasks:
             task.cancel()
         self._lines.close()
 
     async def join(self) -> None:
         """After `stop`: wait until its tasks have ended."""
-        await asyncio.gather(*self._look_ups, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _pump_scheduled(self) -> None:
         self._is_scheduled = False
@@ -114,12 +116,29 @@ class AioEngine:
 
     def _open_new(self) -> None:
         for machine in self.machine.client.take_opened():
+            machine.defers = True
             if is_number(machine.address.host):
                 self._lines.open(machine, None)
             else:
                 task = self.loop.create_task(self._look_up(machine))
-                self._look_ups.add(task)
-                task.add_done_callback(self._look_ups.discard)
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    def _defer(self) -> None:
+        """Long work of logins is for a thread."""
+        for line in self._lines.lines:
+            machine = line.machine
+            if machine.work is not None:
+                task = self.loop.create_task(self._work(machine, machine.work))
+                machine.work = None
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, machine: ConnectionMachine, work: Callable[[], object]) -> None:
+        with suppress(Exception):  # the login itself fails in the same way
+            await self.loop.run_in_executor(None, work)
+        machine.worked(time.monotonic())
+        self.pump()
 
     async def _look_up(self, machine: ConnectionMachine) -> None:
         try:

@@ -15,6 +15,9 @@ there is one. Then the machine is READY and takes requests of others.
 A login may last for a while only (KIP-368). From `login_until_s` on, the owner calls `log_in_again` before it sends the
 next request: the machine takes no requests until that is done; those under way are answered meanwhile.
 
+A step of a login may need some milliseconds of a processor (SCRAM). A shell on an event loop sets `defers`: then such
+work is in `work`. The shell takes it out, has it done on a thread, and calls `worked`.
+
 Answers come in the order of the requests. After any fault the machine is CLOSED, `fault` says why, and every request
 that was not answered comes back with it: such a request may or may not have been carried out.
 """
@@ -22,6 +25,7 @@ that was not answered comes back with it: such a request may or may not have bee
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from ixion._native import mypyc_attr
@@ -78,6 +82,10 @@ class Login:
         """The first request and its version, or None if the broker may be used at once."""
         raise NotImplementedError
 
+    def prepare(self, answer: Struct) -> Callable[[], object] | None:  # noqa: ARG002
+        """Long work that `next` has to do with that answer, unless it was done before, on any thread."""
+        return None
+
     def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
         """The request after that answer, or None when it is done. KafkaError if the broker refuses."""
         raise NotImplementedError
@@ -114,6 +122,9 @@ class ConnectionMachine:
         self.arrivals: deque[tuple[Pending, Outcome]] = deque()
         self.throttled_until_s = 0.0  # the broker wants nothing before (KIP-219)
         self.login_until_s = NEVER  # when `log_in_again` is due
+        self.defers = False
+        self.work: Callable[[], object] | None = None
+        self._worked_on: Struct | None = None  # the answer that the login goes on with after `work`
         self.last_used_s = now_s
         self._begun_s = now_s
         self._connect_timeout_s = connect_timeout_s
@@ -220,9 +231,19 @@ class ConnectionMachine:
         self._wire.receive_from(buffer)
         self._take_answers(now_s)
 
-    def _take_answers(self, now_s: float) -> None:
+    def worked(self, now_s: float) -> None:
+        """What was in `work` is done."""
+        answer, self._worked_on = self._worked_on, None
+        if answer is not None and self.phase == AUTHENTICATING:
+            self._take_answers(now_s, answer)
+
+    def _take_answers(self, now_s: float, of_login: Struct | None = None) -> None:
+        """`of_login`: the answer that the login goes on with first."""
         self.last_used_s = now_s
         try:
+            if of_login is not None:
+                assert self._login is not None
+                self._step_login(self._login.next(of_login), now_s)
             while self.phase != CLOSED and (answer := self._wire.next_answer()) is not None:
                 self._take(answer.decode(), now_s)
         except WireError as wire_error:
@@ -285,7 +306,12 @@ class ConnectionMachine:
         elif self.phase == AUTHENTICATING and isinstance(self._pending[0][0], LoginStep):
             self._pending.popleft()
             assert self._login is not None
-            self._step_login(self._login.next(body), now_s)
+            work = self._login.prepare(body) if self.defers else None
+            if work is None:
+                self._step_login(self._login.next(body), now_s)
+            else:
+                self.work = work
+                self._worked_on = body
         else:
             throttle_ms = getattr(body, "throttle_time_ms", 0)
             if throttle_ms > 0:

@@ -82,6 +82,11 @@ class SaslLogin(Login):
         self.lifetime_s = 0.0
         return ApiKey.SASL_HANDSHAKE, HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=self._mechanism)
 
+    def prepare(self, answer: Struct) -> Callable[[], object] | None:
+        if self._exchange is None or not isinstance(answer, SaslAuthenticateResponse) or answer.error_code != 0:
+            return None
+        return self._exchange.prepare(bytes(answer.auth_bytes))
+
     def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
         if isinstance(answer, SaslHandshakeResponse):
             self._check_handshake(answer)
