@@ -31,8 +31,13 @@ class Controller:
     def __init__(self) -> None:
         self.requests: list[AlterPartitionRequest] = []
         self.waiting: list[asyncio.Future[Struct]] = []
+        self.connected = asyncio.Event()
+        self.connected.set()
+        self.asked_versions = 0
 
     async def version(self, _api: ApiKey, *, oldest: int, newest: int) -> int:
+        self.asked_versions += 1
+        await self.connected.wait()
         return newest
 
     async def ask(self, _api: ApiKey, _version: int, request: Struct) -> Struct:
@@ -127,6 +132,33 @@ def test_an_overtaken_change_waits_for_leader_and_isr(
         await nodes.lead(1, isr=(1, 2))
         await nodes.settle()
         assert len(controller.requests) == 2, "the new role may ask"
+
+    run(tmp_path, work, monkeypatch)
+
+
+def test_a_change_of_an_earlier_role_is_not_asked_for_in_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The role changes while the connection to the controller is being made. Under the new leader epoch the controller
+    would write the earlier change, and the leader would not take the answer."""
+
+    async def work(nodes: Nodes, controller: Controller) -> None:
+        partition = nodes.nodes[1].partition
+        controller.connected.clear()
+        controller.fail(DisconnectedError("the controller has gone"))
+        while controller.asked_versions < 2:
+            await nodes.settle(1)
+        await nodes.lead(1, isr=(1, 3))
+        await nodes.settle()
+        controller.connected.set()
+        await nodes.settle()
+        (data,) = controller.requests[-1].topics[0].partitions
+        assert data.leader_epoch == partition.leader_epoch
+        assert [number for number, _ in controller.members] == [1, 3, 2], "as the present role wants it"
+        controller.answer(isr=(1, 3, 2), leader_epoch=partition.leader_epoch, partition_epoch=1)
+        await nodes.settle()
+        assert partition.isr == (1, 3, 2)
+        assert len(controller.requests) == 2
 
     run(tmp_path, work, monkeypatch)
 

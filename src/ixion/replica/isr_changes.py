@@ -59,8 +59,12 @@ OVERTAKEN: Final = frozenset(
 
 
 class Wanted(NamedTuple):
+    """A change, with the epochs in which it was wanted: under later ones the same replicas may not be in sync."""
+
     partition: Partition
     isr: tuple[int, ...]  # the very tuple that the partition keeps while the change is open
+    leader_epoch: int
+    partition_epoch: int
     epochs: dict[int, int]  # of the brokers that follow, as they were when the change was wanted: a follower that came
     # back with an empty disk since then fetches under another one, and must not be taken for the one that had caught up
 
@@ -86,7 +90,7 @@ class IsrChanges:
     def wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """A leader on this broker wants other in-sync replicas."""
         epochs = {number: follower.broker_epoch for number, follower in partition.followers.items()}
-        self._waiting[partition.key] = Wanted(partition, isr, epochs)
+        self._waiting[partition.key] = Wanted(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._stirred.set()
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="isr-changes")
@@ -120,6 +124,9 @@ class IsrChanges:
     async def _ask(self, changes: dict[TopicPartition, Wanted]) -> float:
         """How long to wait before the next request."""
         version = await self._controller.version(ApiKey.ALTER_PARTITION, oldest=OLDEST, newest=NEWEST)
+        changes = {key: change for key, change in changes.items() if change.open}  # connecting may have taken long
+        if not changes:
+            return 0.0
         request = self._request(changes, version)
         answer = cast(AlterPartitionResponse, await self._controller.ask(ApiKey.ALTER_PARTITION, version, request))
         if answer.error_code != ErrorCode.NONE:
@@ -138,16 +145,17 @@ class IsrChanges:
 
     def _request(self, changes: dict[TopicPartition, Wanted], version: int) -> AlterPartitionRequest:
         topics: dict[bytes, list[PartitionData]] = {}
-        for partition, isr, epochs in changes.values():
-            with_epochs = version >= EPOCHS_SINCE
+        with_epochs = version >= EPOCHS_SINCE
+        for change in changes.values():
+            members = tuple(self._member(number, change.epochs) for number in change.isr) if with_epochs else ()
             data = PartitionData(
-                partition_index=partition.number,
-                leader_epoch=partition.leader_epoch,
-                new_isr=() if with_epochs else isr,
-                new_isr_with_epochs=tuple(self._member(number, epochs) for number in isr) if with_epochs else (),
-                partition_epoch=partition.partition_epoch,
+                partition_index=change.partition.number,
+                leader_epoch=change.leader_epoch,
+                new_isr=() if with_epochs else change.isr,
+                new_isr_with_epochs=members,
+                partition_epoch=change.partition_epoch,
             )
-            topics.setdefault(partition.topic_id, []).append(data)
+            topics.setdefault(change.partition.topic_id, []).append(data)
         return AlterPartitionRequest(
             broker_id=self._replicas.node_id,
             broker_epoch=self._broker_epoch(),
@@ -161,7 +169,7 @@ class IsrChanges:
 
     def _settle(self, change: Wanted, answer: ResponsePartitionData | None) -> bool:
         """False if it must be asked for again."""
-        partition, isr, _ = change
+        partition, isr = change.partition, change.isr
         if not change.open:
             return True
         code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else error_code(answer.error_code)

@@ -191,6 +191,24 @@ def test_a_member_that_restarted_since_it_fetched_does_not_join_the_isr() -> Non
     play(3, story)
 
 
+def test_a_leader_that_missed_a_change_of_its_isr_gets_a_new_epoch() -> None:
+    """It waits for a LeaderAndIsr, and without one it would wait for ever: no other event would bring it one."""
+
+    async def story(league: League) -> None:
+        await league.create("t", [[2, 3]])
+        leader = league.brokers[2]
+        before = leader.shown[T0]
+        assert await league.propose(T0, [2]) is ErrorCode.NONE
+        epoch = leader.roles[T0].leader_epoch
+        leader.shown[T0] = before  # as if the answer and the metadata had not reached it
+        assert await league.propose(T0, [2, 3]) is ErrorCode.INVALID_UPDATE_VERSION
+        role = leader.roles[T0]
+        assert (role.leader, role.leader_epoch, role.isr) == (2, epoch + 1, (2,))
+        assert await league.propose(T0, [2, 3]) is ErrorCode.NONE
+
+    play(3, story)
+
+
 def test_topics_are_deleted_with_their_logs_and_nodes() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3], [3, 2]])

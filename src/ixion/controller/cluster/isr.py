@@ -75,7 +75,12 @@ async def alter(term: Term, request: AlterPartitionRequest) -> Outcomes:
         batch.show(cluster.brokers, written)
     stale = [key for key in wanted if key not in written]
     await refresh(term, stale)
-    # The leader waits for a LeaderAndIsr that says how things are.
+    # A leader with an older state than the tree waits for a LeaderAndIsr that says how things are.
+    stale += [
+        (cluster.ids[topic_id], number)
+        for (topic_id, number), outcome in outcomes.items()
+        if outcome is ErrorCode.INVALID_UPDATE_VERSION and (cluster.ids[topic_id], number) not in wanted
+    ]
     lives = [key for key in stale if key in cluster.leaderships and cluster.leaderships[key].leader in cluster.brokers]
     await next_epoch(term, batch, lives, "the tree had another state than the controller")
     await term.send(batch)
