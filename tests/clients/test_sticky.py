@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.clients.assignors import Assignment, Member, cooperative_sticky, sticky
+from ixion.clients.assignors import Assignment, Member, by_range, cooperative_sticky, sticky
+from ixion.clients.assignors.sticky_data import read_generation, read_sticky, write_generation, write_sticky
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.sticky_data import read_generation, read_sticky, write_generation, write_sticky
 
 T = [TopicPartition("t", number) for number in range(6)]
 BOTH = frozenset("tu")
@@ -27,7 +27,7 @@ def sizes(assignment: Assignment) -> list[int]:
 
 def test_the_example_of_the_module() -> None:
     members = {"a": Member(frozenset("t"), tuple(T[:4]), 1), "b": Member(frozenset("t"))}
-    assert sticky(members, {"t": 4}) == {"a": T[2:4], "b": T[:2]}
+    assert sticky(members, {"t": 4}) == {"a": T[:2], "b": T[2:4]}
 
 
 def test_a_member_that_leaves_moves_only_its_own() -> None:
@@ -48,13 +48,13 @@ def test_of_two_claims_the_newer_counts_and_of_equal_ones_none() -> None:
 
 def test_a_partition_that_changes_hands_waits_for_its_owner() -> None:
     members = {"a": Member(frozenset("t"), tuple(T[:4]), 1), "b": Member(frozenset("t"))}
-    assert cooperative_sticky(members, {"t": 4}) == {"a": T[2:4], "b": []}
-    after = {"a": Member(frozenset("t"), tuple(T[2:4]), 2), "b": Member(frozenset("t"), (), 2)}
-    assert cooperative_sticky(after, {"t": 4}) == {"a": T[2:4], "b": T[:2]}
+    assert cooperative_sticky(members, {"t": 4}) == {"a": T[:2], "b": []}
+    after = {"a": Member(frozenset("t"), tuple(T[:2]), 2), "b": Member(frozenset("t"), (), 2)}
+    assert cooperative_sticky(after, {"t": 4}) == {"a": T[:2], "b": T[2:4]}
 
 
 @given(EQUAL, COUNTS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_equal_subscriptions_differ_by_one_at_most(members: dict[str, Member], counts: dict[str, int]) -> None:
     found = sizes(sticky(members, counts))
     assert sum(found) == sum(counts.values())
@@ -62,7 +62,7 @@ def test_equal_subscriptions_differ_by_one_at_most(members: dict[str, Member], c
 
 
 @given(MIXED, COUNTS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_no_single_move_makes_it_more_even(members: dict[str, Member], counts: dict[str, int]) -> None:
     found = sticky(members, counts)
     given_out = sorted(place for places in found.values() for place in places)
@@ -77,20 +77,55 @@ def test_no_single_move_makes_it_more_even(members: dict[str, Member], counts: d
 
 
 @given(MIXED, COUNTS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_what_was_assigned_stays(members: dict[str, Member], counts: dict[str, int]) -> None:
     first = sticky(members, counts)
     again = {name: Member(member.topics, tuple(first[name]), 9) for name, member in members.items()}
-    assert sticky(again, counts) == first
-    assert cooperative_sticky(again, counts) == first
+    for assign in (sticky, cooperative_sticky):
+        assert {name: sorted(places) for name, places in assign(again, counts).items()} == {
+            name: sorted(places) for name, places in first.items()
+        }
 
 
 @given(MIXED, COUNTS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_cooperation_gives_nobody_what_another_may_read(members: dict[str, Member], counts: dict[str, int]) -> None:
+    """Of one generation, where each partition has one owner."""
+    taken: set[TopicPartition] = set()
+    for name, member in members.items():
+        owned = tuple(place for place in member.owned if place not in taken)
+        taken.update(owned)
+        members[name] = Member(member.topics, owned, 1)
     for name, places in cooperative_sticky(members, counts).items():
         for other, member in members.items():
             assert other == name or not set(places) & set(member.owned)
+
+
+def test_a_member_without_topics_gets_nothing_and_takes_nothing() -> None:
+    members = {"a": Member(frozenset("t"), tuple(T[:3]), 8), "b": Member(frozenset())}
+    for assign in (sticky, cooperative_sticky):
+        assert assign(members, {"t": 3}) == {"a": T[:3], "b": []}
+
+
+def test_racks_are_matched_where_the_balance_allows() -> None:
+    near = {place: frozenset("xy"[place.partition % 2]) for place in T}
+    members = {"a": Member(frozenset("t"), rack="x"), "b": Member(frozenset("t"), rack="y")}
+    for assign in (by_range, sticky, cooperative_sticky):
+        found = assign(members, {"t": 6}, near)
+        assert {name: sorted(places) for name, places in found.items()} == {"a": T[0::2], "b": T[1::2]}
+    alone = {"a": Member(frozenset("t"), rack="x"), "b": Member(frozenset("t"), rack="x")}
+    assert sizes(sticky(alone, {"t": 6}, near)) == [3, 3]
+
+
+def test_ten_thousand_partitions_of_unlike_members_are_shared_out() -> None:
+    counts = {f"t{number:03}": 100 for number in range(100)}
+    names = sorted(counts)
+    members = {f"m{at:02}": Member(frozenset(names[at:] + names[: at // 2])) for at in range(30)}
+    first = sticky(members, counts)
+    assert sum(sizes(first)) == 10_000
+    again = {name: Member(member.topics, tuple(first[name]), 1) for name, member in members.items()}
+    again["late"] = Member(frozenset(names))
+    assert sizes(sticky(again, counts))[0] > 300
 
 
 @given(OWNED, st.integers(-1, 2**31 - 1))

@@ -13,18 +13,18 @@ caller may take its time to come back and join.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ixion.clients.assignors import ASSIGNORS, COOPERATIVE, STICKY
 from ixion.clients.assignors import Member as Told
+from ixion.clients.assignors.sticky_data import read_generation, read_sticky, write_generation, write_sticky
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.member import FENCED, Answer, Member
 from ixion.clients.faults import GarbledError, error_code
 from ixion.clients.metadata import TopicPartition, by_topic
-from ixion.clients.sticky_data import read_generation, read_sticky, write_generation, write_sticky
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol import storage
 from ixion.protocol.flaws import DecodeError
@@ -43,6 +43,8 @@ JOINING: Final = 2
 ASSIGNING: Final = 3
 SYNCING: Final = 4
 
+SUBSCRIPTION: Final = 3  # versions of what members tell each other, as Kafka's Java client writes them
+ASSIGNMENT: Final = 3
 LEAVES_BY_LIST: Final = 3  # the version of LeaveGroup from which it names several members
 INSTANCES_FROM: Final = {ApiKey.JOIN_GROUP: 5, ApiKey.SYNC_GROUP: 3, ApiKey.HEARTBEAT: 3}
 
@@ -58,8 +60,10 @@ class ClassicMember(Member):
         session_s: float,
         rebalance_s: float,
         heartbeat_s: float,
+        rack: str,
     ) -> None:
         super().__init__(client, coordinator, instance_id)
+        self._rack = rack
         self.is_cooperative = set(strategies) == {COOPERATIVE}
         self.is_leader = False
         self.last: tuple[Sequence[TopicPartition], int] = ((), -1)  # the last assignment, and its generation
@@ -71,6 +75,7 @@ class ClassicMember(Member):
         self._owned: tuple[TopicPartition, ...] = ()  # what it still reads while it joins
         self._joined: JoinGroupResponse | None = None  # while the leader assigns
         self._counts: dict[str, int] = {}  # partitions that the leader has assigned, by topic
+        self._placed: dict[TopicPartition, frozenset[str]] = {}  # their racks, if the leader has one itself
         self._changes = 0  # of the cluster, as last looked at
         self._farewell: tuple[str, str] | None = None  # a member id to take leave for, and why
 
@@ -242,6 +247,7 @@ class ClassicMember(Member):
                 if not joined.skip_assignment:
                     shares = self._share_out(joined, counts)
                 self._counts = counts
+                self._placed = self._racks(counts) if self._rack else {}
             version = machine.version(ApiKey.SYNC_GROUP)
         except KafkaError as fault:
             self.fault = fault
@@ -302,15 +308,19 @@ class ClassicMember(Member):
 
     def _subscription(self, strategy: str) -> bytes:
         """The user data for the leader, in the format of the Java client of that strategy."""
-        if strategy == STICKY:
+        data: bytes | None = None
+        if strategy == STICKY and self.last[1] >= 0:
             data = write_sticky(*self.last)
-            return storage.encode(ConsumerProtocolSubscription(topics=self.topics, user_data=data), 0)
-        if strategy == COOPERATIVE:
+        elif strategy == COOPERATIVE:
             data = write_generation(self.last[1])
-            owned = wire_places(self._owned)
-            told = ConsumerProtocolSubscription(topics=self.topics, user_data=data, owned_partitions=owned)
-            return storage.encode(told, 1)
-        return storage.encode(ConsumerProtocolSubscription(topics=self.topics), 0)
+        told = ConsumerProtocolSubscription(
+            topics=tuple(sorted(self.topics)),
+            user_data=data,
+            owned_partitions=wire_places(sorted(self._owned)),
+            generation_id=self.generation,
+            rack_id=self._rack or None,
+        )
+        return storage.encode(told, SUBSCRIPTION)
 
     def _members(self, joined: JoinGroupResponse) -> dict[str, Told]:
         name = joined.protocol_name or ""
@@ -343,12 +353,28 @@ class ClassicMember(Member):
         return tuple(
             [
                 SyncGroupRequestAssignment(member_id=member, assignment=write_assignment(places))
-                for member, places in assign(self._members(joined), counts).items()
+                for member, places in assign(self._members(joined), counts, self._racks(counts)).items()
             ]
         )
 
+    def _racks(self, topics: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
+        """Where the replicas of each partition are, as far as brokers name their racks."""
+        cluster = self.client.cluster
+        racks = {node_id: node.rack for node_id, node in cluster.nodes.items() if node.rack is not None}
+        if not racks:
+            return {}
+        return {
+            TopicPartition(name, partition.number): frozenset(
+                racks[each] for each in partition.replicas if each in racks
+            )
+            for name in topics
+            if name in cluster.topics
+            for partition in cluster.topics[name].partitions
+        }
+
     def _look_at_topics(self) -> None:
-        """The leader asks for a rebalance when a topic has come, gone or got more partitions."""
+        """The leader asks for a rebalance when a topic has come, gone or got more partitions, or its replicas are in
+        other racks than they were (KIP-881)."""
         cluster = self.client.cluster
         if not self.is_leader or self._state != IDLE or self.generation < 0 or cluster.changes == self._changes:
             return
@@ -359,6 +385,8 @@ class ClassicMember(Member):
                 continue  # not asked for yet
             if (0 if topic is None else len(topic.partitions)) != self._counts.get(name, 0):
                 self.must_rejoin = True
+        if self._rack and self._racks(self._counts) != self._placed:
+            self.must_rejoin = True
 
     def _hear_of_coordinator(self, now_s: float) -> None:
         if self._farewell is not None and self.coordinator.fault is not None:
@@ -384,7 +412,7 @@ def read_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def write_assignment(places: Sequence[TopicPartition]) -> bytes:
-    return storage.encode(ConsumerProtocolAssignment(assigned_partitions=wire_places(places)), 0)
+    return storage.encode(ConsumerProtocolAssignment(assigned_partitions=wire_places(places)), ASSIGNMENT)
 
 
 def wire_places(places: Sequence[TopicPartition]) -> tuple[consumer_protocol.TopicPartition, ...]:
@@ -402,9 +430,10 @@ def read_member(strategy: str, metadata: bytes, instance_id: str | None) -> Told
     except DecodeError:
         return Told(frozenset(), instance_id=instance_id)  # a client's own format
     data = None if found.user_data is None else bytes(found.user_data)
+    rack, field = found.rack_id or "", max(found.generation_id, -1)
     if strategy == STICKY:
-        owned, generation = read_sticky(data)
-        return Told(frozenset(found.topics), owned, generation, instance_id)
-    claimed = [TopicPartition(each.topic, number) for each in found.owned_partitions for number in each.partitions]
-    generation = max(found.generation_id, read_generation(data))
-    return Told(frozenset(found.topics), tuple(claimed), generation, instance_id)
+        previous, generation = read_sticky(data)
+        return Told(frozenset(found.topics), previous, generation, instance_id, rack, field)
+    owned = [TopicPartition(each.topic, number) for each in found.owned_partitions for number in each.partitions]
+    generation = field if field >= 0 else read_generation(data)
+    return Told(frozenset(found.topics), tuple(owned), generation, instance_id, rack, field)

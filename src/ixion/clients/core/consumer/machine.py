@@ -405,6 +405,7 @@ class ConsumerMachine:
             session_s=settings.session_timeout_ms / 1000,
             rebalance_s=rebalance_s,
             heartbeat_s=settings.heartbeat_interval_ms / 1000,
+            rack=settings.client_rack,
         )
 
     def _want_topics(self, now_s: float) -> None:

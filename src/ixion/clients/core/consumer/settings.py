@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ixion.clients.assignors import EAGER
+from ixion.clients.assignors import DEFAULTS
 
 
 class ConsumerSettings(NamedTuple):
@@ -21,7 +21,7 @@ class ConsumerSettings(NamedTuple):
     heartbeat_interval_ms: int = 3_000
     group_protocol: str = "classic"
     group_remote_assignor: str | None = None  # of the consumer protocol; None: the coordinator's choice
-    partition_assignment_strategy: Sequence[str] = EAGER
+    partition_assignment_strategy: Sequence[str] = DEFAULTS
     isolation_level: str = "read_uncommitted"
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024

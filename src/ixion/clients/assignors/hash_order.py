@@ -1,0 +1,68 @@
+"""The order in which Java's HashMap and HashSet give back what was put into them.
+
+Kafka's assignors walk such maps, and where two members have the same right to a partition, the first of the walk gets
+it. A table has 16 bins and doubles when it is more than three quarters full; it never shrinks. A walk goes bin by bin,
+and within a bin in the order of the puts:
+
+    "a", "q", "b"  ->  a, b, q of 16 bins would be 1, 2, 1, so the walk is  a, q, b
+
+(A bin with nine keys becomes a tree in Java, whose order is another. With the ids that coordinators give to members,
+that is one bin in a hundred million.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ixion.clients.metadata import TopicPartition
+
+BINS: Final = 16
+MASK: Final = 0xFFFFFFFF
+
+
+def in_hash_order(keys: Iterable[str]) -> list[str]:
+    distinct = list(dict.fromkeys(keys))
+    bins = bins_for(len(distinct))
+    return sorted(distinct, key=lambda key: spread(hash_text(key)) & (bins - 1))
+
+
+class PlaceSet:
+    """A HashSet of partitions."""
+
+    def __init__(self) -> None:
+        self._places: dict[TopicPartition, int] = {}  # with their hashes, in the order of the puts
+        self._bins = BINS
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def add(self, place: TopicPartition) -> None:
+        self._places.setdefault(place, spread(31 * (31 + place.partition) + hash_text(place.topic) & MASK))
+        self._bins = max(self._bins, bins_for(len(self._places)))
+
+    def remove(self, place: TopicPartition) -> None:
+        del self._places[place]
+
+    def first(self) -> TopicPartition:
+        return min(self._places, key=lambda place: self._places[place] & (self._bins - 1))
+
+
+def bins_for(count: int) -> int:
+    bins = BINS
+    while count > bins * 3 // 4:
+        bins *= 2
+    return bins
+
+
+def hash_text(text: str) -> int:
+    """String.hashCode, of UTF-16 code units."""
+    found = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        found = 31 * found + (data[at] << 8 | data[at + 1]) & MASK
+    return found
+
+
+def spread(value: int) -> int:
+    return value ^ value >> 16
