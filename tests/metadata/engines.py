@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from ixion.metadata.session import Cancel, MetadataSession, Watcher
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import parse_connect
 from ixion.metadata.zookeeper.jute import put_int
+from ixion.metadata.zookeeper.server import serve_tree
 from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
 
 TIMEOUT_MS = 6_000
@@ -233,6 +235,38 @@ class ZooKeeperEngine:
         self.loop.close()
 
 
+class ServedTree:
+    """A tree of ours offered by ZooKeeper's protocol, on a loop in a thread of its own."""
+
+    def __init__(self, file: str = IN_MEMORY, port: int = 0) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        self.server = self.run(serve_tree(EmbeddedStore(file), port))
+        self.connect = f"127.0.0.1:{self.server.port}"
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result(60)
+
+    def close(self) -> None:
+        self.run(self.server.close())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+class ServedEngine(ZooKeeperEngine):
+    """Our client with our server."""
+
+    def __init__(self, file: str) -> None:
+        self.tree = ServedTree(file)
+        super().__init__(f"{self.tree.connect}/contract")
+
+    def close(self) -> None:
+        super().close()
+        self.tree.close()
+
+
 def end_from_outside(session: ZooKeeperSession, connect: str) -> None:
     """Ends a session behind its holder's back, by its id and password, as if it had been silent for too long.
 
@@ -252,4 +286,5 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
     "in-memory": lambda directory: PlainEngine(IN_MEMORY),
     "embedded-on-loop": lambda directory: LoopEngine(str(directory / FILE_NAME)),
     "in-memory-on-loop": lambda directory: LoopEngine(IN_MEMORY),
+    "served": lambda directory: ServedEngine(str(directory / FILE_NAME)),
 }

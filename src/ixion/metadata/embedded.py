@@ -75,6 +75,11 @@ class EmbeddedStore:
             self._connection.close()
             raise StoreUnusableError(file, f"it cannot be read: {error}") from error
 
+    @property
+    def zxid(self) -> int:
+        """Of the last change."""
+        return self._zxid
+
     def open_session(self, timeout_ms: int) -> EmbeddedSession:
         with self._lock:
             if self._closed:

@@ -26,17 +26,25 @@ from ixion.metadata.zookeeper.jute import (
 
 
 class Op(IntEnum):
+    """Those that other clients use and ours does not are marked so."""
+
+    CREATE_1 = 1  # other clients: the answer has the path alone
     DELETE = 2
     EXISTS = 3
     GET = 4
     SET = 5
+    GET_ACL = 6  # other clients
     CHILDREN = 8
+    SYNC = 9  # other clients
     PING = 11
+    CHILDREN_2 = 12  # other clients: the answer has the stat
     CHECK = 13
     MULTI = 14
     CREATE = 15  # "create2": the answer has the stat
     REMOVE_WATCHES = 18
     AUTH = 100
+    SET_WATCHES = 101  # other clients: those of an earlier connection
+    SET_WATCHES_2 = 105  # other clients: with persistent ones among them
     ADD_WATCH = 106
     CLOSE = -11
 

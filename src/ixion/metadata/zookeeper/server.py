@@ -1,0 +1,139 @@
+"""A metadata tree on a port of this machine, for the brokers of this machine: `served.py` with sockets and a timer.
+
+    server = await serve_tree(EmbeddedStore("cluster/metadata.sqlite"), port=0)
+    ...
+    await server.close()
+
+It belongs into a process of its own: a change waits for the disk, and everything else waits meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final, cast
+
+from ixion.metadata.embedded import EmbeddedStore
+from ixion.metadata.errors import StoreUnusableError
+from ixion.metadata.zookeeper.served import Connection, Keeper
+
+logger = logging.getLogger(__name__)
+
+HOST: Final = "127.0.0.1"
+TICK_S: Final = 0.2
+LATE_S: Final = 1.0  # a tick that is later than this: the process stood still, and could not hear its clients
+MOST_CONNECTIONS: Final = 1_000
+GREETING_S: Final = 10.0  # a connection without a session is closed after it
+MOST_UNREAD: Final = 64 << 20  # bytes for a client that does not read; then its connection is closed
+
+
+async def serve_tree(store: EmbeddedStore, port: int) -> TreeServer:
+    """Takes the store over. Port 0 is any free one. `OSError` if the port is taken."""
+    server = TreeServer(store)
+    await server.listen(port)
+    return server
+
+
+class TreeServer:
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._keeper = Keeper(store)
+        self._loop = asyncio.get_running_loop()
+        self._listener: asyncio.Server | None = None
+        self._links: set[_Link] = set()
+        self._ticked = time.monotonic()
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    async def listen(self, port: int) -> None:
+        try:
+            self._listener = await self._loop.create_server(lambda: _Link(self), HOST, port)
+        except BaseException:
+            self._timer.cancel()
+            raise
+
+    @property
+    def port(self) -> int:
+        assert self._listener is not None
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Ends all sessions, with their ephemeral nodes. Clients learn it when they come back to a later server."""
+        self._timer.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        for link in list(self._links):
+            link.abort()
+        await asyncio.sleep(0)  # the links hear that they are closed
+        self._keeper.store.close()
+
+    def join(self, link: _Link) -> Connection | None:
+        """None if there are too many."""
+        if len(self._links) >= MOST_CONNECTIONS:
+            logger.warning("there are %d connections to the tree already; one more is refused", MOST_CONNECTIONS)
+            return None
+        self._links.add(link)
+        return Connection(self._keeper, link.send, link.hang_up)
+
+    def leave(self, link: _Link) -> None:
+        self._links.discard(link)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        late = now - self._ticked > LATE_S
+        self._ticked = now
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+        try:
+            if late:
+                self._keeper.forgive()
+            else:
+                self._keeper.tick()
+        except StoreUnusableError as error:
+            logger.error("sessions could not be ended; they are tried again: %s", error)
+
+
+class _Link(asyncio.Protocol):
+    def __init__(self, server: TreeServer) -> None:
+        self._server = server
+        self._connection: Connection | None = None
+        self._transport: asyncio.Transport | None = None
+        self._greeting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._connection = self._server.join(self)
+        if self._connection is None:
+            self._transport.abort()
+        else:
+            self._greeting = asyncio.get_running_loop().call_later(GREETING_S, self._not_greeted)
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._connection.received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's)
+        self._server.leave(self)
+        if self._greeting is not None:
+            self._greeting.cancel()
+        if self._connection is not None:
+            self._connection.lost()
+            self._connection = None
+
+    def send(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > MOST_UNREAD:
+            logger.warning("a client of the tree does not read; its connection is closed")
+            self._transport.abort()
+
+    def hang_up(self) -> None:
+        assert self._transport is not None
+        self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _not_greeted(self) -> None:
+        if self._connection is not None and not self._connection.greeted:
+            self.abort()
