@@ -38,7 +38,7 @@ SECTIONS: Final = (
             (
                 "cluster",
                 "ixion.cli.cluster:CLUSTER_GROUP",
-                "Show the brokers, move partitions between them, elect leaders.",
+                "Start brokers on this machine, show them, move partitions, elect leaders.",
             ),
             ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
             ("user", "ixion.cli.user:USER", "Add, list and remove users that log in."),

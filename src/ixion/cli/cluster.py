@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.cluster_moves import DRAIN, ELECT, REASSIGN
+from ixion.cli.cluster_up import DOWN, KILL, STATUS, TREE, UP
 from ixion.cli.command import Command, Group, Option
 from ixion.cli.options import AS_JSON, administer
 from ixion.cli.output import counted, note, show_json, show_table
@@ -147,7 +148,11 @@ def log_dirs(topic: list[str], as_json: bool, access: Access) -> None:
 
 CLUSTER_GROUP: Final = Group(
     "cluster",
-    "Show the brokers, move partitions between them, elect leaders.",
+    "Start brokers on this machine, show them, move partitions between them, elect leaders.",
+    UP,
+    STATUS,
+    DOWN,
+    KILL,
     Command(
         "describe",
         "Show the brokers and the controller, partitions without a leader or behind, and moves under way.",
@@ -175,4 +180,5 @@ CLUSTER_GROUP: Final = Group(
             *CLUSTER,
         ),
     ),
+    TREE,
 )

@@ -253,8 +253,9 @@ def test_a_multi_names_the_operation_that_was_refused(tree: Tree) -> None:
     for _ in operations:
         assert reader.read_int() == -1
         reader.read_bool()
-        assert reader.read_int() == (found := reader.read_int())
-        codes.append(found)
+        header, code = reader.read_int(), reader.read_int()
+        assert header == code
+        codes.append(code)
     assert codes == [0, packets.BAD_VERSION, packets.ROLLED_BACK]
     code, _, _ = client.ask(Op.EXISTS, read("/a", False))
     assert code == packets.NO_NODE

@@ -1,0 +1,214 @@
+"""`ixion cluster up`, `status`, `down`, `kill` and `tree`: a cluster of processes on this machine.
+
+It is for laptops, tests and machines with many cores, where each broker has a core of its own. The brokers share a
+metadata tree that one more process offers to them by ZooKeeper's protocol; a machine that fails takes all of it along.
+Brokers on several machines need a ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from ixion.cli.command import Argument, Command, Option, UsageError, whole
+from ixion.cli.options import AS_JSON
+from ixion.cli.output import note, show_json, show_table
+
+if TYPE_CHECKING:
+    from ixion.cli.local_cluster import Broker, LocalCluster, State
+
+DIRECTORY: Final = Option(
+    "directory",
+    "--data -d",
+    "Where the cluster keeps its data and its logs (default: ixion-cluster).",
+    metavar="DIR",
+    default="ixion-cluster",
+    complete="file",
+)
+
+
+def up(brokers: int | None, port: int | None, zookeeper: str | None, settings: list[str], directory: str) -> None:
+    from ixion.cli.local_cluster import LocalCluster, plan
+
+    cluster = LocalCluster(os.path.abspath(directory))
+    cluster.directory.mkdir(parents=True, exist_ok=True)
+    with cluster.locked():
+        state = cluster.load()
+        if state is None:
+            state = plan(brokers or 3, port or 9092, zookeeper, settings)
+        else:
+            adapt(state, brokers, port, zookeeper, settings)
+        cluster.save(state)
+        start_all(cluster, state)
+    print(f"{len(state.brokers)} brokers on {state.bootstrap}, data in {directory}")
+
+
+def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | None, settings: list[str]) -> None:
+    """A cluster that is there takes more brokers; what cannot change is refused."""
+    from ixion.cli.local_cluster import Broker, free_ports
+
+    there = len(state.brokers)
+    if port is not None and port != state.brokers[0].port:
+        raise UsageError(f"the brokers of this cluster are on {state.bootstrap}; another port needs another --data")
+    if zookeeper is not None and zookeeper != state.zookeeper:
+        raise UsageError(f"this cluster is on {state.zookeeper}; another ZooKeeper needs another --data")
+    if brokers is not None and brokers < there:
+        raise UsageError(f"this cluster has {there} brokers; drain one and stop it, rather than forget it")
+    if settings and settings != state.settings:
+        if any(broker.process.running for broker in state.brokers):
+            raise UsageError("brokers run with other settings; ixion cluster down stops them first")
+        state.settings = settings
+    for number in range(there + 1, (brokers or there) + 1):
+        state.brokers.append(Broker(number, state.brokers[0].port + number - 1, *free_ports(1)))
+
+
+def start_all(cluster: LocalCluster, state: State) -> None:
+    """Start what does not run; brokers side by side."""
+    from ixion.cli.local_cluster import broker_words, tree_words
+
+    if state.own_tree and not state.tree.running:
+        log_from = cluster.log_size("tree")
+        cluster.start("tree", state.tree, tree_words(cluster.directory, state), state)
+        cluster.await_ready("tree", state.tree, log_from)
+    begun = []
+    for broker in state.brokers:
+        if not broker.process.running:
+            begun.append((broker, cluster.log_size(broker.name)))
+            cluster.start(broker.name, broker.process, broker_words(cluster.directory, state, broker), state)
+    for broker, log_from in begun:
+        cluster.await_ready(broker.name, broker.process, log_from)
+        note(f"broker {broker.number} is ready on {broker.address}")
+
+
+def status(as_json: bool, directory: str) -> None:
+    from ixion.cli.local_cluster import LocalCluster
+
+    state = LocalCluster(directory).existing()
+    rows = [
+        {"broker": each.number, "address": each.address, "pages": f"http://127.0.0.1:{each.pages_port}/"}
+        | {"pid": each.process.pid if each.process.running else None, "state": state_of(each)}
+        for each in state.brokers
+    ]
+    if as_json:
+        show_json([{"zookeeper": state.zookeeper, "tree": tree_state(state), "brokers": rows}])
+        return
+    print(f"tree on {state.zookeeper}: {tree_state(state)}")
+    columns = ("broker", "address", "pages", "pid", "state")
+    show_table(columns, [list(row.values()) for row in rows], right=("broker", "pid"))
+
+
+def tree_state(state: State) -> str:
+    if not state.own_tree:
+        return "a ZooKeeper"
+    return "running" if state.tree.running else "stopped"
+
+
+def state_of(broker: Broker) -> str:
+    """As `/readyz` has it."""
+    from http.client import HTTPConnection, HTTPException
+
+    if not broker.process.running:
+        return "stopped"
+    try:
+        connection = HTTPConnection("127.0.0.1", broker.pages_port, timeout=2)
+        connection.request("GET", "/readyz")
+        return connection.getresponse().read(1_000).decode(errors="replace").strip().partition("\n")[0]
+    except (OSError, HTTPException):
+        return "not ready"
+
+
+def down(directory: str) -> None:
+    from ixion.cli.local_cluster import LocalCluster
+
+    cluster = LocalCluster(directory)
+    state = cluster.existing()
+    with cluster.locked():
+        running = [(broker.name, broker.process) for broker in state.brokers if broker.process.running]
+        killed = cluster.stop(running)
+        if state.own_tree:  # last: brokers hand their leaders over by it
+            killed += cluster.stop([("tree", state.tree)])
+    for name in killed:
+        note(f"{name} did not stop in time and was killed; its next start recovers its logs")
+    print(f"stopped {len(running)} brokers; their data stays in {directory}")
+
+
+def kill(broker: int, directory: str) -> None:
+    from ixion.cli import local_cluster
+
+    cluster = local_cluster.LocalCluster(directory)
+    state = cluster.existing()
+    with cluster.locked():
+        found = [each for each in state.brokers if each.number == broker]
+        if not found:
+            raise UsageError(f"there is no broker {broker}; there are 1 to {len(state.brokers)}")
+        if not found[0].process.running:
+            raise UsageError(f"broker {broker} does not run")
+        local_cluster.kill(found[0].process)
+    print(f"killed broker {broker}; ixion cluster up starts it again")
+
+
+def tree(port: int, directory: str) -> None:
+    from ixion.cli.cluster_tree import serve
+
+    serve(port, directory)
+
+
+UP: Final = Command(
+    "up",
+    "Start a cluster of processes on this machine, or what of it does not run.",
+    up,
+    details="For laptops, tests and machines with many cores: each broker is a process, and one more offers them the"
+    " metadata tree. If this machine fails, all of it fails; brokers on several machines need a ZooKeeper.",
+    options=(
+        Option("brokers", "--brokers -n", "How many (default: 3).", metavar="N", kind=whole(1, 32)),
+        Option(
+            "port",
+            "--port -p",
+            "The port of broker 1; the others follow (default: 9092).",
+            metavar="N",
+            kind=whole(1, 65_504),
+        ),
+        Option("zookeeper", "--zookeeper", "Share this ZooKeeper instead of a tree of our own.", metavar="HOST:PORT"),
+        Option(
+            "settings",
+            "--set -s",
+            "A setting of every broker; may be repeated.",
+            metavar="NAME=VALUE",
+            many=True,
+            complete="setting",
+        ),
+        DIRECTORY,
+    ),
+    examples=("ixion cluster up", "ixion cluster up --brokers 5 --port 19092 --set num.partitions=6"),
+)
+STATUS: Final = Command(
+    "status", "Show the processes of a cluster on this machine.", status, options=(AS_JSON, DIRECTORY)
+)
+DOWN: Final = Command("down", "Stop a cluster on this machine; its data stays.", down, options=(DIRECTORY,))
+KILL: Final = Command(
+    "kill",
+    "End a broker of a cluster on this machine at once, as a crash would.",
+    kill,
+    arguments=(Argument("broker", "N", "Its number.", kind=whole(1)),),
+    options=(DIRECTORY,),
+)
+TREE: Final = Command(
+    "tree",
+    "Serve a metadata tree to the brokers of this machine, by ZooKeeper's protocol.",
+    tree,
+    details="ixion cluster up starts one by itself. Other clients of ZooKeeper can use it as well. It keeps no access"
+    " lists, and takes connections from this machine only.",
+    options=(
+        Option(
+            "port", "--port -p", "Its port (default: 2181; 0: any).", metavar="N", kind=whole(0, 65_535), default=2181
+        ),
+        Option(
+            "directory",
+            "--data -d",
+            "Where it keeps the tree (default: ixion-tree).",
+            metavar="DIR",
+            default="ixion-tree",
+            complete="file",
+        ),
+    ),
+)

@@ -1,0 +1,163 @@
+"""`ixion cluster up|status|kill|down`, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ixion.cli.command import UsageError
+from ixion.cli.local_cluster import LocalCluster, Process, State, free_ports, plan, start_of
+from ixion.model.errors import KafkaError
+
+
+class Laptop:
+    """A directory with a cluster, and the command line beside it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.data = str(directory / "cluster")
+
+    def __call__(self, *words: str, code: int = 0, stdin: str = "") -> str:
+        environment = {**os.environ, **({} if words[0] == "cluster" else {"IXION_BOOTSTRAP": self.bootstrap})}
+        ran = subprocess.run(
+            [sys.executable, "-m", "ixion", *words],
+            input=stdin,
+            text=True,
+            capture_output=True,
+            cwd=self.directory,
+            env=environment,
+            timeout=150,
+        )
+        assert ran.returncode == code, ran.stderr
+        return ran.stdout if code == 0 else ran.stderr
+
+    def cluster(self, command: str, *words: str, code: int = 0) -> str:
+        return self("cluster", command, *words, "--data", self.data, code=code)
+
+    def status(self) -> Any:
+        return json.loads(self.cluster("status", "--json"))
+
+    @property
+    def bootstrap(self) -> str:
+        return LocalCluster(self.data).existing().bootstrap
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path)
+    yield made
+    if (tmp_path / "cluster" / "cluster.json").exists():
+        made.cluster("down")
+
+
+def test_a_cluster_from_up_to_down(laptop: Laptop) -> None:
+    (port,) = free_ports(1)
+    laptop.cluster("up", "--brokers", "3", "--port", str(port))
+    laptop("topic", "create", "orders", "--partitions", "3")
+    laptop("produce", "orders", stdin="a\nb\nc\n")
+
+    laptop.cluster("kill", "2")
+    assert [each["state"] == "stopped" for each in laptop.status()["brokers"]] == [False, True, False]
+    assert "does not run" in laptop.cluster("kill", "2", code=2)
+    laptop("produce", "orders", stdin="d\ne\n")  # the others took over
+    assert sorted(laptop("consume", "orders", "--exit-at-end").split()) == ["a", "b", "c", "d", "e"]
+
+    laptop.cluster("up")  # what does not run
+    until(lambda: all(each["state"] == "ready" for each in laptop.status()["brokers"]))
+
+    state = LocalCluster(laptop.data).existing()
+    os.kill(state.tree.pid, signal.SIGKILL)
+    until(lambda: laptop.status()["tree"] == "stopped")
+    laptop.cluster("up")  # the brokers register again
+    until(lambda: all(each["state"] == "ready" for each in laptop.status()["brokers"]))
+    laptop("produce", "orders", stdin="f\n")
+
+    laptop.cluster("down")
+    status = laptop.status()
+    assert status["tree"] == "stopped"
+    assert [each["pid"] for each in status["brokers"]] == [None] * 3
+
+
+def test_a_broker_that_cannot_start_is_named_with_its_reason(laptop: Laptop) -> None:
+    (port,) = free_ports(1)
+    said = laptop.cluster("up", "--brokers", "1", "--port", str(port), "--set", "num.partitions=0", code=1)
+    assert "broker-1 did not start" in said
+    assert "num.partitions" in said
+    laptop.cluster("up", "--set", "num.partitions=2")  # mended: the settings of brokers that do not run may change
+
+
+def test_mistakes_are_one_line(laptop: Laptop) -> None:
+    for command in ("status", "down"):
+        assert "there is no cluster in" in laptop.cluster(command, code=2)
+    assert "must be at most 32" in laptop.cluster("up", "--brokers", "99", code=2)
+    cluster = LocalCluster(laptop.data)
+    cluster.directory.mkdir()
+    (cluster.directory / "cluster.json").write_text("{")
+    assert "cannot be read" in laptop.cluster("up", code=1)
+    (cluster.directory / "cluster.json").write_text('{"brokers": []}')
+    assert "not written by this version" in laptop.cluster("up", code=1)
+    (cluster.directory / "cluster.json").unlink()
+
+
+def known(tmp_path: Path) -> tuple[LocalCluster, State]:
+    cluster = LocalCluster(str(tmp_path))
+    return cluster, plan(2, 19_092, None, [])
+
+
+def test_a_process_id_that_was_given_away_is_left_alone() -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        began = start_of(stranger.pid)
+        assert began is not None
+        assert Process(stranger.pid, began).running
+        other = Process(stranger.pid, began + "1")
+        assert not other.running
+        other.signal(signal.SIGKILL)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.communicate()
+    assert not Process(stranger.pid, began).running
+
+
+def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
+    cluster, state = known(tmp_path)
+    state.brokers[1].process = Process(7, "8")
+    cluster.save(state)
+    assert cluster.load() == state
+
+
+def test_two_commands_exclude_each_other(tmp_path: Path) -> None:
+    cluster, _ = known(tmp_path)
+    with cluster.locked(), pytest.raises(KafkaError, match="another command"), LocalCluster(str(tmp_path)).locked():
+        pass
+
+
+def test_a_cluster_grows_and_does_not_shrink_or_move(tmp_path: Path) -> None:
+    from ixion.cli.cluster_up import adapt
+
+    _, state = known(tmp_path)
+    adapt(state, 3, None, None, [])
+    assert [broker.port for broker in state.brokers] == [19_092, 19_093, 19_094]
+    with pytest.raises(UsageError, match="has 3 brokers"):
+        adapt(state, 2, None, None, [])
+    with pytest.raises(UsageError, match="another port"):
+        adapt(state, None, 9_092, None, [])
+    with pytest.raises(UsageError, match="another ZooKeeper"):
+        adapt(state, None, None, "zk:2181", [])
