@@ -59,7 +59,8 @@ def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | 
             raise UsageError("brokers run with other settings; ixion cluster down stops them first")
         state.settings = settings
     for number in range(there + 1, (brokers or there) + 1):
-        state.brokers.append(Broker(number, state.brokers[0].port + number - 1, *free_ports(1)))
+        (pages_port,) = free_ports(1)
+        state.brokers.append(Broker(number, state.brokers[0].port + number - 1, pages_port))
 
 
 def start_all(cluster: LocalCluster, state: State) -> None:

@@ -190,7 +190,7 @@ def kill(process: Process) -> None:
 def start_of(pid: int) -> str | None:
     """When a process was started, as the system writes it; None if there is none, or it has ended and only its
     parent does not know yet."""
-    if sys.platform == "linux":
+    if os.path.isdir("/proc/self"):
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
