@@ -54,7 +54,7 @@ sim: .venv/.built ## a cluster in virtual time: brokers are killed, paused, cut 
 soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
 	$(BIN)/python -m tests.kill.soak $(ARGS)
 
-soak-crowd: .venv/.built ## ten thousand connections, slow readers, ten thousand members, a hundred thousand ids; memory, and what others have to wait
+soak-crowd: .venv/.built ## ten thousand connections, slow readers, half-open TLS handshakes, ten thousand members, a hundred thousand ids; memory, and what others have to wait
 	$(BIN)/python -m tests.crowd.soak $(ARGS)
 
 soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed, at every call in turn; nothing acknowledged may be lost

@@ -16,7 +16,7 @@ from typing import Self
 
 from devtools.stalls import LIMIT_MS, stalls
 
-READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+)) in (\d+) ms, data in (.+)\n")
+READY = re.compile(r"ixion (\S+) ready on (127\.0\.0\.1:(\d+))(?:, \S+)* in (\d+) ms, data in (.+)\n")
 NO_PAGES = ("--metrics-port", "off")  # their usual port may be another broker's
 SECONDS = 60  # for what must end by itself
 # Takes from root, and so from what it becomes, the right to pass over permissions (CAP_DAC_OVERRIDE,
@@ -52,8 +52,9 @@ class Served:
     """A broker on a free port, ready when the block begins; killed at its end if it still runs."""
 
     def __init__(self, cwd: Path, *words: str) -> None:
+        port = () if any(word.startswith("listeners=") for word in words) else ("--port", "0")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ixion", "serve", "--port", "0", *NO_PAGES, *words],
+            [sys.executable, "-m", "ixion", "serve", *port, *NO_PAGES, *words],
             cwd=cwd,
             env=environment(),
             stdout=subprocess.PIPE,
@@ -62,6 +63,7 @@ class Served:
         )
         self.line = ""
         self.bootstrap = ""
+        self.addresses: list[str] = []
 
     def __enter__(self) -> Self:
         assert self.process.stdout is not None
@@ -71,6 +73,7 @@ class Served:
             self.process.kill()
             raise AssertionError(f"not ready: {self.line!r}, {self.process.communicate()[1]}")
         self.bootstrap = found[2]
+        self.addresses = re.findall(r"127\.0\.0\.1:\d+", self.line)  # one for each listener
         return self
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:

@@ -1,7 +1,7 @@
 """Crowds, each with a broker of its own: `python -m tests.crowd.soak`.
 
 Ten thousand idle connections and 500 slow readers: prints memory and delays. Ten thousand members, a hundred thousand
-ids: the same, and fails where bounds are passed (see `soak_ids`).
+ids: the same, and fails where bounds are passed (see `soak_ids`). Ten thousand TLS handshakes that never end.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.broker.served import Served
 from tests.crowd.crowd import allow_many_files, delays_ms, fill, idle, p99, slow
+from tests.crowd.half_open import soak as soak_half_open
 from tests.crowd.soak_ids import soak as soak_ids
 from tests.hostile.witness import memory_mb
 
@@ -22,12 +23,15 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--slow", type=int, default=500)
     parser.add_argument("--produces", type=int, default=5_000)
+    parser.add_argument("--handshakes", type=int, default=10_000)
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--ids", type=int, default=100_000)
     given = parser.parse_args()
     files = allow_many_files()
     if given.idle:
         soak_connections(min(given.idle, files - 1000), given.slow, given.produces)
+    if given.handshakes:
+        soak_half_open(min(given.handshakes, files - 1000))
     if given.members:
         soak_ids(min(given.members, files - 1000), given.ids)
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 import struct
+from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 
 from ixion.network import LATER, Answer, BindError, Listener, Request
+from ixion.network.acceptor import AT_ONCE
 from ixion.network.read_buffer import NARROW
 from tests.network.harness import PLAIN, echo, on_loop, request_bytes, running
 
@@ -321,3 +326,21 @@ async def test_listeners_tell_their_ports_and_a_taken_port_is_named() -> None:
         with pytest.raises(BindError, match=f"listener SECOND cannot listen on 127.0.0.1:{port}: .*in use"):
             async with running(listeners=(PLAIN, taken)):
                 pass
+
+
+@on_loop
+async def test_a_crowd_of_tls_clients_is_accepted_in_turns() -> None:
+    """Handshakes do not count as connections that wait to be registered, so nothing else would end a turn."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    listener = Listener(name="SSL", port=0, tls=lambda: context)
+    count = AT_ONCE * 5
+    async with running(listeners=(listener,)) as run:
+        with ExitStack() as stack:
+            for _ in range(count):  # they wait in the backlog of the socket: the loop has no turn meanwhile
+                stack.enter_context(socket.create_connection(("127.0.0.1", run.server.port("SSL")), timeout=20))
+            accepted = [0]
+            while accepted[-1] < count:
+                await asyncio.sleep(0)
+                accepted.append(run.server.snapshot().accepted)
+        assert max(after - before for before, after in pairwise(accepted)) <= AT_ONCE
+        await run.until(lambda: run.closed("handshake") == count)

@@ -15,10 +15,11 @@ import pytest
 
 from devtools import parts
 from ixion.clients import Admin
+from tests.crowd.half_open import hello
 from tests.network.harness import request_bytes
 from tests.security.secured import Secured
 
-HALF_OPEN = 300
+HALF_OPEN = 300  # ten thousand of them: tests/crowd/half_open.py
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +39,6 @@ def is_served(secured: Secured) -> bool:
         secured.address("SSL"), security_protocol="SSL", ssl_truststore_location=str(secured.authority.certificate)
     ) as admin:
         return bool(admin.describe_cluster().cluster_id)
-
-
-def hello() -> bytes:
-    """The first message of a client."""
-    context = ssl.create_default_context()
-    sent = ssl.MemoryBIO()
-    client = context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="x")
-    with pytest.raises(ssl.SSLWantReadError):
-        client.do_handshake()
-    return sent.read()
 
 
 def ends(client: socket.socket) -> bool:
