@@ -58,6 +58,10 @@ def test_several_with_names_of_their_own() -> None:
         ({"listener.security.protocol.map": "A:TLS"}, "map is 'A:TLS', but must be NAME:PROTOCOL"),
         ({"listener.security.protocol.map": "A:SSL,a:SSL"}, "each name once"),
         ({"inter.broker.listener.name": "OTHER"}, "inter.broker.listener.name is 'OTHER', but must be one of"),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "inter.broker.listener.name is 'PLAINTEXT', but must be left out where security.inter.broker.protocol is set",
+        ),
         ({"control.plane.listener.name": "OTHER"}, "control.plane.listener.name is 'OTHER', but must be one of"),
         ({"control.plane.listener.name": "PLAINTEXT"}, "another listener than the one between brokers"),
         (

@@ -66,6 +66,7 @@ def config(data: bytes) -> dict[str, str]:
 
 BROKER = broker_node.encode_registration
 TOPIC, STATE = topic_node.encode_topic, topic_node.encode_partition_state
+NAMES = ("al.ice", "CN=al ice,O=x.y+1", "a/b*c~d_e-f%", "<default>", "jürgen", "ユーザー", "'\"!()@:;&?#[]{}|\\^`$")
 SAMPLES: list[Sample] = [
     ("broker", Registration(endpoints=(PLAIN, SECURE), timestamp_ms=NOW_MS, rack="r1"), BROKER, registration),
     ("broker", Registration(endpoints=(SECURE,), timestamp_ms=NOW_MS), BROKER, registration),
@@ -139,6 +140,14 @@ def test_nodes_of_older_brokers_are_read() -> None:
         registration(b'{"version":1,"host":"h","port":1,"jmx_port":-1,"timestamp":"1"}')
 
 
+def test_names_of_users_are_encoded_as_kafka_does() -> None:
+    """An own encoding would make a second node for a user that Kafka's tools have written, or miss it."""
+    encoded = [paths.sanitized(name) for name in NAMES]
+    assert encoded[:3] == ["al.ice", "CN%3Dal%20ice%2CO%3Dx.y%2B1", "a%2Fb%2Ac%7Ed_e-f%25"]
+    assert [paths.plain(name) for name in encoded] == list(NAMES)
+    assert [paths.sanitized(name) for name in (".", "..")] == ["%2E", "%2E%2E"]  # a tree has no such nodes
+
+
 @pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"
 )
@@ -146,7 +155,9 @@ def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
     jars = need("kafka-3.9.1")
     command = java_command("NodeOracle", classpath=f"{compile_java(SOURCE, jars)}:{jars}", options=[*QUICK, "-Xmx128m"])
     ours = [(kind, encode(value)) for kind, value, encode, _ in SAMPLES]
-    asked = b"".join(kind.encode() + b"\t" + data + b"\n" for kind, data in ours)
+    ours += [("name", paths.sanitized(name).encode()) for name in NAMES]
+    samples = [*ours[: len(SAMPLES)], *(("name", name.encode()) for name in NAMES)]
+    asked = b"".join(kind.encode() + b"\t" + data + b"\n" for kind, data in samples)
     done = subprocess.run(command, input=asked, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()
     answers = [tuple(line.split(b"\t", 1)) for line in done.stdout.splitlines()]
@@ -159,7 +170,7 @@ def test_apache_kafka_reads_every_node_and_writes_the_same() -> None:
 
 
 def comparable(kind: str, data: bytes) -> Any:
-    if kind == "acl change":
+    if kind in ("acl change", "name"):
         return data  # no JSON
     members = json.loads(data)
     if kind == "acls":

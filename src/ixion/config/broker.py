@@ -35,9 +35,10 @@ class BrokerConfig:
     InvalidSettingError for a value that is not allowed.
     """
 
-    __slots__ = ("_jaas", "_of_listeners", "_parsed", "_values", "max_connections_of")
+    __slots__ = ("_jaas", "_of_listeners", "_parsed", "_values", "given", "max_connections_of")
 
     def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = frozenset(given)  # the names, of settings that have their default, too
         self._parsed: dict[str, Any] = {
             name: setting.parse(given[name]) if name in given else setting.default
             for name, setting in BROKER_SETTINGS.items()

@@ -70,6 +70,9 @@ def listeners(config: BrokerConfig) -> Listeners:
     names = [endpoint.listener for endpoint in bound]
     control = _chosen(CONTROL_PLANE_LISTENER_NAME, config[CONTROL_PLANE_LISTENER_NAME], names)
     between = _chosen(INTER_BROKER_LISTENER_NAME, config[INTER_BROKER_LISTENER_NAME], names)
+    if between is not None and SECURITY_INTER_BROKER_PROTOCOL.name in config.given:
+        allowed = f"left out where {SECURITY_INTER_BROKER_PROTOCOL.name} is set"
+        raise _refused(INTER_BROKER_LISTENER_NAME, between, allowed)
     if between is None:
         between = _chosen(SECURITY_INTER_BROKER_PROTOCOL, config[SECURITY_INTER_BROKER_PROTOCOL], names)
     assert between is not None  # the protocol has a default

@@ -7,9 +7,9 @@ encoded as in a URL: `User%3Aalice`.
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import quote, unquote
 
 from ixion.metadata.content import from_json, to_json
+from ixion.metadata.paths import plain, sanitized
 from ixion.model.delegation_token import Token
 
 TOKENS: Final = "/delegation_token/tokens"
@@ -44,20 +44,15 @@ def decode_token(token_id: str, data: bytes) -> Token:
         version = int(members["version"])
         if not 1 <= version <= VERSION:
             raise ValueError(f"version {version}")
-        owner = unquote(members["owner"])
+        owner = plain(members["owner"])
         return Token(
             token_id=str(members["tokenId"]),
             owner=owner,
-            requester=unquote(members["tokenRequester"]) if version >= REQUESTER_SINCE else owner,
-            renewers=tuple(unquote(each) for each in members["renewers"]),
+            requester=plain(members["tokenRequester"]) if version >= REQUESTER_SINCE else owner,
+            renewers=tuple(plain(each) for each in members["renewers"]),
             issued_ms=int(members["issueTimestamp"]),
             max_ms=int(members["maxTimestamp"]),
             expires_ms=int(members["expirationTimestamp"]),
         )
 
     return from_json(f"delegation token {token_id}", data, read)
-
-
-def sanitized(principal: str) -> str:
-    """As Kafka encodes a principal: a form of URL encoding in which a blank is %20."""
-    return quote(principal, safe="._-")

@@ -21,6 +21,8 @@ public class NodeOracle {
 
     private static byte[] again(String kind, byte[] bytes) {
         switch (kind) {
+            case "name":
+                return org.apache.kafka.common.utils.Sanitizer.sanitize(new String(bytes, UTF_8)).getBytes(UTF_8);
             case "broker":
                 return BrokerIdZNode$.MODULE$.encode(BrokerIdZNode$.MODULE$.decode(1, bytes));
             case "topic":
