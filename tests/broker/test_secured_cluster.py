@@ -26,6 +26,7 @@ from ixion.replica.append_result import AppendResult
 from ixion.sasl.scram import new_credential
 from tests.log.support import batch
 from tests.security.certificates import Authority
+from tests.security.identity_provider import Provider
 
 NUMBERS = count()
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -60,10 +61,16 @@ def secured(authority: Authority, protocol: str, mechanism: str = "") -> dict[st
         given["ssl.truststore.location"] = str(authority.certificate)
         given["ssl.client.auth"] = "none" if mechanism else "required"
     if mechanism:
-        module = f'{PLAIN} user_broker="{PASSWORD}"' if mechanism == "PLAIN" else SCRAM
         given["sasl.enabled.mechanisms"] = given["sasl.mechanism.inter.broker.protocol"] = mechanism
-        given[f"listener.name.{protocol.lower()}.{mechanism.lower()}.sasl.jaas.config"] = f"{module} {LOGIN};"
         given["connections.max.reauth.ms"] = "400"
+    if mechanism == "OAUTHBEARER":
+        provider, folder = Provider(), authority.certificate.parent
+        (folder / "broker.jwt").write_text(provider.token(sub="broker"))
+        given["sasl.oauthbearer.jwks.endpoint.url"] = provider.write(folder / "keys.json")
+        given["sasl.oauthbearer.token.endpoint.url"] = (folder / "broker.jwt").as_uri()
+    elif mechanism:
+        module = f'{PLAIN} user_broker="{PASSWORD}"' if mechanism == "PLAIN" else SCRAM
+        given[f"listener.name.{protocol.lower()}.{mechanism.lower()}.sasl.jaas.config"] = f"{module} {LOGIN};"
     return given
 
 
@@ -111,7 +118,8 @@ async def append(broker: Broker, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "mechanism"), [("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-512")]
+    ("protocol", "mechanism"),
+    [("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-512"), ("SASL_PLAINTEXT", "OAUTHBEARER")],
 )
 def test_three_brokers_with_secured_listeners_only_are_a_cluster(
     connect: str, tmp_path: Path, authority: Authority, protocol: str, mechanism: str

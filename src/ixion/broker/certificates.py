@@ -56,6 +56,9 @@ class Certificates:
         """InvalidSettingError if a changed certificate cannot take the place of the present one."""
         if self._settings(before) == self._settings(after):
             return
+        if self._as_client:
+            self._check_peers(after)
+            return
         import ssl
 
         from ixion.security.own_certificate import names_of
@@ -79,6 +82,23 @@ class Certificates:
         lost = old.alternatives - new.alternatives
         if lost and not after.of_listener(self._listener, security.SSL_ALLOW_SAN_CHANGES):
             raise InvalidSettingError(name, shown, "a certificate with the same names (ssl.allow.san.changes is false)")
+
+    def _check_peers(self, after: BrokerConfig) -> None:
+        """Other brokers have such certificates and authorities, too, so this broker must believe itself."""
+        import ssl
+
+        from ixion.security.own_certificate import check_pair
+        from ixion.security.tls import client_context_of, context_of
+
+        stores = (security.SSL_TRUSTSTORE_LOCATION, security.SSL_TRUSTSTORE_CERTIFICATES)
+        if not any(after.of_listener(self._listener, store) for store in stores):
+            return  # the authorities of the system hold, which may differ from broker to broker
+        try:
+            check_pair(context_of(after, self._listener), client_context_of(after, self._listener))
+        except ssl.SSLError as error:
+            shown = after.of_listener(self._listener, security.SSL_KEYSTORE_LOCATION) or ""
+            allowed = f"a certificate that brokers with the same trust store believe ({error.reason or error})"
+            raise InvalidSettingError(security.SSL_KEYSTORE_LOCATION.name, shown, allowed) from error
 
     def change(self, before: BrokerConfig, after: BrokerConfig) -> None:
         if self._settings(before) != self._settings(after):

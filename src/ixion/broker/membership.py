@@ -73,7 +73,7 @@ def join_others(parts: Parts, control: Control) -> None:
 
     image, replicas = parts.image, parts.replicas
     listener = listeners(parts.config.current).inter_broker
-    connect = connect_to(parts.config.current, listener)
+    connect = connect_to(parts.config, listener)
     limit_copying(parts)
     if parts.config.current[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR:
         replicas.selector = RackAwareSelector(image)

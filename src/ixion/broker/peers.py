@@ -3,14 +3,17 @@
     security.inter.broker.protocol=SASL_SSL                     # or inter.broker.listener.name=NAME
     sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
     listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=...   # username and password of this broker
+    sasl.oauthbearer.token.endpoint.url=file:/...               # with OAUTHBEARER: the token of this broker
 
 The controller's requests to brokers, the fetches of followers, requests to the controller and markers of transactions
-all go by what `connect_to` makes. TLS shows the certificate of this broker's own listener of that name.
+all go by what `connect_to` makes. TLS shows the certificate of this broker's own listener of that name; when its
+settings change, connections from then on get the new one (KIP-226).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from ixion.broker.certificates import Certificates
 from ixion.broker.errors import StartupError
@@ -18,11 +21,15 @@ from ixion.broker.listeners import uses_sasl, uses_tls
 from ixion.clients.address import Address
 from ixion.clients.channel import Channel, Connect, connect
 from ixion.clients.core.security import Credentials, Security, Tls
+from ixion.clients.faults import AuthenticationError
 from ixion.config import network_settings as network
 from ixion.config import security_settings as security
 from ixion.config.broker import BrokerConfig
+from ixion.config.dynamic import DynamicConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import listeners
+
+OAUTHBEARER: Final = "OAUTHBEARER"
 
 
 def check_peers(config: BrokerConfig) -> None:
@@ -36,9 +43,9 @@ def check_peers(config: BrokerConfig) -> None:
                 raise StartupError(f"connections to other brokers, listener {listener}: {error}") from error
 
 
-def connect_to(config: BrokerConfig, listener: str) -> Connect:
+def connect_to(config: DynamicConfig, listener: str) -> Connect:
     """Makes channels to that listener of other brokers."""
-    secure = security_of(config, listener)
+    secure = security_of(config.current, listener, lambda made: config.listen(made.change, made.check))
     if secure is None:
         return connect
 
@@ -48,8 +55,11 @@ def connect_to(config: BrokerConfig, listener: str) -> Connect:
     return connect_secured
 
 
-def security_of(config: BrokerConfig, listener: str) -> Callable[[], Security] | None:
-    """None: neither TLS nor a login. InvalidSettingError if a setting for it is missing or wrong."""
+def security_of(
+    config: BrokerConfig, listener: str, follow: Callable[[Certificates], None] = lambda _: None
+) -> Callable[[], Security] | None:
+    """None: neither TLS nor a login. InvalidSettingError if a setting for it is missing or wrong. `follow` makes
+    certificates change with the settings."""
     endpoint = next(each for each in listeners(config).bound if each.listener == listener)
     if endpoint.protocol == "PLAINTEXT":
         return None
@@ -58,20 +68,23 @@ def security_of(config: BrokerConfig, listener: str) -> Callable[[], Security] |
         plain = Security(None, credentials)
         return lambda: plain
     certificates = Certificates(config, listener, as_client=True)
+    follow(certificates)
     return lambda: Security(Tls(certificates.context()), credentials)
 
 
 def credentials_of(config: BrokerConfig, listener: str) -> Credentials:
-    from ixion.clients.core.sasl_login import WITH_PASSWORDS, SaslCredentials
+    from ixion.clients.core.sasl_login import MECHANISMS, SaslCredentials
     from ixion.security.jaas import login_of
 
     setting = network.SASL_MECHANISM_INTER_BROKER_PROTOCOL
     mechanism = config[setting]
-    if mechanism not in WITH_PASSWORDS:
-        raise InvalidSettingError(setting.name, mechanism, f"one of {', '.join(WITH_PASSWORDS)}")
+    if mechanism not in MECHANISMS:
+        raise InvalidSettingError(setting.name, mechanism, f"one of {', '.join(MECHANISMS)}")
     enabled = config.of_listener(listener, security.SASL_ENABLED_MECHANISMS)
     if mechanism not in enabled:
         raise InvalidSettingError(setting.name, mechanism, f"one of sasl.enabled.mechanisms ({', '.join(enabled)})")
+    if mechanism == OAUTHBEARER:
+        return token_of(config, listener)
     name = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = config.jaas_of(listener, mechanism)
     if text is None:
@@ -80,3 +93,33 @@ def credentials_of(config: BrokerConfig, listener: str) -> Credentials:
         return SaslCredentials(mechanism, *login_of(text, mechanism))
     except ValueError as error:
         raise InvalidSettingError(name, "[hidden]", f"a login module with a login: {error}") from None
+
+
+def token_of(config: BrokerConfig, listener: str) -> Credentials:
+    from ixion.clients.core.sasl_login import BearerCredentials
+    from ixion.security.jaas import check_bearer_module
+    from ixion.security.token_file import TokenFile
+
+    text = config.jaas_of(listener, OAUTHBEARER)
+    if text is not None:
+        try:
+            check_bearer_module(text)
+        except ValueError as error:
+            name = f"listener.name.{listener.lower()}.oauthbearer.sasl.jaas.config"
+            raise InvalidSettingError(name, "[hidden]", f"left out, or a login module: {error}") from None
+    setting = security.SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL
+    url = config.of_listener(listener, setting) or ""
+    try:
+        file = TokenFile(url)
+        file.read()
+    except ValueError as error:
+        allowed = f"the file: URL of a token, with which this broker logs in to others ({error})"
+        raise InvalidSettingError(setting.name, url, allowed) from None
+
+    def give() -> str:
+        try:
+            return file.read()
+        except ValueError as error:
+            raise AuthenticationError(str(error)) from None
+
+    return BearerCredentials(give)

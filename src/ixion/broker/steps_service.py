@@ -60,7 +60,7 @@ def make_cluster_controller(parts: Parts) -> None:
         parts.image,
         parts.config,
         parts.clock_ms,
-        carrier_to=carriers(parts.node_id, parts.control, door, timeout_ms, connect_to(config, door)),
+        carrier_to=carriers(parts.node_id, parts.control, door, timeout_ms, connect_to(parts.config, door)),
         listener=known.inter_broker,
     )
     parts.undo.append(("cluster controller", made.stop))

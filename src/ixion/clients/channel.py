@@ -145,7 +145,8 @@ class _Link(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
 
     async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
-        while not self.machine.is_ready(self._loop.time()) and not self.machine.closed:
+        self.machine.is_ready(self._loop.time())  # begins a login if one is due; once, even if that lasts for no time
+        while not self.machine.ready and not self.machine.closed:
             await self._logged_in()
         if self.machine.fault is not None:  # it ended after it was ready, and before the caller had its turn
             raise self.machine.fault

@@ -80,6 +80,9 @@ SASL_ENABLED_MECHANISMS: Final = words(
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = optional_string(
     "sasl.oauthbearer.jwks.endpoint.url", doc="https: or file: URL of the keys that OAUTHBEARER tokens are signed with"
 )
+SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL: Final = optional_string(
+    "sasl.oauthbearer.token.endpoint.url", doc="file: URL of the token with which this broker logs in to other brokers"
+)
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS: Final = long(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000, least=1, doc="how often these keys are read again"
 )

@@ -10,8 +10,12 @@ import re
 from typing import Final
 
 _OPTION: Final = re.compile(r'\s+([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
-_MODULE: Final = re.compile(r"\s*[\w.$]*(Plain|Scram)LoginModule\s+required")
-_NAMES: Final = {"Plain": "plain.PlainLoginModule", "Scram": "scram.ScramLoginModule"}
+_MODULE: Final = re.compile(r"\s*[\w.$]*(Plain|Scram|OAuthBearer)LoginModule\s+required")
+_NAMES: Final = {
+    "OAuthBearer": "oauthbearer.OAuthBearerLoginModule",
+    "Plain": "plain.PlainLoginModule",
+    "Scram": "scram.ScramLoginModule",
+}
 USER: Final = "user_"
 
 
@@ -28,6 +32,12 @@ def login_of(text: str, mechanism: str) -> tuple[str, str]:
     if not name or not password:
         raise ValueError('it must have username="NAME" and password="password", to log in to other brokers')
     return name, password
+
+
+def check_bearer_module(text: str) -> None:
+    """With OAUTHBEARER the token is in a file; options for getting one would have no effect. ValueError as above."""
+    if _options(text, "OAuthBearer", "nothing else"):
+        raise ValueError("it has no options: the token is in the file that sasl.oauthbearer.token.endpoint.url names")
 
 
 def _options(text: str, module: str, wanted: str) -> dict[str, str]:

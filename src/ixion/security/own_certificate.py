@@ -38,17 +38,24 @@ def _names_of(server: ssl.SSLContext) -> Names:
     return Names(certificate.get("subject"), frozenset(certificate.get("subjectAltName", ())))
 
 
-def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
-    """The client's side, which knows the certificate."""
+def check_pair(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """ssl.SSLError unless the two believe each other. Host names do not count. Neither may be in use by others."""
+    client.check_hostname = False
+    _shake_hands(server, client, until_both=True)
+
+
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, *, until_both: bool = False) -> ssl.SSLObject:
+    """The client's side, which knows the certificate. `until_both`: and the server knows the client's."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     theirs = server.wrap_bio(up, down, server_side=True)
     ours = client.wrap_bio(down, up)
+    last = theirs if until_both else ours
     for _ in range(10):
         for side in (ours, theirs):
             try:
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-            if side is ours:
+            if side is last:
                 return ours
     raise ssl.SSLError("the handshake does not end")
