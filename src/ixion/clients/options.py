@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ixion.clients.security import ELSEWHERE
+
+MAX_I32: Final = 2**31 - 1
+MAX_I64: Final = 2**63 - 1
 
 
 class Options:
@@ -42,10 +45,11 @@ class Options:
             raise self._wrong(name, "allowed are whole numbers and None")
         return value
 
-    def seconds(self, name: str, default_ms: float, least_ms: float = 0) -> float:
+    def seconds(self, name: str, default_ms: float, least_ms: float = 0, most_ms: int = MAX_I64) -> float:
         value = self._given.get(name, default_ms)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least_ms:
-            raise self._wrong(name, f"allowed are numbers from {least_ms:g} on")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least_ms <= value <= most_ms:
+            upper = "on" if most_ms == MAX_I64 else f"to {most_ms}"
+            raise self._wrong(name, f"allowed are numbers from {least_ms:g} {upper}")
         return value / 1000
 
     def text(self, name: str, default: str) -> str:
@@ -73,7 +77,14 @@ class Options:
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches  # only for a name that is mistyped
 
+    from ixion.clients.refused import why_refused
+
+    if name.replace(".", "_") in known:
+        return f"; write {name.replace('.', '_')!r}"
     if name in ELSEWHERE:
         return f"; here it is {ELSEWHERE[name]}"
+    reason = why_refused(name)
+    if reason is not None:
+        return f"; {reason}"
     near = get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final, TypedDict
 
 from ixion.clients.address import parse_bootstrap
+from ixion.clients.clock import wall_clock_ms
 from ixion.clients.core.connection import SOFTWARE
 from ixion.clients.core.consumer.lookups import OffsetLookup
 from ixion.clients.core.consumer.machine import ConsumerMachine
@@ -87,7 +88,13 @@ class Reader:
             TopicPartition, OffsetLookup
         ] = {}  # of the first offset of partitions that are out of range
         self._machine = ConsumerMachine(
-            parse_bootstrap(bootstrap), None, settings, random, time.monotonic(), security=security
+            parse_bootstrap(bootstrap),
+            None,
+            settings,
+            random,
+            time.monotonic(),
+            security=security,
+            wall_ms=wall_clock_ms,
         )
         self._engine = Engine(self._machine, "ixion-reader", do_nothing, stands_in=False)
         self._assign(self._offsets)

@@ -13,7 +13,7 @@ from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.connection import SOFTWARE
 from ixion.clients.core.producer.partitioner import Partitioner
 from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, Serializer
-from ixion.clients.options import Options
+from ixion.clients.options import MAX_I32, Options
 from ixion.clients.security import SecurityOptions, read_security
 from ixion.records.compression import Codec
 
@@ -43,6 +43,7 @@ class ProducerOptions(SecurityOptions, total=False):
     metadata_max_idle_ms: float
     partitioner: Partitioner | None
     partitioner_adaptive_partitioning_enable: bool
+    partitioner_availability_timeout_ms: float
     partitioner_ignore_keys: bool
     reconnect_backoff_max_ms: float
     reconnect_backoff_ms: float
@@ -73,8 +74,10 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     if transactional_id is not None and not idempotent:
         raise ValueError("transactional_id needs enable_idempotence, acks='all' and at most 5 requests in flight")
     linger_s = options.seconds("linger_ms", 5)
-    request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1)
-    delivery_timeout_s = options.seconds("delivery_timeout_ms", max(120_000, (linger_s + request_timeout_s) * 1000))
+    request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1, most_ms=MAX_I32)
+    delivery_timeout_s = options.seconds(
+        "delivery_timeout_ms", min(max(120_000, (linger_s + request_timeout_s) * 1000), MAX_I32)
+    )
     client = ClientSettings(
         client_id=options.text("client_id", SOFTWARE),
         request_timeout_s=request_timeout_s,
@@ -107,8 +110,9 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         partitioner=options.function("partitioner"),
         partitioner_ignore_keys=options.flag("partitioner_ignore_keys", False),
         adaptive_partitioning=options.flag("partitioner_adaptive_partitioning_enable", True),
+        availability_timeout_s=options.seconds("partitioner_availability_timeout_ms", 0),
         transactional_id=transactional_id,
-        transaction_timeout_s=options.seconds("transaction_timeout_ms", 60_000, least_ms=1),
+        transaction_timeout_s=options.seconds("transaction_timeout_ms", 60_000, least_ms=1, most_ms=MAX_I32),
         key_serializer=options.function("key_serializer"),
         value_serializer=options.function("value_serializer"),
         interceptors=tuple(given.get("interceptors") or ()),

@@ -20,7 +20,10 @@ def test_defaults_are_kafkas() -> None:
     ("given", "said"),
     [
         ({"auto_ofset_reset": "latest"}, "unknown setting 'auto_ofset_reset'; did you mean 'auto_offset_reset'?"),
-        ({"auto_offset_reset": "first"}, "auto_offset_reset must be one of earliest, latest, none, not 'first'"),
+        (
+            {"auto_offset_reset": "first"},
+            "auto_offset_reset must be one of earliest, latest, none, by_duration:PnDTnHnMn.nS, not",
+        ),
         ({"isolation_level": "none"}, "isolation_level must be one of read_uncommitted, read_committed, not 'none'"),
         ({"max_poll_records": 0}, "max_poll_records must be at least 1, not 0"),
         ({"fetch_min_bytes": -1}, "fetch_min_bytes must be at least 0, not -1"),

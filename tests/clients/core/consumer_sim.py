@@ -153,7 +153,12 @@ class ConsumerSimulation:
 
     def consumer(self, group: str | None = None, settings: ConsumerSettings | None = None) -> ConsumerMachine:
         machine = ConsumerMachine(
-            [Address("node-0", 9092)], group, settings or ConsumerSettings(), self.choose.random, self.now_s
+            [Address("node-0", 9092)],
+            group,
+            settings or ConsumerSettings(),
+            self.choose.random,
+            self.now_s,
+            wall_ms=lambda: int(self.now_s * 1000),
         )
         self.machines.append(machine)
         return machine
@@ -332,7 +337,8 @@ class ConsumerSimulation:
         for part in (part for topic in request.topics for part in topic.partitions):
             log = self.logs[part.partition_index]
             code = self._refusal(node, part.partition_index, part.current_leader_epoch, fault)
-            offset = -1 if code else log.start if part.timestamp == -2 else log.end
+            ends = {-1: log.end, -2: log.start}
+            offset = -1 if code else ends.get(part.timestamp, -1)  # no record is younger than any time
             results.append(
                 ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code, offset=offset)
             )

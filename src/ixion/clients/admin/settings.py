@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.connection import SOFTWARE
-from ixion.clients.options import Options
+from ixion.clients.options import MAX_I32, Options
 from ixion.clients.security import SecurityOptions, read_security
 
 
@@ -39,7 +39,7 @@ def read_admin_settings(given: Mapping[str, Any]) -> AdminSettings:
     options = Options(given, KNOWN)
     client = ClientSettings(
         client_id=options.text("client_id", SOFTWARE),
-        request_timeout_s=options.seconds("request_timeout_ms", 30_000, least_ms=1),
+        request_timeout_s=options.seconds("request_timeout_ms", 30_000, least_ms=1, most_ms=MAX_I32),
         connect_timeout_s=options.seconds("socket_connection_setup_timeout_ms", 10_000, least_ms=1),
         reconnect_backoff_s=options.seconds("reconnect_backoff_ms", 50),
         reconnect_backoff_max_s=options.seconds("reconnect_backoff_max_ms", 1000),
@@ -50,4 +50,4 @@ def read_admin_settings(given: Mapping[str, Any]) -> AdminSettings:
         creates_topics=False,
         security=read_security(given),
     )
-    return AdminSettings(client, options.seconds("default_api_timeout_ms", 60_000, least_ms=1))
+    return AdminSettings(client, options.seconds("default_api_timeout_ms", 60_000, least_ms=1, most_ms=MAX_I32))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
 from ixion.clients.aio.guard import SingleTask
+from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.consumer import FOREVER_S, PIECE, ignore_commit, is_told
 from ixion.clients.consumer.decoding import Decoding, Deserializer
@@ -62,7 +63,7 @@ class Consumer:
         self._settings = read_settings(others)
         now_s = time.monotonic()
         self._machine = ConsumerMachine(
-            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
+            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security, wall_ms=wall_clock_ms
         )
         self._decoding = Decoding(self._machine.seek, interceptors, key_deserializer, value_deserializer)
         self._listener = RebalanceListener()

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ixion.clients.address import parse_bootstrap
+from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding, Deserializer
 from ixion.clients.consumer.guard import SingleThread
@@ -67,7 +68,7 @@ class Consumer:
         self._settings = read_settings(others)
         now_s = time.monotonic()
         self._machine = ConsumerMachine(
-            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security
+            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security, wall_ms=wall_clock_ms
         )
         self._group = group
         self._decoding = Decoding(self._go_back, interceptors, key_deserializer, value_deserializer)

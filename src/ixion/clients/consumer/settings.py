@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ixion.clients.assignors import ASSIGNORS
+from ixion.clients.core.consumer.reset import read_policy
 from ixion.clients.core.consumer.settings import ConsumerSettings
+from ixion.clients.options import MAX_I32, MAX_I64, did_you_mean
+from ixion.clients.refused import SHARE
 
-RESETS: Final = ("earliest", "latest", "none")
 PROTOCOLS: Final = ("classic", "consumer")
 LEVELS: Final = ("read_uncommitted", "read_committed")
 
@@ -24,15 +26,22 @@ LEAST: Final = {  # of the numbers
     "metadata_max_age_ms": 0,
 }
 
+LONG: Final = (  # Kafka's long; the others are an int
+    "connections_max_idle_ms",
+    "metadata_max_age_ms",
+    "reconnect_backoff_max_ms",
+    "reconnect_backoff_ms",
+    "retry_backoff_max_ms",
+    "retry_backoff_ms",
+    "socket_connection_setup_timeout_ms",
+)
+
 
 def read_settings(given: dict[str, Any]) -> ConsumerSettings:
     """ValueError for a setting that is misspelt or out of range, TypeError for one of another kind."""
     for name in given:
         if name not in ConsumerSettings._fields:
-            from difflib import get_close_matches  # a millisecond that most starts do without
-
-            near = get_close_matches(name, ConsumerSettings._fields, n=1)
-            raise ValueError(f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise ValueError(f"unknown setting {name!r}{did_you_mean(name, ConsumerSettings._fields)}")
     found = ConsumerSettings(**given)
     for name, default in ConsumerSettings._field_defaults.items():
         value = getattr(found, name)
@@ -41,7 +50,11 @@ def read_settings(given: dict[str, Any]) -> ConsumerSettings:
             raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r}")
         if kind is int and value < LEAST.get(name, 1):
             raise ValueError(f"{name} must be at least {LEAST.get(name, 1)}, not {value}")
-    check_word("auto_offset_reset", found.auto_offset_reset, RESETS)
+        if kind is int and value > (MAX_I64 if name in LONG else MAX_I32):
+            raise ValueError(f"{name} must be at most {MAX_I64 if name in LONG else MAX_I32}, not {value}")
+    read_policy(found.auto_offset_reset)
+    if found.group_protocol == "share":
+        raise ValueError(f"group_protocol is 'share'; {SHARE}")
     check_word("group_protocol", found.group_protocol, PROTOCOLS)
     check_word("isolation_level", found.isolation_level, LEVELS)
     if not found.partition_assignment_strategy or isinstance(found.partition_assignment_strategy, str):

@@ -271,3 +271,10 @@ class Commit(CoordinatorErrand):
                 self.hear(code, f"{place} of group {self.coordinator.group!r}", now_s)
             return
         self.finish()
+
+
+def as_offset(given: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    found = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+    if found.offset < 0:
+        raise ValueError(f"an offset is not negative, as {found.offset} is")
+    return found

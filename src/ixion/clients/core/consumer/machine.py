@@ -1,6 +1,6 @@
 """A consumer without I/O: `tick` fetches, finds positions and keeps its place in the group; the caller takes records.
 
-    machine = ConsumerMachine(bootstrap, group, ConsumerSettings(), random, now_s)
+    machine = ConsumerMachine(bootstrap, group, ConsumerSettings(), random, now_s, wall_ms=…)
     machine.assign([place])                 # or: subscribe, and the duties of `next_duty`
     machine.tick(now_s)                     # then write what the connections have unsent
     machine.wake_s                          # when to tick again if no socket stirs
@@ -14,23 +14,24 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Random
-from ixion.clients.core.client import Client, ClientSettings
+from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.consumer.buffer import Buffer
-from ixion.clients.core.consumer.commits import Commit, Committed, OffsetAndMetadata, OnCommit
+from ixion.clients.core.consumer.commits import Commit, Committed, OffsetAndMetadata, OnCommit, as_offset
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.consumer.fetcher import Fetcher
 from ixion.clients.core.consumer.lookups import OffsetLookup
-from ixion.clients.core.consumer.member import Member
+from ixion.clients.core.consumer.membership import check_pattern, new_member
 from ixion.clients.core.consumer.positions import Positions
-from ixion.clients.core.consumer.settings import ConsumerSettings
+from ixion.clients.core.consumer.reset import read_policy
+from ixion.clients.core.consumer.settings import ConsumerSettings, client_settings
 from ixion.clients.core.consumer.subscription import Subscription
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import DisconnectedError, TimedOutError
@@ -55,6 +56,7 @@ class ConsumerMachine:
         now_s: float,
         *,
         security: Security = PLAINTEXT,
+        wall_ms: Callable[[], int],
     ) -> None:
         self.settings = settings
         self.client = Client(bootstrap, client_settings(settings, security), random)
@@ -72,7 +74,8 @@ class ConsumerMachine:
             self.subscription,
             self.buffer,
             self.coordinator,
-            policy=settings.auto_offset_reset,
+            policy=read_policy(settings.auto_offset_reset),
+            wall_ms=wall_ms,
             read_committed=self.read_committed,
             tell=self._tell,
         )
@@ -367,12 +370,10 @@ class ConsumerMachine:
         if self.coordinator is None:
             raise ConsumerUseError("topics are shared out in a group: name one (group=…), or assign() partitions")
         if self.group is None:
-            # Groups, and the two kinds of members, are imported by the consumers that need them: their messages are a
-            # sixth of what an import takes.
             from ixion.clients.core.consumer.group import Group
 
             self.group = Group(
-                self._new_member(self.coordinator),
+                new_member(self.client, self.coordinator, self.settings),
                 self.subscription,
                 take_over=self.assign,
                 commit=self.commit_automatically,
@@ -380,33 +381,6 @@ class ConsumerMachine:
                 now_s=now_s,
             )
         return self.group
-
-    def _new_member(self, coordinator: Coordinator) -> Member:
-        settings = self.settings
-        rebalance_s = settings.max_poll_interval_ms / 1000
-        if settings.group_protocol == "consumer":
-            from ixion.clients.core.consumer.served import ServedMember
-
-            return ServedMember(
-                self.client,
-                coordinator,
-                instance_id=settings.group_instance_id,
-                rebalance_s=rebalance_s,
-                assignor=settings.group_remote_assignor,
-                rack=settings.client_rack or None,
-            )
-        from ixion.clients.core.consumer.classic import ClassicMember
-
-        return ClassicMember(
-            self.client,
-            coordinator,
-            instance_id=settings.group_instance_id,
-            strategies=settings.partition_assignment_strategy,
-            session_s=settings.session_timeout_ms / 1000,
-            rebalance_s=rebalance_s,
-            heartbeat_s=settings.heartbeat_interval_ms / 1000,
-            rack=settings.client_rack,
-        )
 
     def _want_topics(self, now_s: float) -> None:
         """Keep the metadata of what is read and subscribed to, and of nothing else."""
@@ -428,35 +402,3 @@ class ConsumerMachine:
         elif errand.on_commit is None:
             return
         self.told.append(errand)
-
-
-def client_settings(settings: ConsumerSettings, security: Security) -> ClientSettings:
-    return ClientSettings(
-        client_id=settings.client_id,
-        request_timeout_s=settings.request_timeout_ms / 1000,
-        connect_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
-        reconnect_backoff_s=settings.reconnect_backoff_ms / 1000,
-        reconnect_backoff_max_s=settings.reconnect_backoff_max_ms / 1000,
-        retry_backoff_s=settings.retry_backoff_ms / 1000,
-        retry_backoff_max_s=settings.retry_backoff_max_ms / 1000,
-        metadata_max_age_s=settings.metadata_max_age_ms / 1000,
-        metadata_max_idle_s=NEVER,
-        connections_max_idle_s=settings.connections_max_idle_ms / 1000,
-        creates_topics=settings.allow_auto_create_topics,
-        security=security,
-    )
-
-
-def as_offset(given: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    found = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
-    if found.offset < 0:
-        raise ValueError(f"an offset is not negative, as {found.offset} is")
-    return found
-
-
-def check_pattern(pattern: str) -> None:
-    """ValueError for one that is none. (A coordinator has the last word on a pattern that it follows.)"""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no pattern: {error}") from None

@@ -13,7 +13,8 @@ from ixion.clients.core.consumer.commits import Committed
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import LogTruncationError, NoOffsetError
 from ixion.clients.core.consumer.lookups import OffsetLookup
-from ixion.clients.core.consumer.subscription import POLICIES, Assigned, Subscription
+from ixion.clients.core.consumer.reset import ResetPolicy
+from ixion.clients.core.consumer.subscription import LATEST, Assigned, Subscription
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import KafkaError
 
@@ -37,15 +38,17 @@ class Positions:
         buffer: Buffer,
         coordinator: Coordinator | None,
         *,
-        policy: str,
+        policy: ResetPolicy,
         read_committed: bool,
+        wall_ms: Callable[[], int],
         tell: Callable[[KafkaError], None],
     ) -> None:
         self._client = client
         self._subscription = subscription
         self._buffer = buffer
         self._coordinator = coordinator
-        self._policy = POLICIES.get(policy)
+        self._policy = policy
+        self._wall_ms = wall_ms
         self._read_committed = read_committed
         self._tell = tell
         self._under_way: list[Placing] = []
@@ -80,7 +83,7 @@ class Positions:
 
     def fault(self) -> KafkaError | None:
         """What only the caller can decide, until it has: a position that does not exist, and no policy."""
-        if self._policy is not None:
+        if self._policy.exists:
             return None
         missing: list[TopicPartition] = []
         for state in self._subscription.assigned.values():
@@ -99,7 +102,7 @@ class Positions:
             if state.out_of_range:
                 state.forget()
                 state.is_lost = True
-            elif state.truncated_to is not None and self._policy is not None:
+            elif state.truncated_to is not None and self._policy.exists:
                 self._subscription.place(state.place, state.truncated_to)
 
     def _ask(self, now_s: float) -> None:
@@ -113,7 +116,7 @@ class Positions:
                 continue
             if state.reset is None and self._coordinator is not None and not state.is_lost:
                 stored.append(state)
-            elif state.reset is not None or self._policy is not None:
+            elif state.reset is not None or self._policy.exists:
                 resets.append(state)
         if stored:
             assert self._coordinator is not None
@@ -121,10 +124,17 @@ class Positions:
         if resets:
             times: dict[TopicPartition, int] = {}
             for state in resets:
-                to = state.reset if state.reset is not None else self._policy
-                assert to is not None
-                times[state.place] = to
+                times[state.place] = state.reset if state.reset is not None else self._reset_time(state)
             self._begin(OffsetLookup(self._client, times, read_committed=self._read_committed), resets)
+
+    def _reset_time(self, state: Assigned) -> int:
+        """What ListOffsets is asked for. With a duration the end of the log comes first: if no record is young enough,
+        reading begins there, and a record that is written between the two questions is not missed."""
+        policy = self._policy
+        if policy.back_ms is None:
+            assert policy.to is not None
+            return policy.to
+        return LATEST if state.known_end is None else max(self._wall_ms() - policy.back_ms, 0)
 
     def _begin(self, errand: Errand, states: list[Assigned]) -> None:
         for state in states:
@@ -137,8 +147,14 @@ class Positions:
             for place in list(errand.found):
                 offset, _ = errand.found.pop(place)
                 state = self._still_wanted(placing, place)
-                if state is not None:
-                    state.start_at(max(offset, 0), -1)
+                if state is None:
+                    continue
+                if self._policy.back_ms is not None and state.reset is None and state.known_end is None:
+                    state.known_end = offset
+                    state.is_placing = False
+                    self._wake_s = now_s  # and now by time
+                else:
+                    state.start_at(max(offset if offset >= 0 else state.known_end or 0, 0), -1)
         elif isinstance(errand, Committed) and errand.is_done:
             for place, found in errand.found.items():
                 state = self._still_wanted(placing, place)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ixion.clients.assignors import DEFAULTS
+from ixion.clients.core.client import ClientSettings
+from ixion.clients.core.connection import NEVER
+from ixion.clients.core.security import Security
 
 
 class ConsumerSettings(NamedTuple):
@@ -37,3 +40,20 @@ class ConsumerSettings(NamedTuple):
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+
+
+def client_settings(settings: ConsumerSettings, security: Security) -> ClientSettings:
+    return ClientSettings(
+        client_id=settings.client_id,
+        request_timeout_s=settings.request_timeout_ms / 1000,
+        connect_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
+        reconnect_backoff_s=settings.reconnect_backoff_ms / 1000,
+        reconnect_backoff_max_s=settings.reconnect_backoff_max_ms / 1000,
+        retry_backoff_s=settings.retry_backoff_ms / 1000,
+        retry_backoff_max_s=settings.retry_backoff_max_ms / 1000,
+        metadata_max_age_s=settings.metadata_max_age_ms / 1000,
+        metadata_max_idle_s=NEVER,
+        connections_max_idle_s=settings.connections_max_idle_ms / 1000,
+        creates_topics=settings.allow_auto_create_topics,
+        security=security,
+    )

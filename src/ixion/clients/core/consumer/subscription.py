@@ -43,6 +43,7 @@ class Assigned:
         self.reset: int | None = None  # EARLIEST or LATEST, if the caller asked for it; what is committed is ignored
         self.is_lost = False  # the position that it had does not exist any more, so what is committed is no help
         self.is_placing = False  # a broker is being asked for a position
+        self.known_end: int | None = None  # the end of the log, when a reset by duration began
         # Where it is fetched: behind what is in the buffer.
         self.fetch_offset: i64 = 0
         self.fetch_epoch = NO_EPOCH  # leader epoch of the record before it
@@ -60,6 +61,7 @@ class Assigned:
 
     def start_at(self, offset: int, epoch: int) -> None:
         self.version += 1
+        self.known_end = None
         self.position = offset
         self.position_epoch = epoch
         self.reset = None
@@ -73,6 +75,7 @@ class Assigned:
     def forget(self) -> None:
         """Take its position away."""
         self.version += 1
+        self.known_end = None
         self.position = None
         self.position_epoch = NO_EPOCH
         self.is_placing = False

@@ -122,7 +122,7 @@ class ProducerMachine:
             if is_free:
                 chosen = queues.sticky.current
                 if chosen < 0:
-                    chosen = self._move_on(queues)
+                    chosen = self._move_on(queues, now_s)
         else:
             chosen = partition
             if chosen < 0 or chosen >= len(queues.boxes):
@@ -136,7 +136,7 @@ class ProducerMachine:
                 box.seal()
                 self.sender.is_awake = True
                 if is_free and queues.sticky.produced >= self._batch_size:
-                    chosen = self._move_on(queues)
+                    chosen = self._move_on(queues, now_s)
                     box = queues.boxes[chosen] or self._box(queues, chosen)
                     if box.open is not None and not box.append(key, value, headers, timestamp_ms):
                         box.seal()
@@ -152,7 +152,7 @@ class ProducerMachine:
         if is_free:
             queues.sticky.produced += size - RECORD_OVERHEAD
             if queues.sticky.produced >= 2 * self._batch_size:
-                self._move_on(queues)
+                self._move_on(queues, now_s)
         if wish is not None:
             batch.wishes.append((batch.count - 1, wish))
         return batch
@@ -305,12 +305,17 @@ class ProducerMachine:
             return -1
         return keyed_partition(key, len(queues.boxes))
 
-    def _move_on(self, queues: TopicQueues) -> int:
+    def _move_on(self, queues: TopicQueues, now_s: float) -> int:
         partitions = queues.topic.partitions
         led = [partition.number for partition in partitions if partition.leader >= 0]
         candidates = led or [partition.number for partition in partitions]
         lengths: list[int] | None = None
         if self.settings.adaptive_partitioning:
+            stuck = self.sender.stuck
+            if stuck:
+                late_s = now_s - self.settings.availability_timeout_s
+                taken = [each for each in candidates if stuck.get(partitions[each].leader, now_s) > late_s]
+                candidates = taken or candidates
             lengths = []
             for number in candidates:
                 box = queues.boxes[number]

@@ -67,12 +67,14 @@ class Sender:
         self.splits: i64 = 0
         self.requests: i64 = 0
         self.sent_bytes: i64 = 0
+        self.stuck: dict[int, float] = {}  # brokers that take no batch though one waits, and since when
         self.most_attempts: i64 = settings.retries
         self._owner = owner
         self._client = owner.client
         self._acks = settings.acks
         self._linger_s = settings.linger_s
         self._max_in_flight = settings.max_in_flight
+        self._watches_brokers = settings.adaptive_partitioning and settings.availability_timeout_s > 0
         # Without sequences a second batch under way could overtake the retry of the first.
         self._most_flying = settings.max_in_flight if owner.is_idempotent else 1
         self._delivery_timeout_s = settings.delivery_timeout_s
@@ -135,6 +137,7 @@ class Sender:
         boxes = list(owner.active)
         count = len(boxes)
         loads: dict[int, Load] = {}
+        held_up: list[Outbox] = []
         self._turn += 1
         first: i64 = self._turn
         for step in range(count):
@@ -154,9 +157,11 @@ class Sender:
             if transactions is not None and not transactions.may_write(box.place):
                 continue
             if not is_open and not box.may_send(self._most_flying, identity):
+                held_up.append(box)
                 continue
             machine, node_id = self._leader(box, now_s)
             if machine is None:
+                held_up.append(box)
                 continue
             if is_open:
                 box.seal()
@@ -172,7 +177,18 @@ class Sender:
             load.batches.append((box, box.take()))
         for load in loads.values():
             self._send(load, now_s)
+        if self._watches_brokers:
+            self._note_stuck(held_up, loads, now_s)
         return bool(loads)
+
+    def _note_stuck(self, held_up: list[Outbox], served: dict[int, Load], now_s: float) -> None:
+        """Which brokers hold up batches that could go (KIP-794): the partitioner avoids them after a while."""
+        stuck: dict[int, float] = {}
+        for box in held_up:
+            partition = self._client.cluster.leader(box.place)
+            if partition is not None and partition.leader not in served:
+                stuck[partition.leader] = self.stuck.get(partition.leader, now_s)
+        self.stuck = stuck
 
     def _leader(self, box: Outbox, now_s: float) -> tuple[ConnectionMachine | None, int]:
         """The connection to the leader, if it can take a request now."""

@@ -50,6 +50,7 @@ class ProducerSettings(NamedTuple):
     partitioner: Partitioner | None = None
     partitioner_ignore_keys: bool = False
     adaptive_partitioning: bool = True
+    availability_timeout_s: float = 0.0  # partitioner.availability.timeout.ms; 0 is off
     transactional_id: str | None = None
     transaction_timeout_s: float = 60.0
     key_serializer: Serializer | None = None

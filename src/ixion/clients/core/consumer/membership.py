@@ -1,0 +1,58 @@
+"""Which kind of member a consumer is in its group: of a classic group, or of a consumer group (KIP-848).
+
+A share group (KIP-932) would be a third kind, and more than a `Member`:
+
+- the member: ShareGroupHeartbeat (76) in place of ConsumerGroupHeartbeat; nothing is revoked, so `Group` has no duties
+- positions: none. `ShareFetch` (78) acquires records for a while, so `Positions`, commits and seeks do not exist, and
+  `Fetcher` opens share sessions in place of fetch sessions
+- the buffer: hands out records with their delivery counts, and remembers which of them are acquired
+- acknowledgements: accepted, released or rejected, with the next ShareFetch or by `ShareAcknowledge` (79), where
+  `Commit` is now; `share.acknowledgement.mode` decides whether the next poll accepts what the last one handed out
+
+`ConsumerMachine` builds them in its constructor and by `new_member`: there a share consumer would put its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ixion.clients.core.client import Client
+from ixion.clients.core.consumer.coordinator import Coordinator
+from ixion.clients.core.consumer.member import Member
+from ixion.clients.core.consumer.settings import ConsumerSettings
+
+
+def new_member(client: Client, coordinator: Coordinator, settings: ConsumerSettings) -> Member:
+    """Each kind is imported by the consumers that need it: the messages are a sixth of what an import takes."""
+    rebalance_s = settings.max_poll_interval_ms / 1000
+    if settings.group_protocol == "consumer":
+        from ixion.clients.core.consumer.served import ServedMember
+
+        return ServedMember(
+            client,
+            coordinator,
+            instance_id=settings.group_instance_id,
+            rebalance_s=rebalance_s,
+            assignor=settings.group_remote_assignor,
+            rack=settings.client_rack or None,
+        )
+    from ixion.clients.core.consumer.classic import ClassicMember
+
+    return ClassicMember(
+        client,
+        coordinator,
+        instance_id=settings.group_instance_id,
+        strategies=settings.partition_assignment_strategy,
+        session_s=settings.session_timeout_ms / 1000,
+        rebalance_s=rebalance_s,
+        heartbeat_s=settings.heartbeat_interval_ms / 1000,
+        rack=settings.client_rack,
+    )
+
+
+def check_pattern(pattern: str) -> None:
+    """ValueError for one that is none. (A coordinator has the last word on a pattern that it follows.)"""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no pattern: {error}") from None

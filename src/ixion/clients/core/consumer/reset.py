@@ -1,0 +1,50 @@
+"""`auto.offset.reset`: where a partition is read from when nothing is committed, or what is committed is gone.
+
+earliest, latest       an end of the log
+none                   nowhere: the caller hears of it
+by_duration:PT1H30M    the first record that is at most that old (KIP-1106), in the notation of ISO 8601, PnDTnHnMn.nS;
+                       the end of the log, if no record is that young
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ixion.clients.core.consumer.subscription import POLICIES
+
+NONE: Final = "none"
+DURATION: Final = "by_duration:"
+MOST_MS: Final = 2**63 - 1
+NOTATION: Final = re.compile(
+    r"P(?:([0-9]{1,18})D)?(?:T(?=[0-9])(?:([0-9]{1,18})H)?(?:([0-9]{1,18})M)?(?:([0-9]{1,18})(?:\.([0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+
+
+class ResetPolicy(NamedTuple):
+    to: int | None  # EARLIEST or LATEST; None without a policy, or with a duration
+    back_ms: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.to is not None or self.back_ms is not None
+
+
+def read_policy(text: str) -> ResetPolicy:
+    """ValueError, which names what is allowed."""
+    if text in POLICIES:
+        return ResetPolicy(POLICIES[text])
+    if text == NONE:
+        return ResetPolicy(None)
+    found = NOTATION.fullmatch(text.removeprefix(DURATION)) if text.startswith(DURATION) else None
+    if found is None or not any(found.groups()):
+        raise ValueError(
+            f"auto_offset_reset must be one of earliest, latest, none, by_duration:PnDTnHnMn.nS, not {text!r}"
+        )
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    millis = int((found[5] or "").ljust(3, "0")[:3])
+    back_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis
+    if back_ms > MOST_MS:
+        raise ValueError(f"auto_offset_reset is {text!r}, which is more than {MOST_MS} ms")
+    return ResetPolicy(None, back_ms)
