@@ -14,7 +14,7 @@ from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from ixion.replica.delayed_delete_records import DeletionResult
 from ixion.replica.fetch import FetchTerms
 from ixion.replica.fetch_result import FetchResult, FetchWish
-from ixion.replica.fetcher import Followed
+from ixion.replica.followed import Followed
 from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, DirectPeer, Nodes, codes
 
 

@@ -19,6 +19,7 @@ from ixion.log.log import Log
 from ixion.model.errors import ErrorCode
 from ixion.replica import fetcher as fetcher_module
 from ixion.replica.append_result import AppendResult
+from ixion.replica.followed import Followed
 from ixion.replica.partition import Partition
 from tests.replica.nodes import Nodes
 
@@ -166,12 +167,12 @@ def cut_to_the_leaders_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fetch_without_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """KIP-320: the leader is not told which epoch the follower knows, nor which it fetched last."""
-    plain = fetcher_module.Followed.wish
+    plain = Followed.wish
 
-    def wish(self: fetcher_module.Followed, max_bytes: int) -> object:
+    def wish(self: Followed, max_bytes: int) -> object:
         return plain(self, max_bytes).replace(current_leader_epoch=-1, last_fetched_epoch=-1)
 
-    monkeypatch.setattr(fetcher_module.Followed, "wish", wish)
+    monkeypatch.setattr(Followed, "wish", wish)
 
 
 def acknowledge_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

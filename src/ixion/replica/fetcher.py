@@ -29,7 +29,7 @@ from ixion.clients.faults import error_code
 from ixion.log.log import Log
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse, PartitionData
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -40,10 +40,10 @@ from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.layout import Buffer
 from ixion.replica.fetch_requests import NEWEST, OLDEST, SESSION_ENDED, FetchRequests, Limits, Place
+from ixion.replica.followed import Followed
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
-from ixion.replica.reconciling import cut_at, start_offset
-from ixion.replica.siblings import covered_part
+from ixion.replica.reconciling import cut_at
 from ixion.timer.turns import Steps, in_turns
 
 logger = logging.getLogger(__name__)
@@ -82,52 +82,6 @@ class Peer(Protocol):
     async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct: ...
 
     def close(self) -> None: ...
-
-
-class Followed:
-    """A partition that is copied, under one role."""
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition: Final = partition
-        self.leader_epoch: Final = partition.leader_epoch
-        self.offset = start_offset(partition.log)
-        self.sibling: Followed | None = None  # of the partition, with its delayed records
-        self.covered = -1  # of a sibling: it has every note below this offset
-        self.behind = -1  # records up to the leader's high watermark, at the last answer; -1: there was none yet
-        self.not_before_s = 0.0
-        self.cutting: asyncio.Future[None] | None = None  # on a worker thread
-        self._wish: FetchPartition | None = None
-
-    @property
-    def is_throttled(self) -> bool:
-        """Whether follower.replication.throttled.rate is for it: it has not caught up, or does not know that yet."""
-        return self.partition.throttled_as_follower and self.behind != 0
-
-    @property
-    def place(self) -> Place:
-        return (self.partition.topic_id, self.partition.number)
-
-    def wish(self, max_bytes: int) -> FetchPartition:
-        """What to ask for; the same object as before if nothing has changed: most of a thousand partitions are idle."""
-        log = self.partition.log
-        known = self._wish
-        if (
-            known is not None
-            and known.fetch_offset == self.offset
-            and known.last_fetched_epoch == log.epochs.latest
-            and known.log_start_offset == log.log_start
-            and known.partition_max_bytes == max_bytes
-        ):
-            return known
-        self._wish = FetchPartition(
-            partition=self.partition.number,
-            current_leader_epoch=self.leader_epoch,
-            fetch_offset=self.offset,
-            last_fetched_epoch=log.epochs.latest,
-            log_start_offset=log.log_start,
-            partition_max_bytes=max_bytes,
-        )
-        return self._wish
 
 
 class Fetcher:
@@ -183,9 +137,7 @@ class Fetcher:
             self._stirred.set()
 
     def _follow_sibling(self, followed: Followed, sibling: Partition) -> None:
-        made = followed.sibling = Followed(sibling)
-        made.offset = min(sibling.log.end_offset, followed.partition.log.end_offset)
-        self._followed[sibling.key] = made
+        self._followed[sibling.key] = followed.follow_sibling(sibling)
         self._requests.start_over()  # the leader must say again how far its notes go
 
     async def remove(self, keys: Collection[TopicPartition]) -> None:
@@ -300,27 +252,21 @@ class Fetcher:
         for place in sorted(found, key=lambda place: place not in asked or asked[place][0].partition.covers is None):
             followed, offset = asked.get(place, (None, -1))
             if followed is not None and self._is_current(followed) and followed.offset == offset:
-                if followed.sibling is not None:
-                    self._look_at_sibling(followed, found)
+                if followed.has_unknown_sibling(found):
+                    self._leave_sibling(followed)
                 work = self._take_one(followed, found[place])
                 if work is not None:
                     later.append(work)
             yield
 
-    def _look_at_sibling(self, followed: Followed, found: dict[Place, PartitionData]) -> None:
-        """A leader that knows the topic but not the id of its sibling is not of our kind: there are no notes."""
-        sibling = followed.sibling
-        answer = None if sibling is None else found.get(sibling.place)
-        if answer is not None and answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-            of_topic = found[followed.place]
-            if of_topic.error_code == ErrorCode.NONE and sibling is not None:
-                logger.warning(
-                    "%s: the leader of %s keeps no delayed records; those that wait here wait until a broker that does"
-                    " leads",
-                    *(self.name, followed.partition.log.name),
-                )
-                self._followed.pop(sibling.partition.key, None)
-                followed.sibling = None
+    def _leave_sibling(self, followed: Followed) -> None:
+        sibling, followed.sibling = followed.sibling, None
+        if sibling is not None:
+            self._followed.pop(sibling.partition.key, None)
+            logger.warning(
+                "%s: the leader of %s keeps no delayed records; those that wait here wait until one that does leads",
+                *(self.name, followed.partition.log.name),
+            )
 
     def _is_current(self, followed: Followed) -> bool:
         return self._followed.get(followed.partition.key) is followed
@@ -345,11 +291,7 @@ class Fetcher:
     def _append(self, followed: Followed, data: PartitionData) -> None:
         partition = followed.partition
         log = partition.log
-        records = cast(Buffer, data.records or b"")
-        if followed.sibling is not None and records:
-            records = covered_part(records, followed.sibling.covered)
-            if not records:
-                followed.not_before_s = followed.sibling.not_before_s
+        records = followed.covered_part(cast(Buffer, data.records or b""))
         try:
             if records:
                 info = log.append_as_follower(records)
@@ -369,8 +311,7 @@ class Fetcher:
             self._put_off(followed, str(error))
             return
         if partition.covers is not None:
-            end = log.end_offset
-            followed.covered = max(followed.covered, data.high_watermark if end >= data.last_stable_offset else end)
+            followed.note_covered(data)
         elif moved:
             self._replicas.high_watermark_moved(partition)
 
