@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ixion.delay.journal import batches
 from ixion.delay.schedules import Schedules
+from ixion.delay.targets import Targets
 from ixion.log.config import LogConfig
 from ixion.log.prepare import Origin
 from ixion.model.delay_names import sibling_of
@@ -16,6 +17,10 @@ from ixion.replica.fetch_result import FetchWish
 from tests.delay.world import Sent, records
 from tests.log.support import NOW
 from tests.replica.nodes import KEY, Inline, Node, Nodes
+
+
+def none() -> Targets:
+    raise AssertionError("there are no schedule topics")
 
 
 class DelayNodes(Nodes):
@@ -44,6 +49,7 @@ class DelayNodes(Nodes):
             workers=Inline(),
             clock_ms=self.now_ms,
             monotonic_ms=lambda: self.clock.now_ms,
+            targets=none,
         )
 
     def arrange(self, wishes: list[FetchWish]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ixion.delay.delivery import AT_ONCE, Delivery
+from ixion.delay.delivered import AT_ONCE
+from ixion.delay.delivery import Delivery
 from ixion.delay.journal import Journal
 from ixion.model.errors import ErrorCode
 from ixion.records.compression import Codec

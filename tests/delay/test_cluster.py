@@ -27,9 +27,13 @@ LONGEST_MS = 800
 
 
 class Sending:
-    """Sends delayed records on a thread until it is stopped; knows which were acknowledged."""
+    """Sends delayed records on a thread until it is stopped; knows which were acknowledged.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Every fifth is to be delivered at once; a schedule topic takes none of these.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str = "t") -> None:
+        self._topic = topic
         self.acknowledged: set[bytes] = set()
         self.refused: list[str] = []
         self._stop = threading.Event()
@@ -50,8 +54,10 @@ class Sending:
         while not self._stop.is_set() or number < 200:
             value = b"%d" % number
             delay_ms = number * 7919 % LONGEST_MS
-            headers: dict[str, Any] = {"x-deliver-after-ms": b"%d" % delay_ms} if number % 5 else {}
-            self._producer.produce("t", value, headers=headers, partition=0, on_delivery=self._delivered)
+            headers: dict[str, Any] = (
+                {"x-deliver-after-ms": b"%d" % delay_ms} if number % 5 or self._topic != "t" else {}
+            )
+            self._producer.produce(self._topic, value, headers=headers, partition=0, on_delivery=self._delivered)
             self._producer.poll(0.002)
             number += 1
         self._producer.flush(PATIENCE_S)
@@ -81,8 +87,8 @@ def ready(member: Broker) -> bool:
         return False
 
 
-def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
-    """Each value that was delivered until all that are wanted were, and how early it came, in milliseconds."""
+def read_until(cluster: Cluster, wanted: set[bytes], sent_to: str = "t") -> list[tuple[bytes, int]]:
+    """Each value that `t` delivered until all that are wanted were, and how early it came, in milliseconds."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "enable.auto.commit": False})
     consumer.assign([TopicPartition("t", 0, 0)])
     found: list[tuple[bytes, int]] = []
@@ -98,7 +104,7 @@ def read_until(cluster: Cluster, wanted: set[bytes]) -> list[tuple[bytes, int]]:
             missing.discard(value)
     # Everything that could be delivered twice comes before this one.
     last = Producer({"bootstrap.servers": cluster.bootstrap})
-    last.produce("t", b"last", headers=[("x-deliver-after-ms", b"%d" % (LONGEST_MS + 200))], partition=0)
+    last.produce(sent_to, b"last", headers=[("x-deliver-after-ms", b"%d" % (LONGEST_MS + 200))], partition=0)
     assert last.flush(PATIENCE_S) == 0
     while True:
         message = consumer.poll(1)
@@ -132,3 +138,39 @@ def test_a11_leaders_that_are_killed_lose_double_and_hurry_nothing() -> None:
     assert [value for value, times in counted.items() if times > 1] == []
     assert sending.acknowledged <= counted.keys()
     assert max(early_ms for _, early_ms in found) <= 0
+
+
+def test_a11_a_schedule_topic_and_its_target_whose_leaders_are_killed_in_turn() -> None:
+    """Their leaders are on different brokers: a delivery is a produce over the network."""
+    with Cluster(3, SETTINGS, metrics=True) as cluster:
+        cluster.create_topic("t", 1, 3)
+        cluster.create_topic("later", 1, 3, **MODE, **{"delivery.delay.target": "t"})
+        if cluster.leader("later") == cluster.leader("t"):
+            move_leader(cluster, "later")
+        sending = Sending(cluster, "later")
+        try:
+            for number in range(2 * FAILOVERS):
+                cluster.wait(sending.more(100), "records are acknowledged")
+                leader = cluster.leader("later" if number % 2 else "t")
+                cluster.kill(leader)
+                cluster.wait(sending.more(20), "the next leader takes records")
+                cluster.restart(leader)
+                for topic in ("t", "later"):
+                    cluster.wait(lambda topic=topic: len(cluster.isr(topic)) == 3, "all replicas are in sync")  # type: ignore[misc]
+        finally:
+            sending.stop()
+        assert sending.refused == []
+        found = read_until(cluster, sending.acknowledged, "later")
+    counted = Counter(value for value, _ in found)
+    assert [value for value, times in counted.items() if times > 1] == []
+    assert counted.keys() == sending.acknowledged
+    assert max(early_ms for _, early_ms in found) <= 0
+
+
+def move_leader(cluster: Cluster, topic: str) -> None:
+    """Another broker leads from now on; the first one comes back as a follower."""
+    leader = cluster.leader(topic)
+    cluster.kill(leader)
+    cluster.wait(lambda: cluster.leader(topic) not in (leader, -1, None), "another broker leads")
+    cluster.restart(leader)
+    cluster.wait(lambda: len(cluster.isr(topic)) == 3, "all replicas are in sync")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ixion.delay.journal import Journal
-from ixion.log.config import LogConfig
+from ixion.delay.snapshot import capture, read, write
+from ixion.delay.targets import Targets
+from ixion.log.config import DAY_MS, LogConfig
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.records.builder import BatchBuilder
 from ixion.records.record import Record
 from ixion.replica.partition import Partition
 from tests.delay.world import RECORD, DelayWorld, Sent, after, batches_of, cancel
+from tests.log.support import NOW
 
 SCHEDULE = replace(RECORD, delivery_delay_target="out")
 
@@ -21,21 +25,51 @@ SCHEDULE = replace(RECORD, delivery_delay_target="out")
 class TargetWorld(DelayWorld):
     """Topic `t` is a schedule topic, and `out` its target."""
 
+    out = LogConfig()
+    lose_answers = 0  # sends that are carried out and not answered
+    refuse = 0  # sends of more than one record that are refused
+
     def start(self) -> Partition:
-        self.logs.config_of = lambda topic: LogConfig() if topic == "out" else self.config
+        self.logs.config_of = lambda topic: self.out if topic == "out" else self.config
+        self.targets = FaultyTargets(self)
         self.lead("out")
         self.replicas.reconfigure("out")
         return super().start()
 
-    def again(self) -> TargetWorld:
+    def settle(self) -> None:
+        super().settle()
+        for _ in range(20):  # a send takes some turns
+            super().settle()
+
+    def again(self, *, forgotten: bool = False) -> TargetWorld:
+        """Killed and started again. `forgotten`: the target has forgotten every producer meanwhile."""
         self.close()
         made = TargetWorld(self.path, self.config)
         made.clock.advance(self.clock.now_ms - made.clock.now_ms)
+        if forgotten:
+            made.lead("out").log.expire_producers(made.now_ms() + 10 * DAY_MS)
         made.start()
+        made.settle()
         return made
 
     def delivered(self) -> list[Record]:
         return [record for view in batches_of(self.log_of("out")) for record in view.records()]
+
+
+class FaultyTargets(Targets):
+    def __init__(self, world: TargetWorld) -> None:
+        super().__init__(world.replicas, find=world._find, ask=world._ask, producer_id=world._producer_id)
+        self._world = world
+
+    async def send(self, topic: str, number: int, records: bytes, count: int) -> int:
+        if count > 1 and self._world.refuse:
+            self._world.refuse -= 1
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "refused")
+        end = await super().send(topic, number, records, count)
+        if self._world.lose_answers:
+            self._world.lose_answers -= 1
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer")
+        return end
 
 
 @pytest.fixture
@@ -93,23 +127,132 @@ def test_a_target_that_is_not_there_refuses_them(world: TargetWorld) -> None:
     assert "there is no such partition" in (result.message or "")
 
 
-def test_a_broker_that_is_killed_before_it_notes_a_delivery_does_not_deliver_again(
-    world: TargetWorld, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("written", [0, 1])
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_broker_that_is_killed_at_a_note_does_not_deliver_again(
+    world: TargetWorld, monkeypatch: pytest.MonkeyPatch, written: int, forgotten: bool
 ) -> None:
+    """At the first note, which says what is sent, or at the second, which says that it was delivered."""
     world.send(after(b"one", 100), after(b"two", 5_000))
-
-    def killed(_journal: Journal, _notes: bytes) -> None:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "killed here")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "write", killed)
+        patch.setattr(Journal, "write", failing(Journal.write, written))
         world.advance(100)
-    assert [record.value for record in world.delivered()] == [b"one"]
-    again = world.again()
-    assert again.waiting == 1
+    assert [record.value for record in world.delivered()] == [b"one"] * written
+    again = world.again(forgotten=forgotten)
+    assert [record.value for record in again.delivered()] == [b"one"], "at once"
     again.advance(5_000)
     assert [record.value for record in again.delivered()] == [b"one", b"two"]
     last = again.again()
-    assert last.waiting == 0
-    assert len(last.delivered()) == 2
+    assert (last.waiting, len(last.delivered())) == (0, 2)
     last.close()
+
+
+def failing(write: Callable[[Journal, bytes], None], allowed: int) -> Callable[[Journal, bytes], None]:
+    """The process is killed at a note, after so many were written."""
+    left = [allowed]
+
+    def killed(journal: Journal, notes: bytes) -> None:
+        if left[0] == 0:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "killed here")
+        left[0] -= 1
+        write(journal, notes)
+
+    return killed
+
+
+def test_a_send_of_which_nobody_knows_the_outcome_is_repeated_and_recognised(world: TargetWorld) -> None:
+    world.lose_answers = 3
+    world.send(after(b"one", 100), after(b"two", 150))
+    world.advance(100)
+    assert world.waiting == 2, "it is in the target, but nobody has said so"
+    for _ in range(20):
+        world.advance(500)
+    assert world.waiting == 0
+    assert [record.value for record in world.delivered()] == [b"one", b"two"]
+
+
+def test_records_that_the_target_refuses_together_are_sent_one_by_one(world: TargetWorld) -> None:
+    world.send(after(b"one", 100), after(b"two", 100), after(b"three", 100))
+    world.refuse = 1
+    world.advance(100)
+    assert world.delivered() == []
+    world.send(cancel(b"@1"))
+    for _ in range(20):
+        world.advance(500)
+    assert [record.value for record in world.delivered()] == [b"one", b"three"], "what waits again can be cancelled"
+    again = world.again()
+    assert (again.waiting, len(again.delivered())) == (0, 2)
+    again.close()
+
+
+def test_a_cancel_after_a_refusal_holds_after_a_restart(world: TargetWorld) -> None:
+    world.send(after(b"one", 100), after(b"two", 100))
+    world.refuse = 1_000
+    world.advance(100)
+    world.send(cancel(b"@0"))
+    again = world.again()
+    again.advance(5_000)
+    assert [record.value for record in again.delivered()] == [b"two"]
+    again.close()
+
+
+def test_a_snapshot_has_what_is_under_way(world: TargetWorld) -> None:
+    world.lose_answers = 1
+    world.send(after(b"one", 100), after(b"two", 10_000))
+    world.advance(100)
+    captured = capture(world.state)
+    assert captured is not None
+    write(captured, world.sibling.folder)
+    restored = read(Journal(world.sibling, lambda: None))
+    assert restored is not None
+    state, end = restored
+    assert end == world.sibling.end_offset
+    assert (state.sending, state.count) == (world.state.sending, 2)
+    assert state.sending is not None
+    assert state.first_offset() == 0, "its note is still needed"
+
+
+@pytest.mark.parametrize(
+    ("target", "config", "reason"),
+    [
+        ("t", SCHEDULE, "the topic itself"),
+        ("__consumer_offsets", LogConfig(), "an internal topic"),
+        ("__delay.out", LogConfig(), "an internal topic"),
+        ("out", RECORD, "delays records itself"),
+    ],
+)
+def test_a_target_that_cannot_be_one_refuses_records(
+    world: TargetWorld, target: str, config: LogConfig, reason: str
+) -> None:
+    world.out = config
+    world.replicas.reconfigure("out")
+    world.set(delivery_delay_target=target)
+    result = world.send(after(b"one", 100))
+    assert result.code == ErrorCode.INVALID_RECORD
+    assert reason in (result.message or "")
+
+
+def test_a_record_that_the_target_would_refuse_is_refused_when_it_is_sent(world: TargetWorld) -> None:
+    world.out = LogConfig(max_message_bytes=2_000)
+    world.replicas.reconfigure("out")
+    result = world.send(after(b"fine", 100), after(bytes(2_000), 100))
+    assert result.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in result.record_errors] == [1]
+    world.out = LogConfig(cleanup_policy=frozenset({"compact"}))
+    world.replicas.reconfigure("out")
+    builder = BatchBuilder()
+    builder.append(None, b"v", after(b"", 100)[1], NOW)
+    (result,) = world.produce(records=builder.build())
+    assert result.code == ErrorCode.INVALID_RECORD
+    assert "needs a key" in (result.message or "")
+    assert world.waiting == 0
+
+
+def test_a_herd_is_delivered_in_order(world: TargetWorld) -> None:
+    for first in range(0, 1_000, 100):
+        world.send(*(after(b"%d" % number, 1_000) for number in range(first, first + 100)))
+    for _ in range(20):
+        world.advance(100)
+    assert [record.value for record in world.delivered()] == [b"%d" % number for number in range(1_000)]
+    assert len(list(batches_of(world.log_of("out")))) < 10, "in batches"
+    assert world.waiting == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,16 @@ from pathlib import Path
 from ixion.delay.journal import batches
 from ixion.delay.schedules import Schedules
 from ixion.delay.state import State
+from ixion.delay.targets import Place, Targets
 from ixion.log.config import LogConfig
 from ixion.log.files import Files
 from ixion.log.log import Log
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation
-from ixion.model.errors import ErrorCode
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import joined
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
 from ixion.records.batch import BatchView
 from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder, Headers
@@ -23,8 +27,9 @@ from ixion.records.compression import Codec
 from ixion.replica.append_result import AppendResult
 from ixion.replica.partition import Partition
 from tests.log.support import NOW, marker
-from tests.replica.world import World
+from tests.replica.world import SELF, World
 
+PRODUCER_IDS = itertools.count(7_000)  # no id is given out twice
 RECORD = LogConfig(delivery_delay_mode="record")
 
 Sent = tuple[bytes, Headers]  # a value and its headers
@@ -73,7 +78,9 @@ class DelayWorld(World):
             workers=self.workers,
             clock_ms=self.now_ms,
             monotonic_ms=lambda: self.clock.now_ms,
+            targets=lambda: self.targets,
         )
+        self.targets = Targets(self.replicas, find=self._find, ask=self._ask, producer_id=self._producer_id)
 
     def start(self) -> Partition:
         """Lead the partition, and read what waits."""
@@ -81,6 +88,16 @@ class DelayWorld(World):
         while self.flush():
             pass
         return partition
+
+    def _find(self, topic: str, number: int) -> Place | None:
+        partition = self.replicas.partition(topic, number)
+        return None if partition is None else Place(SELF, partition.log.config)
+
+    async def _ask(self, _broker: int, _api: ApiKey, _request: Struct, _oldest: int, _newest: int) -> Struct:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this broker is alone")
+
+    async def _producer_id(self) -> int:
+        return next(PRODUCER_IDS)
 
     def restart(self, down_ms: int = 0, files: Files | None = None) -> DelayWorld:
         """What a killed process leaves, found by a new one."""

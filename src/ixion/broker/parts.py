@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ixion.controller.acls import Acls
     from ixion.controller.cluster.controller import ClusterController
     from ixion.controller.tokens import TokenManager
+    from ixion.delay.targets import Targets
     from ixion.replica.broker_channels import BrokerChannels
     from ixion.replica.controller_channel import ControllerChannel
     from ixion.replica.fetchers import FetcherPool
@@ -90,6 +91,8 @@ class Parts:
     to_brokers: BrokerChannels | None = None
     fetchers: FetcherPool | None = None
     schedules: Schedules
+    targets: Targets | None = None  # of schedule topics; None: there are none
+    close_targets: Callable[[], None] | None = None
     broker_epoch: int
     registered_ms: int | None = None  # since when; None: not registered
     leaving: bool = False  # leaders are being moved away: this broker stops

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ixion.apis.features import INITIAL, UNNAMED
 from ixion.broker.adopt import settings_to_adopt
@@ -42,6 +42,9 @@ from ixion.replica.manager import ReplicaManager
 from ixion.replica.replication_quota import names_replica
 from ixion.security.credentials import ScramCredentials
 from ixion.security.tokens import Tokens
+
+if TYPE_CHECKING:
+    from ixion.delay.targets import Targets
 
 logger = logging.getLogger(__name__)
 
@@ -196,6 +199,12 @@ async def replica_manager(parts: Parts) -> None:
         delete_purge=config[network.DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS],
         move_threads=config[NUM_REPLICA_ALTER_LOG_DIRS_THREADS] or len(parts.paths),
     )
+
+    def targets() -> Targets:
+        from ixion.broker.schedule_targets import schedule_targets  # only schedule topics need it
+
+        return schedule_targets(parts)
+
     parts.schedules = Schedules(
         parts.replicas,
         parts.logs,
@@ -204,8 +213,10 @@ async def replica_manager(parts: Parts) -> None:
         workers=parts.scheduler.workers,
         clock_ms=parts.clock_ms,
         monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        targets=targets,
     )
     parts.undo.append(("replicas", parts.replicas.shutdown))
+    parts.undo.append(("targets of schedule topics", lambda: parts.close_targets and parts.close_targets()))
     parts.undo.append(("delayed records", parts.schedules.stop))
     parts.undo.append(("moves under way", parts.replicas.moves.wait))
     parts.undo.append(("moves", parts.replicas.moves.cancel_all))

@@ -5,11 +5,8 @@ spread. The wheel runs on monotonic time and due times are wall-clock times, so 
 append: nothing is delivered early. What is due is delivered in steps of at most `AT_ONCE` records, which share the
 turns of the event loop with the steps of other partitions; a partition that cannot be written to holds up none of them.
 
-A delivered record has the headers of its producer without those about delivery, and three of the broker:
-`x-scheduled-for` (the due time), `x-schedule-offset` (its handle) and `x-schedule-created` (the time its producer gave
-it). Its timestamp is the due time; with the first one, retention would delete a record that comes a month late at once.
-
-A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused.
+A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. One
+of a schedule topic is sent to another topic (`sender`); `delivered` says what it looks like.
 """
 
 from __future__ import annotations
@@ -19,15 +16,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, add, settle
 from ixion.delay.figures import Figures
-from ixion.delay.note import NO_PRODUCER, Kind, Note, write_delivered, write_outcome
+from ixion.delay.note import Note, write_outcome
 from ixion.delay.pending import Due
-from ixion.delay.target import DELIVERER, empty_batch, fact_of, target_of
+from ixion.delay.sender import Sender
+from ixion.delay.target import DELIVERER
 from ixion.log.prepare import Origin
-from ixion.model.errors import KafkaError
 from ixion.records.builder import BatchBuilder
-from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
-from ixion.records.split import kept_headers
 from ixion.replica.append import appended
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
@@ -36,25 +32,33 @@ from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.delay.schedule import Schedule
+    from ixion.delay.targets import Targets
     from ixion.replica.manager import ReplicaManager
-    from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE: Final = 256  # records, some 3 ms
-AT_ONCE_BYTES: Final = 1 << 20
 RETRY_MS: Final = 1_000  # after an append that failed
 HELD_MS: Final = 10  # until the next look at a record whose hole is not below the high watermark
 FAR_MS: Final = 24 * 3_600_000  # the longest that a task lies on the wheel
+SENDING: Final = -2  # records are under way to another topic
 
 
 class Delivery:
     """Loop thread only."""
 
     def __init__(
-        self, replicas: ReplicaManager, timer: Timer, lane: Lane, clock_ms: Callable[[], int], figures: Figures
+        self,
+        replicas: ReplicaManager,
+        timer: Timer,
+        lane: Lane,
+        clock_ms: Callable[[], int],
+        figures: Figures,
+        targets: Callable[[], Targets],
     ) -> None:
-        self.replicas: Final = replicas
+        """`targets`: called for schedule topics only."""
+        self.targets: Final = targets
+        self._replicas = replicas
+        self._sender: Sender | None = None
         self._timer = timer
         self._lane = lane
         self._clock_ms = clock_ms
@@ -73,6 +77,9 @@ class Delivery:
     def stop(self) -> None:
         self._schedule = None
         self._cancel_task()
+        if self._sender is not None:
+            self._sender.stop()
+            self._sender = None
 
     def look_soon(self) -> None:
         """Something has changed: what is due next may be another record."""
@@ -80,6 +87,8 @@ class Delivery:
         if schedule is None or schedule.state is None or self._runs:
             return
         wake_ms = schedule.state.pending.wake_ms()
+        if schedule.state.sending is not None:
+            wake_ms = self._clock_ms()
         if wake_ms < 0:
             self._cancel_task()
         elif self._task is None or wake_ms != self._wake_ms:
@@ -111,7 +120,10 @@ class Delivery:
             self._lane.run(self._deliver(schedule), self._done, at_once=False)
 
     def _deliver(self, schedule: Schedule) -> Steps[int]:
-        """Deliver all that is due. Returns when to look again, in milliseconds; 0: when the next one is due."""
+        """Deliver all that is due. Returns when to look again, in milliseconds; 0: when the next one is due.
+
+        SENDING: `_sent` is called, and nothing else is delivered meanwhile.
+        """
         state = schedule.state
         assert state is not None
         while self._schedule is schedule:
@@ -120,12 +132,14 @@ class Delivery:
             begun = time.perf_counter_ns()
             wait_ms = self._deliver_some(schedule)
             self._figures.longest_step_ns = max(self._figures.longest_step_ns, time.perf_counter_ns() - begun)
-            if wait_ms >= 0:
+            if wait_ms >= 0 or wait_ms == SENDING:
                 return wait_ms
             yield
         return 0
 
     def _done(self, wait_ms: int | None, error: Exception | None) -> None:
+        if wait_ms == SENDING:
+            return
         self._runs = False
         if self._schedule is None:
             return
@@ -149,6 +163,8 @@ class Delivery:
         allowed = self._allowed(log.config.delivery_delay_release_rate_max, now_ms)
         if allowed == 0:
             return HELD_MS
+        if state.sending is not None or log.config.delivery_delay_target:
+            return self._send(schedule)
         due = state.pending.pop(now_ms, allowed)
         if not due:
             return 0
@@ -162,40 +178,99 @@ class Delivery:
         finally:
             for due_ms, offset in left:
                 state.pending.add(due_ms, offset)
+        self._count(delivered, now_ms)
+        return -1
+
+    def _count(self, delivered: list[Note], now_ms: int) -> None:
         for note in delivered:
             self._figures.note_lateness(now_ms - note.due_ms)
         self._figures.delivered += len(delivered)
         self._tokens -= len(delivered)
-        return -1
+
+    # Of schedule topics.
+
+    def _send(self, schedule: Schedule) -> int:
+        state = schedule.state
+        assert state is not None
+        now_ms = self._clock_ms()
+        first_ms = state.pending.wake_ms()
+        if state.sending is None and (first_ms < 0 or first_ms > now_ms):
+            return 0
+        if self._sender is None:
+            self._sender = Sender(schedule, self.targets(), self._replicas, self._choose)
+        self._sender.start(self._sent)
+        return SENDING
+
+    def _choose(self, most: int, max_bytes: int) -> list[Note]:
+        """Take records that are due: up to so many, and of so many bytes in a batch."""
+        schedule = self._schedule
+        if schedule is None or schedule.state is None:
+            return []
+        log, state, now_ms = schedule.partition.log, schedule.state, self._clock_ms()
+        due = state.pending.pop(now_ms, min(most, self._allowed(log.config.delivery_delay_release_rate_max, now_ms)))
+        left, chosen = due, []
+        try:
+            ready = [each for each in due if each[1] < log.high_watermark]
+            notes = {note.offset: note for note in schedule.journal.find_all(sorted(offset for _, offset in ready))}
+            builder = BatchBuilder(max_bytes=max_bytes)
+            for _, offset in ready:
+                note = notes.get(offset)
+                if note is not None:
+                    if not add(builder, note, -1, schedule.partition.topic):
+                        break
+                    chosen.append(note)
+            gone = {note.offset for note in chosen} | self._lost(schedule, ready, notes)
+            left = [each for each in due if each[1] not in gone]
+        finally:
+            for due_ms, offset in left:
+                state.pending.add(due_ms, offset)
+        return chosen
+
+    def _sent(self, delivered: list[Note], error: Exception | None) -> None:
+        self._runs = False
+        if self._schedule is None or self._sender is None:
+            return
+        if error is not None:
+            self._figures.failures += 1
+            logger.warning("delayed records of %s wait on: %s", self._schedule.partition.log.name, error)
+            self._wake_at(self._clock_ms() + self._sender.retry_ms)
+            return
+        self._count(delivered, self._clock_ms())
+        if delivered:
+            self._wake_at(self._clock_ms())
+        else:
+            self._wake_at(self._clock_ms() + HELD_MS)  # what is due is not below the high watermark, or above the rate
+
+    def _lost(self, schedule: Schedule, ready: list[Due], notes: dict[int, Note]) -> set[int]:
+        lost = {offset for _, offset in ready if offset not in notes}
+        if lost:
+            name = schedule.partition.log.name
+            logger.error("%d delayed records of %s cannot be found in its sibling", len(lost), name)
+        return lost
+
+    # Of all others.
 
     def _append(
         self, schedule: Schedule, due: list[Due], ready: list[Due], notes: dict[int, Note]
     ) -> tuple[list[Due], list[Note]]:
         """What was not delivered, and the notes of what was."""
         partition, log = schedule.partition, schedule.partition.log
-        target = target_of(self.replicas, partition) if log.config.delivery_delay_target else None
-        goes_to = log.config if target is None else target.log.config
-        most = min(AT_ONCE_BYTES, goes_to.max_message_bytes, goes_to.segment_bytes)
+        most = min(AT_ONCE_BYTES, log.config.max_message_bytes, log.config.segment_bytes)
         builder = BatchBuilder(max_bytes=most, producer_id=DELIVERER, leader_epoch=partition.leader_epoch)
         delivered: list[Note] = []
         again_ms: list[int] = []
         now_ms = self._clock_ms()
-        lost = 0
         for _, offset in ready:
             note = notes.get(offset)
             if note is None:
-                lost += 1
                 continue
             next_ms = note.next_due(now_ms)
-            if not add(builder, note, next_ms, "" if target is None else partition.topic):
+            if not add(builder, note, next_ms):
                 break
             delivered.append(note)
             again_ms.append(next_ms)
-        if lost:
-            logger.error("%d delayed records of %s cannot be found in its sibling", lost, log.name)
-        if delivered and target is not None:
-            self._append_to(target, schedule, builder.build(), delivered)
-        elif delivered:
+        gone = {note.offset for note in delivered} | self._lost(schedule, ready, notes)
+        if delivered:
             schedule.journal.align(log.end_offset)
             first = log.end_offset
             written, sizes = write_outcome(first, partition.leader_epoch, delivered, again_ms)
@@ -205,33 +280,12 @@ class Delivery:
             except BaseException:
                 schedule.journal.align(log.end_offset)
                 raise
-            appended(self.replicas, partition, info)
+            appended(self._replicas, partition, info)
+            state = schedule.state
+            assert state is not None
             for place, (note, next_ms) in enumerate(zip(delivered, again_ms, strict=True)):
-                settle(schedule, note, first + place, next_ms, sizes.get(first + place, 0))
-        gone = {note.offset for note in delivered} | {offset for _, offset in ready if offset not in notes}
+                settle(state, note, first + place, next_ms, sizes.get(first + place, 0))
         return [each for each in due if each[1] not in gone], delivered
-
-    def _append_to(self, target: Partition, schedule: Schedule, records: bytes, delivered: list[Note]) -> None:
-        """Deliver to another topic (`target`)."""
-        partition, journal, state = schedule.partition, schedule.journal, schedule.state
-        assert state is not None
-        info = (target.schedule or target).append(records, 1, Origin.WHOLE_CHANGE)
-        appended(self.replicas, target, info)
-        for note in delivered:
-            settle(schedule, note, -1, -1, 0)
-        state.target_seen = target.log.end_offset
-        state.unnoted += [fact_of(note) for note in delivered]
-        # From here on a failure is harmless: a start finds them in the target.
-        try:
-            journal.align(partition.log.end_offset)
-            first = partition.log.end_offset
-            journal.write(write_delivered(first, partition.leader_epoch, state.unnoted, state.target_seen))
-            stands_for = empty_batch(len(state.unnoted), partition.leader_epoch)
-            appended(self.replicas, partition, partition.append(stands_for, 1, Origin.WHOLE_CHANGE))
-            state.unnoted = []
-        except KafkaError as error:
-            journal.align(partition.log.end_offset)
-            logger.warning("what was delivered from %s is not noted yet: %s", partition.log.name, error)
 
     def _allowed(self, rate: int, now_ms: int) -> int:
         """How many records may be delivered now, by delivery.delay.release.rate.max."""
@@ -241,29 +295,3 @@ class Delivery:
         self._tokens = min(self._tokens + rate * elapsed_ms / 1_000, rate)
         self._tokens_ms = now_ms
         return min(int(self._tokens), AT_ONCE)
-
-
-def settle(schedule: Schedule, note: Note, offset: int, next_ms: int, size: int) -> None:
-    """The record of a note was delivered at `offset`; if it recurs, a note of `size` bytes there says so."""
-    state = schedule.state
-    assert state is not None
-    state.bytes -= note.size
-    state.forget_id(note)
-    if next_ms >= 0:
-        state.accept(Kind.RECURS, offset, next_ms, note.schedule_id, size, NO_PRODUCER)
-
-
-def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> bool:
-    record = note.record
-    headers: list[tuple[str, bytes | None]] = [
-        (FOR.decode(), b"%d" % note.due_ms),
-        (OFFSET.decode(), b"%d" % note.offset),
-        (CREATED.decode(), b"%d" % record.timestamp),
-    ]
-    if next_ms >= 0:
-        headers.append((NEXT.decode(), b"%d" % next_ms))
-    if topic:
-        headers.append((TOPIC.decode(), topic.encode()))
-    return builder.append_encoded(
-        builder.last_offset + 1, record.key, record.value, kept_headers(record, headers), note.due_ms
-    )

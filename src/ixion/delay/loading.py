@@ -14,7 +14,7 @@ from ixion.delay import snapshot
 from ixion.delay.journal import PIECE, Journal, batches
 from ixion.delay.note import Kind, Note, write_note, write_outcome
 from ixion.delay.state import State
-from ixion.delay.target import DELIVERER, find_in_target
+from ixion.delay.target import DELIVERER
 from ixion.log.log import Log
 from ixion.records.batch import BatchView
 from ixion.records.control import ControlType, control_type
@@ -23,7 +23,7 @@ from ixion.records.schedule_headers import NEXT, OFFSET
 logger = logging.getLogger(__name__)
 
 
-def load(journal: Journal, partition: Log, target: Log | None = None) -> State:
+def load(journal: Journal, partition: Log) -> State:
     """Blocks; for a worker thread. Nobody may append to either log meanwhile."""
     journal.align(partition.end_offset)
     state, start = snapshot.read(journal) or (State(journal), 0)
@@ -33,8 +33,6 @@ def load(journal: Journal, partition: Log, target: Log | None = None) -> State:
     found = 0
     for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):
         found += _find_lost(state, view)
-    if target is not None:
-        find_in_target(state, target, partition.topic)
     if found:
         logger.warning("%s: %d notes were lost and are written anew", journal.log.name, found)
     return state

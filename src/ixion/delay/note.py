@@ -10,6 +10,7 @@ A note is a record batch of its own, so that one can be read without its neighbo
 | DELIVERED | offset, due time and size of each record | they were delivered |
 | COMMITS, ABORTS | nothing | the transaction of that producer ended |
 | RECURS | the record as its producer sent it | as WAITS; or it was delivered and waits again |
+| SENDS | offset, due time and size of each record | they are sent to another topic (`target`) |
 | SEEN | nothing | nothing was delivered up to here: a start need not look for that |
 
 The offset of a note is the offset of what it is about in the partition: of the hole that the record left, of the first
@@ -18,9 +19,10 @@ record that was delivered, of the marker.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder, encode_count, encode_headers
@@ -33,6 +35,7 @@ HEADER: Final = "x-schedule-note"
 FACTS: Final = Struct(">bqq")
 PREVIOUS: Final = "x-schedule-previous"
 DELIVERED: Final = Struct(">qqi")
+SEQUENCE: Final = Struct(">i")
 NO_PRODUCER: Final = -1
 
 
@@ -44,9 +47,23 @@ class Kind(IntEnum):
     ABORTS = 5
     SEEN = 6
     RECURS = 7
+    SENDS = 8
 
 
 WAITING: Final = (Kind.WAITS, Kind.RECURS)
+
+
+Fact = tuple[int, int, int]  # offset, due time and size of a record; the size below zero if it has a schedule id
+
+
+class Sending(NamedTuple):
+    """Records that are sent to another topic, by an idempotent producer."""
+
+    topic: str
+    producer_id: int
+    sequence: int  # of the first one
+    target_end: int  # that topic had all that was delivered before below this offset
+    facts: tuple[Fact, ...]
 
 
 class Note:
@@ -90,6 +107,19 @@ class Note:
         return next_due(every_ms, self.header(CRON), self.header(ZONE), until_ms, self.due_ms, now_ms)
 
     @property
+    def sending(self) -> Sending:
+        """Of a note of kind SENDS."""
+        key, value = self.record.key or b"", self.record.value or b""
+        (sequence,) = SEQUENCE.unpack_from(key)
+        facts = tuple([(offset, due_ms, size) for offset, due_ms, size in DELIVERED.iter_unpack(value)])
+        return Sending(key[SEQUENCE.size :].decode(), self.producer_id, sequence, self.due_ms, facts)
+
+    @property
+    def fact(self) -> Fact:
+        """As a note about deliveries has it."""
+        return self.offset, self.due_ms, -self.size if self.schedule_id else self.size
+
+    @property
     def schedule_id(self) -> bytes:
         return self.header(ID)
 
@@ -113,13 +143,18 @@ def write_note(
     return builder.build()
 
 
-def write_delivered(
-    offset: int, leader_epoch: int, delivered: list[tuple[int, int, int]], target_end: int = -1
-) -> bytes:
-    """`delivered`: offset, due time and size of each record, the size below zero if the record has a schedule id.
+def write_sends(offset: int, leader_epoch: int, sending: Sending) -> bytes:
+    builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
+    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.SENDS, sending.target_end, sending.producer_id))]
+    key = SEQUENCE.pack(sending.sequence) + sending.topic.encode()
+    builder.append_at(offset, key, b"".join([DELIVERED.pack(*each) for each in sending.facts]), facts, -1)
+    return builder.build()
 
-    The note covers the offsets under which they were delivered. `target_end`: if they were delivered to another topic,
-    where that ended then.
+
+def write_delivered(offset: int, leader_epoch: int, delivered: Sequence[Fact], target_end: int = -1) -> bytes:
+    """The note covers the offsets under which they were delivered.
+
+    `target_end`: if they were delivered to another topic, where that ended then.
     """
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
     facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.DELIVERED, target_end, NO_PRODUCER))]
@@ -150,10 +185,10 @@ def write_outcome(
     """
     made: list[bytes] = []
     sizes: dict[int, int] = {}
-    run: list[tuple[int, int, int]] = []
+    run: list[Fact] = []
     for place, (note, due_ms) in enumerate(zip(notes, again_ms, strict=True)):
         if due_ms < 0:
-            run.append((note.offset, note.due_ms, -note.size if note.schedule_id else note.size))
+            run.append(note.fact)
             continue
         if run:
             made.append(write_delivered(offset + place - len(run), leader_epoch, run))

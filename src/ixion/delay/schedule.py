@@ -22,7 +22,7 @@ from ixion.delay.journal import Journal
 from ixion.delay.note import NO_PRODUCER, Kind, write_note
 from ixion.delay.snapshot import Captured
 from ixion.delay.state import State
-from ixion.delay.target import check_all_wait, target_of
+from ixion.delay.target import check_all_wait
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
@@ -110,9 +110,11 @@ class Schedule:
         codec: Codec = batch.codec if rules.codec is None else rules.codec
         left, records = split(batch, checked.wishes, codec, rules.level)
         wishes = [wish for wish in checked.wishes if wish.is_taken]
+        largest = min(config.max_message_bytes, config.segment_bytes) - MARGIN
         if config.delivery_delay_target:
-            check_all_wait(batch, checked.wishes)
-            target_of(self.delivery.replicas, self.partition)
+            goes_to = self.delivery.targets().check(self.partition)
+            check_all_wait(batch, checked.wishes, needs_keys=goes_to.compact)
+            largest = min(largest, min(goes_to.max_message_bytes, goes_to.segment_bytes) - MARGIN)
             left, _ = split(batch, [], codec, rules.level)
         if wishes:
             self._check_copies()
@@ -120,7 +122,6 @@ class Schedule:
         notes: list[bytes] = []
         refused: list[RecordError] = []
         count, size = state.count, state.size
-        largest = min(config.max_message_bytes, config.segment_bytes) - MARGIN
         for wish, record in zip(wishes, records, strict=True):
             kind = Kind.CANCELS if wish.cancel else Kind.RECURS if wish.recurs else Kind.WAITS
             record.offset += first_offset

@@ -33,6 +33,7 @@ from ixion.timer.timer import Timer
 if TYPE_CHECKING:
     from ixion.delay.schedule import Schedule
     from ixion.delay.state import State
+    from ixion.delay.targets import Targets
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,9 @@ class Schedules:
         workers: Executor,
         clock_ms: Callable[[], int],
         monotonic_ms: Callable[[], int],
+        targets: Callable[[], Targets],
     ) -> None:
+        """`targets`: called if there is a schedule topic."""
         self.figures = Figures()
         self._replicas = replicas
         self._logs = logs
@@ -83,6 +86,7 @@ class Schedules:
         self._workers = workers
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
+        self._targets = targets
         self._lane = Lane(loop.call_soon, fair=True)
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # records that waited when a partition was no longer led here
@@ -145,7 +149,7 @@ class Schedules:
         from ixion.delay.schedule import Schedule
 
         journal = Journal(log, partial(self._flush_sealed, log))
-        delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures)
+        delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures, self._targets)
         shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
         schedule = Schedule(partition, journal, self.figures, delivery, shown)
         self._schedules[partition.key] = schedule
@@ -204,9 +208,7 @@ class Schedules:
         from ixion.delay.loading import load
 
         if self._is_current(schedule):
-            log = schedule.partition.log
-            target = self._logs.get(log.config.delivery_delay_target, log.partition)
-            work = self._loop.run_in_executor(self._workers, load, schedule.journal, log, target)
+            work = self._loop.run_in_executor(self._workers, load, schedule.journal, schedule.partition.log)
             work.add_done_callback(partial(self._loaded, schedule))
 
     def _loaded(self, schedule: Schedule, done: asyncio.Future[State]) -> None:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, cast
 
 from ixion.delay.ids import ScheduleIds
 from ixion.delay.journal import PIECE, Journal, batches
+from ixion.delay.note import Sending
 from ixion.delay.pages import NO_PAGE, OFFSET_BYTES, Pages
 from ixion.delay.state import Held, State
 from ixion.records.crc import crc32c
@@ -28,7 +29,7 @@ from ixion.records.crc import crc32c
 logger = logging.getLogger(__name__)
 
 NAME: Final = "delayed-records"  # no suffix of a log's files, so neither Kafka nor we take it for one
-MAGIC: Final = b"ixdelay1"
+MAGIC: Final = b"ixdelay2"
 LARGEST_HEAD: Final = 1 << 30
 
 
@@ -43,7 +44,7 @@ def capture(state: State) -> Captured | None:
     """None if there is no note to know the snapshot by."""
     end = state.journal.log.end_offset
     last = last_note(state.journal)
-    if last is None or state.unnoted:
+    if last is None:
         return None
     parts: list[tuple[int, int, bytes]] = []
     levels = []
@@ -66,7 +67,8 @@ def capture(state: State) -> Captured | None:
         "at_hand": state.pending.at_hand(),
         "ids": (state.ids.key.hex(), shards),
         "bytes": state.bytes,
-        "target_seen": state.target_seen,
+        "target": state.target,
+        "sending": state.sending,
         "open": [
             (producer, [(kind, offset, due_ms, name.hex(), size) for kind, offset, due_ms, name, size in held])
             for producer, held in state.open.items()
@@ -151,7 +153,12 @@ def restore(journal: Journal, data: memoryview) -> tuple[State, int] | None:
     if at != len(data) - 4:
         raise ValueError("its size is wrong")
     state.bytes = head["bytes"]
-    state.target_seen = head["target_seen"]
+    topic, target_end = head["target"]
+    state.target = (topic, target_end)
+    if head["sending"] is not None:
+        topic, producer_id, sequence, end, facts = head["sending"]
+        taken = tuple([(where, due_ms, size) for where, due_ms, size in facts])
+        state.sending = Sending(topic, producer_id, sequence, end, taken)
     for producer, held in head["open"]:
         kept = cast(
             "list[Held]", [(kind, where, due, bytes.fromhex(name), size) for kind, where, due, name, size in held]

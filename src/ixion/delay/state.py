@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ixion.delay.ids import ScheduleIds
 from ixion.delay.journal import Journal
-from ixion.delay.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note
+from ixion.delay.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note, Sending
 from ixion.delay.pages import Pages
 from ixion.delay.pending import Pending
 from ixion.records.schedule_headers import ALL
@@ -32,15 +32,16 @@ class State:
         self.cancelled = 0
         self.superseded = 0
         self.aborted = 0
-        self.target_seen = -1  # of a schedule topic: what was delivered to its target below this is noted
-        # Offset, due time and size of what was delivered to a target and is not noted; the next note has it.
-        self.unnoted: list[tuple[int, int, int]] = []
+        # Of a schedule topic: what is being sent to its target, and that and where it ended after the last delivery.
+        self.sending: Sending | None = None
+        self.target: tuple[str, int] = ("", -1)
         self.snapshot_end = 0  # the notes before it are in the newest snapshot
 
     @property
     def count(self) -> int:
-        """Records that wait, those of open transactions included."""
-        return self.pending.count + self.held
+        """Records that wait, those of open transactions and those under way to another topic included."""
+        under_way = 0 if self.sending is None else len(self.sending.facts)
+        return self.pending.count + self.held + under_way
 
     @property
     def size(self) -> int:
@@ -59,8 +60,16 @@ class State:
             self.accept(kind, note.offset, note.due_ms, note.schedule_id, note.size, note.producer_id)
         elif kind == Kind.CANCELS:
             self.accept(kind, note.offset, -1, note.cancel, note.size, note.producer_id)
+        elif kind == Kind.SENDS:
+            self.take_back()
+            sending = note.sending
+            for offset, due_ms, _ in sending.facts:
+                self.pending.remove(due_ms, offset)
+            self.sending = sending if sending.facts else None
         elif kind == Kind.DELIVERED:
-            self.target_seen = max(self.target_seen, note.due_ms)
+            if self.sending is not None:
+                self.target = (self.sending.topic, note.due_ms)
+                self.take_back()
             for offset, due_ms, size in DELIVERED.iter_unpack(note.record.value or b""):
                 if self.pending.remove(due_ms, offset):
                     self.bytes -= abs(size)
@@ -114,6 +123,13 @@ class State:
         self.forget_id(note)
         return True
 
+    def take_back(self) -> None:
+        """What was being sent to another topic waits again."""
+        sending, self.sending = self.sending, None
+        if sending is not None:
+            for offset, due_ms, _ in sending.facts:
+                self.pending.add(due_ms, offset)
+
     def forget_id(self, note: Note) -> None:
         """The record of a note waits no more."""
         schedule_id = note.schedule_id
@@ -133,5 +149,7 @@ class State:
     def first_offset(self) -> int:
         """The first note that is still needed; -1 if none is."""
         firsts = [held[0][1] for held in self.open.values() if held]
+        if self.sending is not None:
+            firsts += [offset for offset, _, _ in self.sending.facts]
         waiting = self.pending.first_offset()
         return min([*firsts, waiting] if waiting >= 0 else firsts, default=-1)

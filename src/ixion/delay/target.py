@@ -1,53 +1,47 @@
 """Schedule topics: their records stay where they are, and are delivered to the same partition of another topic.
 
 For readers that cannot live with holes (delivery.delay.target): the target has none, and the schedule topic is read by
-nobody. A record waits as in any topic with delivery.delay.mode=record. When it is due:
+nobody. A record waits as in any topic with delivery.delay.mode=record. The target may be led by another broker, so a
+delivery is a produce, by an idempotent producer whose state is in the sibling (`sender`):
 
-1. it is appended to the target, with `x-schedule-topic` beside the other headers of a delivery;
-2. the note that it was delivered is written to the sibling, and says where the target ended then;
-3. an empty batch is appended to the schedule topic, which is what the note is about.
+1. a note says which records are sent, by which producer id and from which sequence on (SENDS);
+2. when every in-sync replica of the schedule topic has that note, they are produced to the target's leader, acks=all,
+   with `x-schedule-topic` beside the other headers of a delivery;
+3. when that is acknowledged, a note says that they were delivered, and where the target ended then.
 
-If the broker is killed after 1, the next start finds the record in the target, which it reads from the last such note
-on. So each is delivered once. Both topics must have one replica, on the same broker: with several, the target's leader
-could lose what was noted.
+Beside each note an empty batch is appended to the schedule topic, which is what the note is about.
+
+**A leader that is killed, deposed or cut off in between** leaves a SENDS without the note that follows. The next leader
+sends the same records with the same sequence numbers, and the target's leader recognises what it has. Only what is in
+a committed note is ever sent, so an old leader that does not know yet that it was deposed can send nothing else. Once
+this is settled each leader takes a producer id of its own: if the power fails, and notes are lost, no sequence number
+is used again for other records.
+
+    the schedule's leader is lost       the next leader finds
+    before SENDS is committed           nothing, or SENDS: it sends them; the old leader has not
+    before or after the produce         SENDS: it sends them again; the target has them once
+    after the note that follows         they were delivered
+
+The target forgets a producer after producer.id.expiration.ms. So before records are sent again, the target is read
+from where it ended at the last delivery on, and looked through for their batch.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ixion.delay.journal import PIECE, batches
-from ixion.delay.note import Note
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder
-from ixion.records.schedule_headers import FOR, OFFSET, TOPIC, Wish
+from ixion.records.schedule_headers import Wish
 from ixion.records.validate import InvalidRecords, RecordError
-
-if TYPE_CHECKING:
-    from ixion.delay.state import State
-    from ixion.log.log import Log
-    from ixion.replica.manager import ReplicaManager
-    from ixion.replica.partition import Partition
 
 DELIVERER = -2  # the producer id in batches of delivered records; no client can write it
 
 
-def target_of(replicas: ReplicaManager, partition: Partition) -> Partition:
-    """Where the records of a schedule topic are delivered. KafkaError if they cannot be."""
-    name = partition.log.config.delivery_delay_target
-    target = replicas.partition(name, partition.number)
-    if name == partition.topic or target is None:
-        reason = "there is no such partition" if target is None else "it is the topic itself"
-    elif not target.leads or len(target.replicas) > 1 or len(partition.replicas) > 1:
-        reason = "both must have one replica, on the same broker"
-    else:
-        return target
-    raise KafkaError(ErrorCode.INVALID_RECORD, f"{partition.log.name} delivers to {name}-{partition.number}: {reason}")
+def check_all_wait(batch: BatchView, wishes: list[Wish], *, needs_keys: bool) -> None:
+    """A record that does not say when, or again and again, is refused: nobody would see it where it is.
 
-
-def check_all_wait(batch: BatchView, wishes: list[Wish]) -> None:
-    """A record that does not say when, or again and again, is refused: nobody would see it where it is."""
+    `needs_keys`: the target is compacted.
+    """
     timed = {int(wish.index) for wish in wishes if wish.is_taken}
     refused = [
         RecordError(batch_index=index, message="a record of a schedule topic needs x-deliver-after-ms or x-deliver-at")
@@ -59,6 +53,13 @@ def check_all_wait(batch: BatchView, wishes: list[Wish]) -> None:
         for wish in wishes
         if wish.recurs
     ]
+    if needs_keys:
+        cancels = {int(wish.index) for wish in wishes if wish.cancel}
+        refused += [
+            RecordError(batch_index=index, message="delivery.delay.target is compacted, so each record needs a key")
+            for index, record in enumerate(batch.records())
+            if record.key is None and index not in cancels
+        ]
     if refused:
         message = f"{len(refused)} records refused; the first is number {refused[0].batch_index}: {refused[0].message}"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, message, tuple(refused[:100]))
@@ -69,26 +70,3 @@ def empty_batch(count: int, leader_epoch: int) -> bytes:
     builder = BatchBuilder(producer_id=DELIVERER, leader_epoch=leader_epoch)
     builder.last_offset = count - 1
     return builder.build()
-
-
-def find_in_target(state: State, target: Log, topic: str) -> None:
-    """Records that were delivered before the broker was killed, and not noted."""
-    for view in batches(target, max(state.target_seen, target.log_start), PIECE):
-        if view.producer_id != DELIVERER:
-            continue
-        for record in view.records():
-            facts = dict(record.headers)
-            if facts.get(TOPIC.decode()) != topic.encode():
-                continue
-            offset, due_ms = int(facts.get(OFFSET.decode()) or -1), int(facts.get(FOR.decode()) or -1)
-            if state.pending.remove(due_ms, offset):
-                note: Note | None = state.journal.find(offset)
-                if note is not None:
-                    state.bytes -= note.size
-                    state.forget_id(note)
-                    state.unnoted.append(fact_of(note))
-
-
-def fact_of(note: Note) -> tuple[int, int, int]:
-    """As a note about deliveries has it."""
-    return note.offset, note.due_ms, -note.size if note.schedule_id else note.size

@@ -22,6 +22,7 @@ class BrokerChannels:
         self._client_id = client_id
         self._connect = connect
         self._channels: dict[int, Channel] = {}
+        self._closed = False
 
     async def ask(self, broker_id: int, api: ApiKey, request: Struct, *, oldest: int, newest: int) -> Struct:
         """The answer, in the newest version that both speak. KafkaError if the broker cannot be reached."""
@@ -29,6 +30,8 @@ class BrokerChannels:
         return await channel.ask(api, await channel.version(api, oldest=oldest, newest=newest), request)
 
     def close(self) -> None:
+        """For good: work that goes on for a moment must not open another connection, which nobody would close."""
+        self._closed = True
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
@@ -36,7 +39,7 @@ class BrokerChannels:
     def _channel_to(self, broker_id: int) -> Channel:
         broker = self._image.brokers.get(broker_id)
         found = None if broker is None else broker.endpoints.get(self._listener)
-        if found is None:
+        if found is None or self._closed:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not a live broker")
         address = Address(*found)
         channel = self._channels.get(broker_id)

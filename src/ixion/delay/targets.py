@@ -1,0 +1,183 @@
+"""How schedule topics reach their targets: partitions of other topics, on whichever brokers they are led.
+
+A partition that this broker leads is appended to and read here; for others their leaders are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from ixion.clients.faults import error_code
+from ixion.delay.journal import PIECE, batches
+from ixion.log.config import LogConfig
+from ixion.log.prepare import Origin
+from ixion.model.delay_names import is_sibling
+from ixion.model.errors import ErrorCode, KafkaError
+from ixion.protocol.messages.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
+from ixion.records.batch import BatchView
+from ixion.records.batches import iter_complete_batches
+from ixion.records.layout import Buffer
+from ixion.replica.append_result import AppendResult
+from ixion.replica.internal_topic import INTERNAL
+
+if TYPE_CHECKING:
+    from ixion.replica.manager import ReplicaManager
+    from ixion.replica.partition import Partition
+
+TIMEOUT_MS: Final = 10_000  # for acks=all
+LATEST: Final = -1
+# Versions by topic name that Apache Kafka speaks, too.
+PRODUCE: Final = (8, 9)
+FETCH: Final = (4, 11)
+LIST_OFFSETS: Final = (1, 6)
+
+
+class Place(NamedTuple):
+    leader: int  # -1: none
+    config: LogConfig
+
+
+# Broker, API, request, oldest and newest version.
+Ask = Callable[[int, ApiKey, Struct, int, int], Awaitable[Struct]]
+
+
+class Targets:
+    """Loop thread only."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        *,
+        find: Callable[[str, int], Place | None],
+        ask: Ask,
+        producer_id: Callable[[], Awaitable[int]],
+    ) -> None:
+        """`find`: the leader of a partition of the cluster, and its settings."""
+        self._replicas = replicas
+        self._find = find
+        self._ask = ask
+        self.producer_id: Final = producer_id
+
+    def check(self, partition: Partition) -> LogConfig:
+        """The settings of the target of a schedule topic. KafkaError if records cannot be delivered to it."""
+        name = partition.log.config.delivery_delay_target
+        place = self._find(name, partition.number)
+        if name == partition.topic:
+            reason = "it is the topic itself"
+        elif name in INTERNAL or is_sibling(name):
+            reason = "it is an internal topic"
+        elif place is None:
+            reason = "there is no such partition"
+        elif place.config.delays_records:
+            reason = "it delays records itself (delivery.delay.mode=record)"
+        else:
+            return place.config
+        message = f"{partition.log.name} delivers to {name}-{partition.number}: {reason}"
+        raise KafkaError(ErrorCode.INVALID_RECORD, message)
+
+    async def send(self, topic: str, number: int, records: bytes, count: int) -> int:
+        """Produce a batch, acks=all; where it ends. KafkaError if it was refused, or nobody knows."""
+        if self._led_here(topic, number) is not None:
+            return await self._append(topic, number, records)
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=records),))
+        request = ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=(data,))
+        answer = cast(ProduceResponse, await self._ask_leader(topic, number, ApiKey.PRODUCE, request, *PRODUCE))
+        found = answer.responses[0].partition_responses[0]
+        raise_if(found.error_code, found.error_message or "")
+        return found.base_offset + count if found.base_offset >= 0 else -1
+
+    async def end_of(self, topic: str, number: int) -> int:
+        """Where a partition ends now, or earlier."""
+        local = self._led_here(topic, number)
+        if local is not None:
+            return local.log.end_offset
+        wish = ListOffsetsPartition(partition_index=number, timestamp=LATEST)
+        request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wish,)),))
+        asked = self._ask_leader(topic, number, ApiKey.LIST_OFFSETS, request, *LIST_OFFSETS)
+        found = cast(ListOffsetsResponse, await asked).topics[0].partitions[0]
+        raise_if(found.error_code)
+        return found.offset
+
+    async def has(self, topic: str, number: int, offset: int, producer_id: int, sequence: int) -> bool:
+        """Whether a partition has the batch of a producer that begins with `sequence`, at or after `offset`."""
+
+        def is_it(view: BatchView) -> bool:
+            return bool(view.producer_id == producer_id and view.base_sequence == sequence)
+
+        local = self._led_here(topic, number)
+        if local is not None:
+            log = local.log
+            for view in batches(log, max(offset, log.log_start), PIECE):
+                if is_it(view):
+                    return True
+                await asyncio.sleep(0)
+            return False
+        while True:
+            wish = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=PIECE)
+            topics = (FetchTopic(topic=topic, partitions=(wish,)),)
+            request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=PIECE, topics=topics)
+            answer = cast(FetchResponse, await self._ask_leader(topic, number, ApiKey.FETCH, request, *FETCH))
+            data = answer.responses[0].partitions[0]
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                if data.log_start_offset <= offset:
+                    return False  # it has lost its end
+                offset = data.log_start_offset
+                continue
+            raise_if(data.error_code)
+            before = offset
+            for view in iter_complete_batches(cast(Buffer, data.records or b"")):
+                if is_it(view):
+                    return True
+                offset = max(offset, int(view.last_offset) + 1)
+            if offset == before:
+                return False
+
+    # Inside.
+
+    def _led_here(self, topic: str, number: int) -> Partition | None:
+        partition = self._replicas.partition(topic, number)
+        return partition if partition is not None and partition.leads else None
+
+    async def _append(self, topic: str, number: int, records: bytes) -> int:
+        over: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+
+        def done(results: list[AppendResult]) -> None:
+            if not over.done():
+                over.set_result(results[0])
+
+        self._replicas.append(TIMEOUT_MS, -1, Origin.CLIENT, [(topic, number, records)], done)
+        result = await over
+        raise_if(result.code, result.message or "")
+        return result.required
+
+    async def _ask_leader(
+        self, topic: str, number: int, api: ApiKey, request: Struct, oldest: int, newest: int
+    ) -> Struct:
+        place = self._find(topic, number)
+        if place is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{number}")
+        if place.leader < 0:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number} has no leader")
+        return await self._ask(place.leader, api, request, oldest, newest)
+
+
+def raise_if(number: int, message: str = "") -> None:
+    code = error_code(number)
+    if code != ErrorCode.NONE:
+        raise KafkaError(code, message or code.name)
