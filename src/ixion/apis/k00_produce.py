@@ -19,6 +19,7 @@ from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
 from ixion.apis.topic_ids import PRODUCE_BY_ID_SINCE
 from ixion.config.listeners import listeners
+from ixion.config.topic import DELIVERY_DELAY_TARGET
 from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.prepare import Origin
 from ixion.metadata.image import ClusterImage
@@ -82,8 +83,12 @@ class Produce:
                 return name, ErrorCode.UNKNOWN_TOPIC_ID
             name = known.name
         rights = call.rights
-        if rights is not None and not rights.may(WRITE, TOPIC, name):
-            return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if rights is not None:
+            if not rights.may(WRITE, TOPIC, name):
+                return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            target = (self._image.topic_config(name) or {}).get(DELIVERY_DELAY_TARGET.name)
+            if target and not rights.may(WRITE, TOPIC, target):  # else a schedule topic of one's own would be a way in
+                return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if call.version < PRODUCE_BY_ID_SINCE and name not in self._image.topics:
             return name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if name in INTERNAL and call.listener not in self._internal_writers:

@@ -24,7 +24,12 @@ from ixion.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.protocol.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ixion.protocol.messages.k27_write_txn_markers import WriteTxnMarkersResponse
@@ -110,6 +115,18 @@ def test_a_produce_is_answered_topic_by_topic(root: AskingAs, alice: AskingAs) -
         "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "gone": NO_TOPIC,
     }
+
+
+def test_a_schedule_topic_is_no_way_into_its_target(root: AskingAs, alice: AskingAs) -> None:
+    settings = {"delivery.delay.mode": "record", "delivery.delay.target": "b1"}
+    configs = tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items())
+    later = CreatableTopic(name="a.later", num_partitions=1, replication_factor=1, assignments=(), configs=configs)
+    made = root.ask(CreateTopicsRequest(topics=(later,)), CreateTopicsResponse)
+    assert [each.error_code for each in made.topics] == [0]
+    allow(root, rule("alice", WRITE, TOPIC, "a", PatternKind.PREFIXED))
+    assert produced(alice, production("a.later")) == {"a.later": NO_TOPIC}
+    allow(root, rule("alice", WRITE, TOPIC, "b1"))
+    assert produced(alice, production("a.later")) == {"a.later": ErrorCode.INVALID_RECORD}, "it does not say when"
 
 
 def test_a_refused_produce_without_an_answer_ends_the_connection(root: AskingAs, alice: AskingAs) -> None:
