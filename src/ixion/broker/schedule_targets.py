@@ -80,5 +80,5 @@ def make_channels(parts: Parts) -> BrokerChannels | None:
     from ixion.broker.peers import connect_to
 
     listener = listeners(parts.config.current).inter_broker
-    connect = connect_to(parts.config.current, listener)
+    connect = connect_to(parts.config, listener)
     return BrokerChannels(parts.image, listener, f"broker-{parts.node_id}-schedules", connect)
