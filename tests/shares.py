@@ -119,7 +119,8 @@ BESIDE_THE_BUILD = ("delay/test_off.py", "pipelines")
 TOGETHER = (
     tuple(f"pipelines/test_{name}.py" for name in ("evolve", "replay", "sinks", "steps", "upkeep", "upsert")),
     ("pipelines",),
-    ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py", "clients/consumer/test_other_members.py"),
+    ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py")
+    + ("clients/consumer/test_other_members.py", "clients/consumer/test_rolling.py"),
     ("real_clients",),
     ("metadata", "broker/test_zookeeper.py", "broker/test_secured_cluster.py"),
     ("cluster", "controller/cluster/test_apache_kafka.py"),

@@ -1,6 +1,7 @@
 """A group that goes from one client to another, member by member, while records come: none is left out.
 
-On ixion, and on Apache Kafka with the compiled package only (a JVM takes a while). The records are transactions of our
+On ixion, alone and as a cluster of three, and on Apache Kafka 3.9.1 and 4.3.0 with the compiled package only (a JVM
+takes a while). The records are transactions of our
 producer, committed and aborted in turn, so every client has read what our transactions leave to be read.
 """
 
@@ -16,7 +17,7 @@ import pytest
 from devtools.parts import need
 from ixion.clients import Admin, Producer, TopicPartition
 from ixion.clients.admin.topics import NewTopic
-from ixion.testing import Broker
+from ixion.testing import Broker, Cluster
 from tests.clients.asking import end_offsets, fetch_offsets
 from tests.clients.consumer.peers import CLIENTS, KAFKA, Peer
 from tests.servers import ApacheKafka
@@ -34,15 +35,22 @@ def our_own() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def real_kafka(apache_kafka: ApacheKafka) -> str:
+def three() -> Iterator[str]:
+    with Cluster(3) as cluster:
+        yield cluster.bootstrap
+
+
+def real_kafka(request: pytest.FixtureRequest, version: str) -> str:
     if os.environ.get("IXION_EXPECT") == "interpreted":
         pytest.skip("runs with the compiled package, see the module")
-    return apache_kafka("3.9.1").bootstrap
+    servers: ApacheKafka = request.getfixturevalue("apache_kafka")
+    return servers(version).bootstrap
 
 
-@pytest.fixture(params=["our_own", "real_kafka"], ids=["ixion", "kafka"])
+@pytest.fixture(params=["our_own", "three", "3.9.1", "4.3.0"], ids=["ixion", "cluster", "kafka-3.9.1", "kafka-4.3.0"])
 def bootstrap(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(request.param)
+    name: str = request.param
+    found: str = real_kafka(request, name) if name[0].isdigit() else request.getfixturevalue(name)
     return found
 
 
