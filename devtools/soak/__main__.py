@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from devtools.soak.broken import FAULTS
-from devtools.soak.run import Soak
+from devtools.soak.run import CLIENTS, Soak
 
 
 def main() -> None:
@@ -17,10 +17,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", metavar="DIR", help="leave data and histories here")
     parser.add_argument("--broken", choices=FAULTS, help="serve by a broker with this fault, which must be found")
+    parser.add_argument("--clients", choices=CLIENTS, default="confluent", help="whose clients write, copy and read")
     options = parser.parse_args()
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="ixion-soak-") as temporary:
-        soak = Soak(Path(options.keep or temporary), options.seconds, options.seed, options.broken)
+        soak = Soak(Path(options.keep or temporary), options.seconds, options.seed, options.broken, options.clients)
         anomalies = soak.run()
     for anomaly in anomalies[:50]:
         print(f"{anomaly.kind}: {anomaly.detail}")

@@ -47,9 +47,45 @@ SETTINGS = {
 }
 
 
+# The modules of the clients, by name; a writer in Java beside two others unless all clients are ours.
+CLIENTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "confluent": {
+        "writer-0": ("writer",),
+        "writer-1": ("writer",),
+        "copier-0": ("copier",),
+        "copier-1": ("copier",),
+        "reader-0": ("reader",),
+        "reader-1": ("reader",),
+        "last": ("reader",),
+    },
+    "ixion": {
+        "writer-0": ("our_writer",),
+        "writer-1": ("our_writer", "--asyncio"),
+        "writer-2": ("our_writer",),
+        "copier-0": ("our_copier",),
+        "copier-1": ("our_copier",),
+        "reader-0": ("our_reader",),
+        "reader-1": ("our_reader",),
+        "last": ("our_reader",),
+    },
+    "mixed": {
+        "writer-0": ("writer",),
+        "writer-1": ("our_writer",),
+        "copier-0": ("copier",),
+        "copier-1": ("our_copier",),
+        "reader-0": ("our_reader",),
+        "reader-1": ("reader",),
+        "last": ("our_reader",),
+    },
+}
+
+
 class Soak:
-    def __init__(self, directory: Path, seconds: float, seed: int, broken: str | None = None) -> None:
-        """`broken` is the name of a fault that the broker is to have."""
+    def __init__(
+        self, directory: Path, seconds: float, seed: int, broken: str | None = None, clients: str = "confluent"
+    ) -> None:
+        """`broken` is the name of a fault that the broker is to have, `clients` a row of CLIENTS."""
+        self._of = CLIENTS[clients]
         self._directory = directory
         self._broken = broken
         self._seconds = seconds
@@ -68,13 +104,15 @@ class Soak:
             admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
             for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (TOPIC, COPY)]).values():
                 future.result(30)
-            for number in range(2):
-                self._start("writer", f"writer-{number}", TOPIC, str(PARTITIONS))
-            self._clients["writer-java"] = self._spawn(self._java_writer("writer-java"))
-            for number in range(2):
-                self._start("copier", f"copier-{number}", TOPIC, COPY)
-            self._start("reader", "reader-0", TOPIC, str(PARTITIONS))
-            self._start("reader", "reader-1", COPY, str(PARTITIONS))
+            for name in self._of:
+                if name.startswith("writer"):
+                    self._start(name, TOPIC, str(PARTITIONS))
+                elif name.startswith("copier"):
+                    self._start(name, TOPIC, COPY)
+            if "writer-2" not in self._of:
+                self._clients["writer-java"] = self._spawn(self._java_writer("writer-java"))
+            self._start("reader-0", TOPIC, str(PARTITIONS))
+            self._start("reader-1", COPY, str(PARTITIONS))
             self._disturb()
             self._settle()
         finally:
@@ -159,7 +197,7 @@ class Soak:
         self._end("copier")
         time.sleep(7)
         for topic in (TOPIC, COPY):
-            last = self._spawn(self._command("reader", f"last-{topic}", topic, str(PARTITIONS), "--to-the-end"))
+            last = self._spawn(self._command("last", f"last-{topic}", topic, str(PARTITIONS), "--to-the-end"))
             last.wait(120)
 
     def _copied(self) -> int:
@@ -186,12 +224,13 @@ class Soak:
             raise RuntimeError(f"the broker did not start: {line!r}, see {self._directory / 'broker.log'}")
         return process
 
-    def _start(self, kind: str, name: str, *arguments: str) -> None:
-        self._clients[name] = self._spawn(self._command(kind, name, *arguments))
+    def _start(self, name: str, *arguments: str) -> None:
+        self._clients[name] = self._spawn(self._command(name, name, *arguments))
 
-    def _command(self, kind: str, name: str, *arguments: str) -> list[str]:
-        module = f"devtools.soak.{kind}"
-        return [sys.executable, "-m", module, self.bootstrap, str(self._histories), name, *arguments]
+    def _command(self, role: str, name: str, *arguments: str) -> list[str]:
+        module, *options = self._of[role]
+        words = [self.bootstrap, str(self._histories), name, *arguments, *options]
+        return [sys.executable, "-m", f"devtools.soak.{module}", *words]
 
     def _java_writer(self, name: str) -> list[str]:
         jars = classpath("clients-4.3.0")

@@ -46,7 +46,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
 
 if TYPE_CHECKING:
-    from ixion.clients.core.producer.transactions import GroupMetadata
+    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 
 class DeliveryFuture:
@@ -187,7 +187,7 @@ class Producer:
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
     ) -> None:
         """Commit the offsets that a group reads on from as a part of the transaction."""
-        from ixion.clients.core.producer.transactions import GroupMetadata
+        from ixion.clients.core.producer.group_offsets import GroupMetadata
 
         member = GroupMetadata(group) if isinstance(group, str) else group
         transactions = self._machine.the_transactions()

@@ -39,7 +39,7 @@ from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty
-    from ixion.clients.core.producer.transactions import GroupMetadata
+    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 T = TypeVar("T")
 

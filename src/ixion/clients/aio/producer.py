@@ -21,9 +21,9 @@ from typing import Any, Unpack
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
+from ixion.clients.core.producer.group_offsets import GroupMetadata
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes
-from ixion.clients.core.producer.transactions import GroupMetadata
 from ixion.clients.engine import random
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition

@@ -40,7 +40,7 @@ from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty, Group
-    from ixion.clients.core.producer.transactions import GroupMetadata
+    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 TURN_S: Final = 0.005  # longest time between two ticks of a caller that polls
 LEAST_S: Final = 0.001  # between two automatic commits
@@ -297,7 +297,7 @@ class ConsumerMachine:
         return None if self.group is None else self.group.last_duty()
 
     def group_metadata(self) -> GroupMetadata:
-        from ixion.clients.core.producer.transactions import GroupMetadata  # a consumer without one needs no producer
+        from ixion.clients.core.producer.group_offsets import GroupMetadata  # a consumer without one needs no producer
 
         coordinator = self._the_coordinator()
         if self.group is None:

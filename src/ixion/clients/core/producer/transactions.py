@@ -18,32 +18,34 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome
 from ixion.clients.core.producer.batch import ProducerIdentity
+from ixion.clients.core.producer.group_offsets import GroupMetadata, GroupOffsets
 from ixion.clients.core.producer.identity import Identity
+from ixion.clients.core.producer.transaction_requests import (
+    GROUP,
+    TRANSACTION,
+    Asked,
+    add_offsets,
+    add_partitions,
+    ask_coordinator,
+    ask_identity,
+    commit_offsets,
+    end_transaction,
+)
 from ixion.clients.faults import FencedError, error_code
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ixion.protocol.messages.k24_add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
-)
-from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from ixion.protocol.messages.k26_end_txn import EndTxnRequest, EndTxnResponse
-from ixion.protocol.messages.k28_txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
-)
+from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorResponse
+from ixion.protocol.messages.k22_init_producer_id import InitProducerIdResponse
+from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
+from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
+from ixion.protocol.messages.k26_end_txn import EndTxnResponse
+from ixion.protocol.messages.k28_txn_offset_commit import TxnOffsetCommitResponse
 from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
@@ -57,12 +59,6 @@ ABORTING: Final = 5
 NAMES: Final = ("before init_transactions", "while it initializes", "between transactions", "in a transaction",
                 "while it commits", "while it aborts")  # fmt: skip
 
-GROUP: Final = 0
-TRANSACTION: Final = 1
-LAST_OF_ONE: Final = 3  # later versions of FindCoordinator ask for several keys at once
-LAST_OF_CLIENTS: Final = 3  # later versions of AddPartitionsToTxn are spoken between brokers
-LAST_END_OF_V1: Final = 4
-LAST_COMMIT_OF_V1: Final = 4
 FEATURE: Final = "transaction.version"
 MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -73,20 +69,6 @@ FINAL: Final = (
     ErrorCode.INVALID_TRANSACTION_TIMEOUT,
     ErrorCode.UNSUPPORTED_VERSION,
 )
-
-
-class GroupMetadata(NamedTuple):
-    """Whose offsets a transaction commits, and as which member; a group id alone is enough without a membership."""
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-
-class GroupOffsets(NamedTuple):
-    group: GroupMetadata
-    offsets: dict[TopicPartition, int]
 
 
 class Transactions(Identity):
@@ -105,6 +87,7 @@ class Transactions(Identity):
         self._offsets: deque[GroupOffsets] = deque()  # to be committed
         self._groups: set[str] = set()  # added
         self._is_empty = True  # nothing was written in this transaction
+        self._is_deciding = False  # a broker was asked to commit, and may have done so
         self._asked = ""  # what is under way
 
     # What the producer calls.
@@ -127,8 +110,11 @@ class Transactions(Identity):
         self.state = COMMITTING
 
     def abort(self) -> None:
-        """Once more after a timeout goes on with the first."""
+        """Once more after a timeout goes on with the first. ValueError after a commit that may have been carried out:
+        the coordinator answers to the same question only."""
         self._require(OPEN, COMMITTING, ABORTING)
+        if self._is_deciding:
+            raise ValueError("the commit is under way and may be done; call commit_transaction again to hear of it")
         self.state = ABORTING
         self._to_add.clear()
         self._offsets.clear()
@@ -268,93 +254,23 @@ class Transactions(Identity):
         self._asked = wanted
         machine.send(api, version, request, self, now_s)
 
-    def _request(self, wanted: str, machine: ConnectionMachine) -> tuple[ApiKey, int, Struct]:
-        producer_id, epoch = self.current
-        if wanted in ("find", "find group"):
-            kind, key = TRANSACTION, self._id
-            if wanted == "find group":
-                kind, key = GROUP, self._offsets[0].group.group_id
-            version = machine.version(ApiKey.FIND_COORDINATOR, oldest=1)
-            if version > LAST_OF_ONE:
-                return ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
-            return ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=key, key_type=kind)
+    def _request(self, wanted: str, machine: ConnectionMachine) -> Asked:
+        if wanted == "find":
+            return ask_coordinator(machine, TRANSACTION, self._id)
+        if wanted == "find group":
+            return ask_coordinator(machine, GROUP, self._offsets[0].group.group_id)
         if wanted == "init":
-            version = machine.version(ApiKey.INIT_PRODUCER_ID)
             self.uses_v2 = min(machine.features.get(FEATURE, 0), self.newest_version) >= 2
-            request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=self._timeout_ms)
-            if version >= 3 and self.is_known:
-                request = InitProducerIdRequest(
-                    transactional_id=self._id,
-                    transaction_timeout_ms=self._timeout_ms,
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                )
-            return ApiKey.INIT_PRODUCER_ID, version, request
+            return ask_identity(machine, self._id, self._timeout_ms, self.current if self.is_known else None)
         if wanted == "add partitions":
-            topics: dict[str, list[int]] = {}
-            for place in self._to_add:
-                topics.setdefault(place.topic, []).append(place.partition)
-            return (
-                ApiKey.ADD_PARTITIONS_TO_TXN,
-                machine.version(ApiKey.ADD_PARTITIONS_TO_TXN, newest=LAST_OF_CLIENTS),
-                AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self._id,
-                    v3_and_below_producer_id=producer_id,
-                    v3_and_below_producer_epoch=epoch,
-                    v3_and_below_topics=tuple(
-                        [
-                            AddPartitionsToTxnTopic(name=name, partitions=tuple(numbers))
-                            for name, numbers in topics.items()
-                        ]
-                    ),
-                ),
-            )
+            return add_partitions(machine, self._id, self.current, self._to_add)
         if wanted == "add offsets":
-            group = self._offsets[0].group.group_id
-            return (
-                ApiKey.ADD_OFFSETS_TO_TXN,
-                machine.version(ApiKey.ADD_OFFSETS_TO_TXN),
-                AddOffsetsToTxnRequest(
-                    transactional_id=self._id, producer_id=producer_id, producer_epoch=epoch, group_id=group
-                ),
-            )
+            return add_offsets(machine, self._id, self.current, self._offsets[0].group.group_id)
         if wanted == "commit offsets":
             self._is_empty = False
-            newest = ApiKey.TXN_OFFSET_COMMIT.newest if self.uses_v2 else LAST_COMMIT_OF_V1
-            version = machine.version(ApiKey.TXN_OFFSET_COMMIT, newest=newest)
-            return ApiKey.TXN_OFFSET_COMMIT, version, self._offset_commit(self._offsets[0], version)
-        version = machine.version(ApiKey.END_TXN, newest=ApiKey.END_TXN.newest if self.uses_v2 else LAST_END_OF_V1)
-        return (
-            ApiKey.END_TXN,
-            version,
-            EndTxnRequest(
-                transactional_id=self._id,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                committed=self.state == COMMITTING,
-            ),
-        )
-
-    def _offset_commit(self, sent: GroupOffsets, version: int) -> TxnOffsetCommitRequest:
-        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for place, offset in sent.offsets.items():
-            part = TxnOffsetCommitRequestPartition(
-                partition_index=place.partition, committed_offset=offset, committed_metadata=""
-            )
-            topics.setdefault(place.topic, []).append(part)
-        has_member = version >= 3
-        return TxnOffsetCommitRequest(
-            transactional_id=self._id,
-            group_id=sent.group.group_id,
-            producer_id=self.current.producer_id,
-            producer_epoch=self.current.epoch,
-            generation_id=sent.group.generation_id if has_member else -1,
-            member_id=sent.group.member_id if has_member else "",
-            group_instance_id=sent.group.group_instance_id if has_member else None,
-            topics=tuple(
-                [TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items()]
-            ),
-        )
+            return commit_offsets(machine, self._id, self.current, self._offsets[0], is_v2=self.uses_v2)
+        self._is_deciding = self.state == COMMITTING
+        return end_transaction(machine, self._id, self.current, commits=self._is_deciding, is_v2=self.uses_v2)
 
     # What comes back.
 
@@ -447,6 +363,7 @@ class Transactions(Identity):
     def _finish(self) -> None:
         """The transaction is over. After an abort an older broker is asked for a new epoch."""
         was_aborted = self.state == ABORTING
+        self._is_deciding = False
         self._added.clear()
         self._to_add.clear()
         self._groups.clear()

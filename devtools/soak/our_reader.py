@@ -1,0 +1,38 @@
+"""`reader` with our own consumer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from devtools.soak.diary import Diary
+from ixion.clients import Consumer, TopicPartition
+from ixion.model.errors import KafkaError
+
+
+def main(bootstrap: str, directory: str, name: str, topic: str, partitions: str, *options: str) -> None:
+    diary = Diary(Path(directory), name)
+    places = [TopicPartition(topic, number) for number in range(int(partitions))]
+    with Consumer(bootstrap, isolation_level="read_committed") as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, 0)
+        diary.write("assign", "ok", [])
+        is_over = False
+        while not is_over:
+            seen: dict[str, list[tuple[int, str]]] = {}
+            try:
+                if "--to-the-end" in options:
+                    ends = consumer.end_offsets(places)
+                    is_over = all(consumer.position(place) >= end for place, end in ends.items())
+                for record in consumer.poll(0.5, 100):
+                    value = (record.value or b"").decode()
+                    seen.setdefault(f"{topic}-{record.partition}", []).append((record.offset, value))
+            except KafkaError as fault:
+                print(f"{name}: {fault}", flush=True)  # the broker was away for longer than a call waits
+            if seen:
+                diary.write("poll", "ok", [["poll", key, records] for key, records in seen.items()])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
