@@ -88,6 +88,9 @@ def test_topics(admin: Admin) -> None:
     gone = admin.delete_topics(["a-two", "a-nobody"])
     assert set(gone.done) == {"a-two"}
     assert isinstance(gone.faults["a-nobody"], UnknownTopicError)
+    by_id = admin.describe_topics_by_id([placed.topic_id, bytes(range(16))])
+    assert by_id[placed.topic_id].name == "a-placed"
+    assert by_id.faults[bytes(range(16))].code is ErrorCode.UNKNOWN_TOPIC_ID
     assert admin.delete_topics_by_id([placed.topic_id, bytes(range(16))]).done.keys() == {placed.topic_id}
 
 

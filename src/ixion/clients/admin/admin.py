@@ -105,6 +105,7 @@ class Calls:
     delete_topics = waited(topics.delete_topics)
     delete_topics_by_id = waited(topics.delete_topics_by_id)
     describe_topics = waited(topics.describe_topics)
+    describe_topics_by_id = waited(topics.describe_topics_by_id)
     list_topics = waited(topics.list_topics)
 
     abort_transaction = waited(transactions.abort_transaction)

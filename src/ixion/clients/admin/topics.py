@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.plan import ANY, Call, Plan
 from ixion.clients.admin.results import Results
-from ixion.clients.admin.routes import Spread, fault_of, look_up, metadata, spread, to_controller
+from ixion.clients.admin.routes import Spread, fault_of, look_up, metadata, one, spread, to_controller
 from ixion.clients.faults import TimedOutError, UnknownTopicError
-from ixion.clients.metadata import ClusterMetadata, Topic
+from ixion.clients.metadata import ClusterMetadata, Topic, read_topic
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID, id_text
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 
@@ -24,6 +25,7 @@ V = TypeVar("V")
 BROKER_DECIDES: Final = -1  # as partition count or replication factor: the broker's own default
 UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 IDS_FROM: Final = 6  # the first version of DeleteTopics that takes ids
+DESCRIBED_BY_ID_FROM: Final = 12  # that of Metadata in which ids work
 
 
 class NewTopic(NamedTuple):
@@ -72,6 +74,30 @@ def describe_topics(call: Call, names: Iterable[str]) -> Plan[Results[str, Topic
                 yield call.pause_s()
     except TimedOutError as late:
         results.faults.update(dict.fromkeys(left, late))
+    return results
+
+
+def describe_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Results[bytes, Topic]]:
+    """The same, for topics of which the id is known, whatever their names are now."""
+    wanted = list(dict.fromkeys(topic_ids))
+    results: Results[bytes, Topic] = Results()
+    if not wanted:
+        return results
+    topics = tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in wanted)
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    answer = yield from one(
+        call, ANY, ApiKey.METADATA, lambda _: request, MetadataResponse, oldest=DESCRIBED_BY_ID_FROM
+    )
+    found = {topic.topic_id: topic for topic in answer.topics}
+    for topic_id in wanted:
+        topic = found.get(topic_id)
+        about = f"topic with the id {id_text(topic_id)}"
+        fault = fault_of(ErrorCode.UNKNOWN_TOPIC_ID if topic is None else topic.error_code, None, about)
+        if topic is None or fault is not None:
+            assert fault is not None
+            results.faults[topic_id] = fault
+        else:
+            results.done[topic_id] = read_topic(topic.name or "", topic)
     return results
 
 

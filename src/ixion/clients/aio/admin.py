@@ -107,6 +107,7 @@ class Calls:
     delete_topics = awaited(topics.delete_topics)
     delete_topics_by_id = awaited(topics.delete_topics_by_id)
     describe_topics = awaited(topics.describe_topics)
+    describe_topics_by_id = awaited(topics.describe_topics_by_id)
     list_topics = awaited(topics.list_topics)
 
     abort_transaction = awaited(transactions.abort_transaction)
