@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 import zipfile
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from devtools.dist import WHEEL, UnsoundError, check_wheel, clean_environment, sources
+from devtools.dist import FEW, ROOT, WHEEL, UnsoundError, check_wheel, clean_environment, sources
 
 INFO = "ixion-1.dist-info"
 NATIVE = {"ixion__mypyc.cpython-311.so", "ixion/timer/wheel.cpython-311.so"}
@@ -49,3 +53,57 @@ def test_an_installation_sees_nothing_of_the_checkout(monkeypatch: pytest.Monkey
     seen = clean_environment(IXION_COMPILE="timer")
     assert "PYTHONPATH" not in seen
     assert {name: value for name, value in seen.items() if name.startswith("IXION_")} == {"IXION_COMPILE": "timer"}
+
+
+SRC = ROOT / "src"
+STANDARD = sys.stdlib_module_names | {"annotationlib", "compression"}  # the last two since 3.14
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def foreign_packages(files: Iterable[Path]) -> set[str]:
+    """What is imported by FILES, by what they import of ours, and so on, as mypy follows them."""
+    left, seen, found = list(files), set[Path](), set[str]()
+    while left:
+        path = left.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        for name in imports_of(path):
+            first, *rest = name.split(".")
+            if first != "ixion":
+                found.add(first)
+                continue
+            above = [SRC.joinpath(first, *rest[:depth]) for depth in range(len(rest) + 1)]
+            left += (place for each in above for place in (each.with_suffix(".py"), each / "__init__.py"))
+    return found - STANDARD
+
+
+def hot(names: Iterable[str]) -> list[Path]:
+    """As setup.py reads HOT."""
+    return [
+        path
+        for name in names
+        for path in SRC.glob(f"ixion/{name}" if name.endswith(".py") else f"ixion/{name}/**/*.py")
+    ]
+
+
+def test_few_files_lead_to_every_package_that_a_whole_build_meets() -> None:
+    tree = ast.parse((ROOT / "setup.py").read_text())
+    (names,) = (
+        eval(compile(ast.Expression(node.value), "setup.py", "eval"))  # ours, and no literal: it has comprehensions
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "HOT"
+    )
+    whole = foreign_packages(hot(names))
+    assert whole >= {"cramjam", "pyarrow", "re2"}
+    assert foreign_packages(hot(FEW.split())) == whole
