@@ -34,7 +34,7 @@ APPS: Final = (
     go_app("sarama", "admin, idempotent producer, a group", "github.com/IBM/sarama@v1.61.1"),
     go_app("kafka-go", "compressed writer, a group that resumes", "github.com/segmentio/kafka-go@v0.4.51"),
     App("connect", "file source and file sink", connect),
-    App("mirrormaker", "a topic copied to a second broker", mirror_maker),
+    App("mirrormaker", "a topic copied to a second broker, another one back", mirror_maker),
     App("streams", "a word count with a state store, exactly once, restored in a second life", word_count),
     App("kafka-tools", "every tool of Kafka's bin/ that talks to a broker", kafka_tools),
     App("apicurio", "a registry that keeps its schemas in a topic", registry),

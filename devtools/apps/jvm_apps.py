@@ -98,20 +98,23 @@ def word_count(bootstrap: str, folder: Path) -> None:
 
 
 def mirror_maker(bootstrap: str, folder: Path) -> None:
-    """MirrorMaker 2 copies a topic and the offsets of a group to a second broker, an ixion of our own."""
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(50):
-        producer.produce("mirrored", str(number).encode())
-    if producer.flush(30):
-        raise RuntimeError("the source took no records")
+    """MirrorMaker 2 copies a topic to a second broker, an ixion of our own, and another topic back."""
     with Broker() as second:
+        for place, topic in ((bootstrap, "there"), (second.bootstrap, "back")):
+            producer = Producer({"bootstrap.servers": place})
+            for number in range(50):
+                producer.produce(topic, str(number).encode())
+            if producer.flush(30):
+                raise RuntimeError(f"{place} took no records")
+            del producer  # it would complain when its broker stops
         values = {
             "clusters": "a, b",
             "a.bootstrap.servers": bootstrap,
             "b.bootstrap.servers": second.bootstrap,
             "a->b.enabled": "true",
-            "a->b.topics": "mirrored",
-            "b->a.enabled": "false",
+            "a->b.topics": "there",
+            "b->a.enabled": "true",
+            "b->a.topics": "back",
             "replication.factor": "1",
             "refresh.topics.interval.seconds": "5",
             "sync.topic.acls.enabled": "true",  # asked for every interval; no authorizer is not an error
@@ -122,19 +125,22 @@ def mirror_maker(bootstrap: str, folder: Path) -> None:
         file = settings(folder / "mm2.properties", values)
         classpath = jars.classpath("connect-4.3.0")
         with service("org.apache.kafka.connect.mirror.MirrorMaker", file, classpath=classpath, folder=folder) as check:
-            consumer = Consumer(
-                {"bootstrap.servers": second.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
-            )
-            consumer.subscribe(["a.mirrored"])
-            found: set[bytes] = set()
+            until_copied(second.bootstrap, "a.there", check)
+            until_copied(bootstrap, "b.back", check)
 
-            def copied() -> bool:
-                message = consumer.poll(0.5)
-                if message is not None and message.error() is None:
-                    found.add(message.value() or b"")
-                return len(found) == 50
 
-            try:
-                until(copied, check)
-            finally:
-                consumer.close()
+def until_copied(bootstrap: str, topic: str, check: Callable[[], None]) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    found: set[bytes] = set()
+
+    def copied() -> bool:
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            found.add(message.value() or b"")
+        return len(found) == 50
+
+    try:
+        until(copied, check)
+    finally:
+        consumer.close()
