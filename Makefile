@@ -5,9 +5,9 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
-# Three processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
-# process or a timeout, so three keep two cores busy. pytest alone runs them one by one.
-WORKERS ?= 3
+# Four processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
+# process or a timeout, so four keep two cores busy. pytest alone runs them one by one.
+WORKERS ?= 4
 # A few tests that fail run again, alone; the closing lines name those that pass then (tests/unsteady.py).
 RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
