@@ -21,7 +21,7 @@ from ixion.model.errors import ErrorCode
 from ixion.replica.control import Control
 from ixion.replica.isr_changes import IsrChanges
 from ixion.replica.partition import Partition
-from ixion.replica.read import Reader
+from ixion.replica.read import LogReader
 
 
 def put(owner: Any, name: str, instead: Any) -> None:
@@ -109,9 +109,9 @@ def restart_unseen() -> None:
 
 def diverging_fetch_counts() -> None:
     """17: a fetch whose log has diverged still moves the follower's place, and the high watermark with it."""
-    real = Reader._read
+    real = LogReader._read
 
-    def read(self: Reader, result: Any) -> None:
+    def read(self: LogReader, result: Any) -> None:
         real(self, result)
         if result.diverging_epoch >= 0 and self._follower >= 0:
             partition = self._replicas.partitions[result.wish.key]
@@ -121,7 +121,7 @@ def diverging_fetch_counts() -> None:
             ):
                 self._replicas.high_watermark_moved(partition)
 
-    put(Reader, "_read", read)
+    put(LogReader, "_read", read)
 
 
 def leader_alone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.cli import consume_copy
-from ixion.cli.consume_copy import Copy, Watch
+from ixion.cli.consume_copy import Copy, TroubleNotes
 from ixion.cli.consume_format import writer
 from ixion.clients.faults import UnreachableError
 from ixion.clients.metadata import TopicPartition
@@ -58,7 +58,7 @@ def test_each_thing_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[-1])
         with Reader(fakes.bootstrap, {PLACES[0]: 0}) as reader:
-            watch = Watch(reader)
+            watch = TroubleNotes(reader)
             watch.look()
             while reader.trouble is None:
                 reader.poll(0.01)

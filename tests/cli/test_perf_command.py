@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.cli.perf_stats import Latencies, Load
+from ixion.cli.perf_stats import Latencies, Measured
 from tests.cli.harness import Ixion
 
 
@@ -49,13 +49,13 @@ def test_percentiles_are_right_within_a_bucket() -> None:
 
 def test_no_latencies_at_all() -> None:
     assert Latencies().percentile_ms(99) == 0
-    load = Load("produced", "acknowledgement")
+    load = Measured("produced", "acknowledgement")
     assert load.records_per_s == load.megabytes_per_s == 0
     assert load.lines()[0] == "produced 0 records in 0.00 s: 0 records/s, 0.0 MB/s"
 
 
 def test_the_line_that_shows_progress() -> None:
-    load = Load("produced", "acknowledgement")
+    load = Measured("produced", "acknowledgement")
     load.records, load.value_bytes, load.seconds = 500, 50_000, 2.0
     load.latencies.add(0.002)
     assert load.progress(1000) == "500 of 1,000 (50%)  250 records/s  0.0 MB/s  p99 2.00 ms"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 import time
 
-from ixion.cli.wheel_load import Load
+from ixion.cli.wheel_load import WheelLoad
 
 
-def wait_for_tasks(load: Load, *, run: int, cancelled: int) -> None:
+def wait_for_tasks(load: WheelLoad, *, run: int, cancelled: int) -> None:
     while sum(load.lateness.counts()) < run or load.timer.snapshot().cancelled < cancelled:
         time.sleep(0.01)
 
 
 def test_every_task_ran_or_was_cancelled_or_still_waits() -> None:
     before = set(threading.enumerate())
-    with Load(rate=2000, cancel=0.5, seed=1) as load:
+    with WheelLoad(rate=2000, cancel=0.5, seed=1) as load:
         wait_for_tasks(load, run=20, cancelled=20)
         last = load.stop()
     assert last.added == last.expired + last.cancelled + last.size
@@ -26,7 +26,7 @@ def test_every_task_ran_or_was_cancelled_or_still_waits() -> None:
 
 
 def test_nothing_is_cancelled_unless_asked_for() -> None:
-    with Load(rate=2000, cancel=0, seed=1) as load:
+    with WheelLoad(rate=2000, cancel=0, seed=1) as load:
         wait_for_tasks(load, run=20, cancelled=0)
         assert load.stop().cancelled == 0
 
@@ -34,7 +34,7 @@ def test_nothing_is_cancelled_unless_asked_for() -> None:
 def test_an_exception_inside_leaves_no_thread_either() -> None:
     before = set(threading.enumerate())
     try:
-        with Load(rate=100, cancel=0.5):
+        with WheelLoad(rate=100, cancel=0.5):
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass

@@ -10,7 +10,7 @@ import pytest
 from ixion.cli.main import build_kind
 from ixion.clients.core.connection import ConnectionMachine, Outcome, Pending
 from ixion.clients.core.producer.batch import Delivery
-from ixion.clients.core.producer.sender import Load
+from ixion.clients.core.producer.sender import ProduceCall
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
 from ixion.model.errors import ErrorCode, KafkaError
@@ -143,16 +143,16 @@ def test_an_interrupt_between_an_answer_and_its_batch(monkeypatch: pytest.Monkey
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         producer = Producer(fakes.bootstrap, linger_ms=60_000)
-        real = Load.complete
+        real = ProduceCall.complete
         calls: list[object] = []
 
-        def interrupted(self: Load, outcome: Outcome, now_s: float) -> None:
+        def interrupted(self: ProduceCall, outcome: Outcome, now_s: float) -> None:
             calls.append(outcome)
             if len(calls) == 1:
                 raise KeyboardInterrupt
             real(self, outcome, now_s)
 
-        monkeypatch.setattr(Load, "complete", interrupted)
+        monkeypatch.setattr(ProduceCall, "complete", interrupted)
         send(producer, 3, heard)
         with pytest.raises(KeyboardInterrupt):
             producer.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.quota.limits import DEFAULT, MUTATION, Entity, Limits
+from ixion.quota.limits import DEFAULT, MUTATION, Entity, QuotaLimits
 from ixion.quota.mutations import Mutations
 from ixion.quota.quotas import MOST_RATES
 from ixion.quota.token_bucket import TokenBucket
@@ -12,7 +12,7 @@ from tests.quota.test_quotas import Clock
 
 
 def mutations(clock: Clock, bound: float = 2.0) -> Mutations:
-    limits = Limits()
+    limits = QuotaLimits()
     limits.put(Entity(DEFAULT), {MUTATION: bound})
     return Mutations(limits, 11, 1_000, clock)
 
@@ -62,13 +62,13 @@ def test_tokens_are_bounded_by_the_burst_of_the_quota_as_it_is() -> None:
 
 
 def test_without_a_quota_nothing_is_remembered() -> None:
-    made = Mutations(Limits(), 11, 1_000, Clock())
+    made = Mutations(QuotaLimits(), 11, 1_000, Clock())
     assert made.record("u", "c", 10**9, strict=True) == (True, 0)
     assert made._buckets == {}
 
 
 def test_few_buckets_are_remembered_however_many_clients_there_are() -> None:
-    limits = Limits()
+    limits = QuotaLimits()
     limits.put(Entity(None, DEFAULT), {MUTATION: 1.0})
     made = Mutations(limits, 11, 1_000, Clock())
     for number in range(MOST_RATES + 10):

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ixion.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, Limits, quotas_of
+from ixion.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, QuotaLimits, quotas_of
 from ixion.quota.quotas import MOST_RATES, Quotas
 from ixion.quota.rate import Rate
 
@@ -103,7 +103,7 @@ ORDER = (
 def test_the_most_special_quota_holds() -> None:
     for count in range(1, 4):
         for chosen in itertools.combinations(range(len(ORDER)), count):
-            limits = Limits()
+            limits = QuotaLimits()
             for number in reversed(chosen):
                 limits.put(ORDER[number][0], {PRODUCE: float(number + 1)})
             limits.put(Entity("other", "c"), {PRODUCE: 99.0})

@@ -39,7 +39,7 @@ from ixion.protocol.registry import ApiKey
 from ixion.records.batches import iter_batches
 from ixion.replica.append_result import AppendResult
 from ixion.replica.fetch import FetchTerms
-from ixion.replica.fetch_requests import Limits
+from ixion.replica.fetch_requests import FetchLimits
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.fetcher import Fetcher, FetcherSettings
 from ixion.replica.manager import ReplicaManager
@@ -52,7 +52,7 @@ TOPIC_ID = bytes(range(16))
 NAMES = {TOPIC_ID: "t", sibling_id(TOPIC_ID): sibling_of("t")}
 KEY = ("t", 0)
 SETTINGS = FetcherSettings(
-    limits=Limits(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20),
+    limits=FetchLimits(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20),
     partition_bytes=1 << 20,
     backoff_s=0.0,
     request_timeout_s=1.0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest
-from ixion.replica.fetch_requests import FetchRequests, Limits
+from ixion.replica.fetch_requests import FetchLimits, FetchRequests
 
 ONE, TWO = bytes(16), bytes(range(16))
-LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)
+LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)
 
 
 def wish(number: int, offset: int = 0) -> FetchPartition:

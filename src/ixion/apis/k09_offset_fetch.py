@@ -17,7 +17,7 @@ from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
 from ixion.apis.topic_ids import OFFSET_FETCH_BY_ID_SINCE
 from ixion.coordinators.group.offsets import NO_OFFSET, Committed
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
@@ -45,7 +45,7 @@ def make(services: Services) -> Handle:
         """The form of versions 1 to 7."""
         wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
         partitions = yield from _flat(wanted)
-        reader = Reader(request.group_id)
+        reader = OffsetReader(request.group_id)
         found = yield from offsets.fetch(reader, partitions, require_stable=request.require_stable)
         code = ErrorCode.NONE
         if isinstance(found, ErrorCode):
@@ -87,7 +87,7 @@ def make(services: Services) -> Handle:
                 lines = yield from map_steps(_unknown, topic.partition_indexes)
                 unknown.append(_topic("", topic.topic_id, lines))
             yield
-        reader = Reader(group.group_id, group.member_id, group.member_epoch)
+        reader = OffsetReader(group.group_id, group.member_id, group.member_epoch)
         partitions = yield from _flat(wanted)
         found = yield from offsets.fetch(reader, partitions, require_stable=require_stable)
         if isinstance(found, ErrorCode):

@@ -16,7 +16,7 @@ from ixion.apis.services import Services
 from ixion.config.security_settings import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.security.gate import Answer, Gate
+from ixion.security.gate import Gate, SaslAnswer
 from ixion.wire.answer import LATER
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def make(services: Services) -> Handle:
         gate = call.request.connection.gate
         if gate is None:
             text = "clients of this listener do not authenticate by SASL"
-            return respond(Answer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text))
+            return respond(SaslAnswer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text))
         received = bytes(request.auth_bytes)
         prepared = gate.prepare(received)
         if prepared is None:
@@ -72,7 +72,7 @@ def make(services: Services) -> Handle:
     return handle
 
 
-def respond(answer: Answer) -> SaslAuthenticateResponse:
+def respond(answer: SaslAnswer) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=answer.code,
         error_message=answer.message,

@@ -26,7 +26,7 @@ LOOK_S = 10.0  # how often the metadata is renewed, and new partitions are looke
 SOON_S = 2.0  # trouble that is over by then is not worth a word
 
 
-class Watch:
+class TroubleNotes:
     """Says each thing once."""
 
     def __init__(self, reader: Reader) -> None:
@@ -62,7 +62,7 @@ class Copy:
 
     def follow(self, reader: Reader, *, growing: bool) -> None:
         """Copy until there are enough, or for ever; `growing`: with the partitions that the topic gets meanwhile."""
-        watch = Watch(reader)
+        watch = TroubleNotes(reader)
         while not self.is_done:
             self.once(reader, None)
             watch.look()
@@ -71,7 +71,7 @@ class Copy:
 
     def to_ends(self, reader: Reader, ends: Mapping[TopicPartition, int]) -> None:
         """Copy until there are enough or every partition has reached its end. Trouble that lasts is raised."""
-        watch = Watch(reader)
+        watch = TroubleNotes(reader)
         while not self.is_done and any(reader.offsets[place] < end for place, end in ends.items()):
             self.once(reader, ends)
             watch.look()

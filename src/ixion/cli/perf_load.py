@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Mapping
 
-from ixion.cli.perf_stats import Load
+from ixion.cli.perf_stats import Measured
 from ixion.cli.progress import ProgressLine
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
@@ -24,7 +24,7 @@ class Sent:
 
     __slots__ = ("_at_s", "_load", "_size")
 
-    def __init__(self, load: Load, size: int, at_s: float) -> None:
+    def __init__(self, load: Measured, size: int, at_s: float) -> None:
         self._load = load
         self._size = size
         self._at_s = at_s
@@ -36,9 +36,9 @@ class Sent:
             self._load.latencies.add(time.perf_counter() - self._at_s)
 
 
-def produce_load(producer: Producer, topic: str, records: int, size: int, rate: float | None) -> Load:
+def produce_load(producer: Producer, topic: str, records: int, size: int, rate: float | None) -> Measured:
     """Send so many, at that rate (records per second) or as fast as it goes, and wait for all. A failure is raised."""
-    load = Load("produced", "acknowledgement")
+    load = Measured("produced", "acknowledgement")
     values = random_values(min(records, VALUES, VALUES_BYTES // max(size, 1) + 1), size)
     start_s = time.perf_counter()
 
@@ -69,9 +69,9 @@ def random_values(count: int, size: int) -> list[bytes]:
     return [choose.randbytes(size).translate(LETTERS) for _ in range(count)]
 
 
-def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> Load:
+def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> Measured:
     """Read so many, or up to the ends."""
-    load = Load("consumed", "fetch")
+    load = Measured("consumed", "fetch")
     start_s = time.perf_counter()
 
     def text() -> str:
@@ -96,7 +96,7 @@ def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartiti
     return load
 
 
-def is_done(load: Load, reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> bool:
+def is_done(load: Measured, reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> bool:
     if records is not None and load.records >= records:
         return True
     return ends is not None and all(reader.offsets[place] >= end for place, end in ends.items())

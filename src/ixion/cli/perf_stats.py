@@ -45,7 +45,7 @@ class Latencies:
         return self.total_s / self.count * 1000 if self.count else 0.0
 
 
-class Load:
+class Measured:
     """What was done so far, in how many seconds."""
 
     def __init__(self, verb: str, waited_for: str) -> None:

@@ -44,10 +44,10 @@ def wheel(rate: int, cancel: float, seconds: float | None, fps: int, broker: str
         return
 
     from ixion.cli.wheel_lines import summary
-    from ixion.cli.wheel_load import Load
+    from ixion.cli.wheel_load import WheelLoad
     from ixion.cli.wheel_reading import Observer
 
-    with stop_signals() as stop, Load(rate, cancel) as load:
+    with stop_signals() as stop, WheelLoad(rate, cancel) as load:
         observer = Observer(load)
         if can_draw():
             draw(observer, stop, seconds, fps, title=f"{rate:,} tasks/s of 5 ms to 5 min, {cancel:.0%} cancelled")

@@ -42,7 +42,7 @@ def log_uniform_ms(chance: random.Random) -> int:
     return round(math.exp(chance.uniform(math.log(SHORTEST_MS), math.log(LONGEST_MS))))
 
 
-class Load:
+class WheelLoad:
     """Use it in a `with` block: the threads run inside it, and none is left behind it."""
 
     def __init__(self, rate: int, cancel: float, seed: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Load:
             threading.Thread(target=self._advance, name="wheel-advance", daemon=True),
         ]
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> WheelLoad:
         for thread in self._threads:
             thread.start()
         return self

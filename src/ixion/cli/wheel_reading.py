@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from ixion.cli.wheel_lateness import percentile_ms
-from ixion.cli.wheel_load import Load
+from ixion.cli.wheel_load import WheelLoad
 from ixion.timer import LevelSnapshot, TimerSnapshot
 
 WINDOW_SECONDS = 3.0  # what "a second" is averaged over: long enough to be calm, short enough to be live
@@ -89,7 +89,7 @@ def read(older: Sample, newer: Sample) -> Reading:
 class Observer:
     """Samples a load. Keeps the first sample, for the summary, and the last few seconds of them, for the view."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: WheelLoad) -> None:
         self._load = load
         self._started = time.monotonic()
         self._cpu_started = time.process_time()

@@ -21,7 +21,7 @@ LAST_SHARD: Final = 1023
 class ScheduleIds:
     def __init__(self, key: bytes = b"") -> None:
         self.key: Final = key or os.urandom(16)
-        self._shards: dict[int, Shard] = {}
+        self._shards: dict[int, IdShard] = {}
 
     def _hash(self, schedule_id: bytes) -> int:
         return int.from_bytes(blake2b(schedule_id, digest_size=8, key=self.key).digest(), "big", signed=True)
@@ -33,7 +33,7 @@ class ScheduleIds:
 
     def restore(self, number: int, count: int, used: int, columns: bytes) -> None:
         """A shard as it was `stored`."""
-        shard = self._shards[number] = Shard()
+        shard = self._shards[number] = IdShard()
         shard.restore(count, used, columns)
 
     @property
@@ -51,7 +51,7 @@ class ScheduleIds:
         number = (hashed >> 40) & LAST_SHARD
         shard = self._shards.get(number)
         if shard is None:
-            shard = self._shards[number] = Shard()
+            shard = self._shards[number] = IdShard()
         shard.put(hashed, offset)
 
     def remove(self, schedule_id: bytes, offset: int) -> None:
@@ -62,7 +62,7 @@ class ScheduleIds:
             shard.remove(hashed, offset)
 
 
-class Shard:
+class IdShard:
     """A part of the ids, so that making room for more takes a few milliseconds at most."""
 
     __slots__ = ("_hashes", "_mask", "_offsets", "count", "used")

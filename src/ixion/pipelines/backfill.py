@@ -27,7 +27,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ixion.pipelines.broker import Broker
+from ixion.pipelines.broker import SourceBroker
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.extra_batch import refuse_memory, write_extra
@@ -121,7 +121,7 @@ class Backfill:
         if place.kind == "latest":
             return {name: topic.end for name, topic in topics.items()}
         source = self._spec.source
-        with Broker(self._spark, source.bootstrap, source.options) as broker:
+        with SourceBroker(self._spark, source.bootstrap, source.options) as broker:
             found = broker.ends({name: len(topic.end) for name, topic in topics.items()}, time_ms=place.time_ms)
         return {  # -1: there is no record that young
             name: {

@@ -22,7 +22,7 @@ from ixion.pipelines.spec.source import SourceSpec
 TIMEOUT_MS: Final = 30_000  # that something listens is known by then; on a busy machine its answer takes seconds
 
 
-class Broker:
+class SourceBroker:
     def __init__(
         self, spark: SparkSession, bootstrap: str, options: Mapping[str, str], place: str = "source.options"
     ) -> None:
@@ -44,7 +44,7 @@ class Broker:
         except Py4JJavaError as error:
             raise refused_settings(_causes(error), place) from error
 
-    def __enter__(self) -> Broker:
+    def __enter__(self) -> SourceBroker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

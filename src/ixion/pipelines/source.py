@@ -81,9 +81,9 @@ def _start_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
 
 def _all_partitions(spec: SourceSpec, spark: SparkSession) -> str:
     """The connector wants an offset for every partition; those not named start at the earliest record, -2."""
-    from ixion.pipelines.broker import Broker
+    from ixion.pipelines.broker import SourceBroker
 
-    with Broker(spark, spec.bootstrap, spec.options) as broker:
+    with SourceBroker(spark, spec.bootstrap, spec.options) as broker:
         partitions = broker.matching(spec)
     named = spec.start.offsets
     offsets = {

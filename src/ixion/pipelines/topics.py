@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from ixion.pipelines.broker import Broker
+from ixion.pipelines.broker import SourceBroker
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.loss import Topic, refuse_losses, refuse_start
 from ixion.pipelines.spec.sinks import Sink, TopicSink
@@ -22,7 +22,7 @@ def find_topics(
     Records that were lost since the last run with CHECKPOINT are an error too, unless the file says that they may be.
     """
     position = checkpoint.position() if checkpoint else None
-    with Broker(spark, source.bootstrap, source.options) as broker:
+    with SourceBroker(spark, source.bootstrap, source.options) as broker:
         names = broker.topics()
         if position is not None and not source.loss_allowed:  # before one of them is made anew
             refuse_losses({topic: read for topic, read in position.items() if topic not in names}, {}, {})
@@ -44,5 +44,5 @@ def need_sink_brokers(spark: SparkSession, sinks: Iterable[Sink]) -> None:
     """Fails if a broker that rows are sent to does not answer, or does not let us in."""
     for number, sink in enumerate(sinks):
         if isinstance(sink, TopicSink):
-            with Broker(spark, sink.bootstrap, sink.options, f"sinks[{number + 1}].options") as broker:
+            with SourceBroker(spark, sink.bootstrap, sink.options, f"sinks[{number + 1}].options") as broker:
                 broker.topics()

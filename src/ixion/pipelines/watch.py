@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from ixion.pipelines.broker import Broker
+from ixion.pipelines.broker import SourceBroker
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.loss import refuse_made_anew
 from ixion.pipelines.spec.source import SourceSpec
@@ -25,7 +25,7 @@ class TopicWatch:
         self._checkpoint: Final = checkpoint
         self._known: Final = checkpoint.topic_ids()
         self._allowed: Final = source.loss_allowed
-        self._broker: Final = Broker(spark, source.bootstrap, source.options)
+        self._broker: Final = SourceBroker(spark, source.bootstrap, source.options)
 
     def __enter__(self) -> TopicWatch:
         return self

@@ -36,7 +36,7 @@ class Found(NamedTuple):
     bound: float
 
 
-class Limits:
+class QuotaLimits:
     def __init__(self) -> None:
         self.entities: dict[Entity, dict[str, float]] = {}
         self._by_kind: dict[str, dict[Entity, float]] = {kind: {} for kind in KINDS}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ixion.quota.limits import MUTATION, Limits
+from ixion.quota.limits import MUTATION, QuotaLimits
 from ixion.quota.quotas import MOST_RATES
 from ixion.quota.token_bucket import TokenBucket
 
@@ -24,7 +24,7 @@ ACCEPTED = Verdict(True, 0)
 
 
 class Mutations:
-    def __init__(self, limits: Limits, windows: int, window_ms: int, monotonic_ms: Callable[[], int]) -> None:
+    def __init__(self, limits: QuotaLimits, windows: int, window_ms: int, monotonic_ms: Callable[[], int]) -> None:
         self.limits = limits
         self.monotonic_ms = monotonic_ms
         self._windows = windows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ixion.quota.limits import REQUEST, Entity, Limits
+from ixion.quota.limits import REQUEST, Entity, QuotaLimits
 from ixion.quota.rate import Rate
 
 MOST_RATES: Final = 10_000  # remembered; the one that was not used for the longest time goes first
@@ -18,7 +18,7 @@ MOST_RATES: Final = 10_000  # remembered; the one that was not used for the long
 
 class Quotas:
     def __init__(self, windows: int, window_ms: int, monotonic_ms: Callable[[], int]) -> None:
-        self.limits = Limits()
+        self.limits = QuotaLimits()
         self.on_change: Callable[[], None] | None = None  # there are quotas now, or none any more
         self.throttled: dict[str, int] = {}  # how often, by kind
         self._windows = windows

@@ -16,7 +16,7 @@ from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
 from ixion.replica.fetch_result import FetchResult, FetchWish
-from ixion.replica.read import Reader
+from ixion.replica.read import LogReader
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
@@ -94,7 +94,7 @@ class ReadOrWait:
 
     def _read(self, follower: int, first: bool) -> None:
         terms = self._terms
-        reader = Reader(
+        reader = LogReader(
             self._replicas, terms.max_bytes, terms.isolation, terms.leader_only, follower, terms.replica_epoch
         )
         reader.copies_to = terms.replica_id

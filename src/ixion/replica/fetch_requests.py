@@ -35,7 +35,7 @@ SESSION_ENDED: Final = frozenset(
 )
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
@@ -49,7 +49,7 @@ class FetchRequests:
         self._known: dict[Place, FetchPartition] = {}  # by the leader, since the session began
 
     def next(
-        self, wishes: dict[Place, FetchPartition], limits: Limits, broker_epoch: int, version: int
+        self, wishes: dict[Place, FetchPartition], limits: FetchLimits, broker_epoch: int, version: int
     ) -> FetchRequest:
         known = self._known
         changed = {place: wish for place, wish in wishes.items() if known.get(place) is not wish}

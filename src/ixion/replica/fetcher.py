@@ -39,7 +39,7 @@ from ixion.protocol.messages.k02_list_offsets import (
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.layout import Buffer
-from ixion.replica.fetch_requests import NEWEST, OLDEST, SESSION_ENDED, FetchRequests, Limits, Place
+from ixion.replica.fetch_requests import NEWEST, OLDEST, SESSION_ENDED, FetchLimits, FetchRequests, Place
 from ixion.replica.followed import Followed
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
@@ -65,7 +65,7 @@ PASSING: Final = frozenset(
 
 
 class FetcherSettings(NamedTuple):
-    limits: Limits
+    limits: FetchLimits
     partition_bytes: int
     backoff_s: float
     request_timeout_s: float

@@ -12,7 +12,7 @@ from ixion.config import replica_settings as replica
 from ixion.config.broker import BrokerConfig
 from ixion.metadata.image import ClusterImage
 from ixion.model.topic_partition import TopicPartition
-from ixion.replica.fetch_requests import Limits
+from ixion.replica.fetch_requests import FetchLimits
 from ixion.replica.fetcher import Fetcher, FetcherSettings
 from ixion.replica.internal_topic import java_hash
 from ixion.replica.manager import ReplicaManager
@@ -126,7 +126,7 @@ class FetcherPool:
     def _settings(self) -> FetcherSettings:
         config = self._config()
         return FetcherSettings(
-            limits=Limits(
+            limits=FetchLimits(
                 max_wait_ms=config[replica.REPLICA_FETCH_WAIT_MAX_MS],
                 min_bytes=config[replica.REPLICA_FETCH_MIN_BYTES],
                 max_bytes=config[replica.REPLICA_FETCH_RESPONSE_MAX_BYTES],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=False)
-class Reader:
+class LogReader:
     """The reads of one fetch. `results` has one for each wish, in their order."""
 
     def __init__(

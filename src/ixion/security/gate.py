@@ -36,7 +36,7 @@ MakeExchange = Callable[[], Exchange]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SaslAnswer:
     """To SaslAuthenticate. `ends`: the connection is closed behind it."""
 
     code: ErrorCode = ErrorCode.NONE
@@ -95,12 +95,12 @@ class Gate:
         """What `authenticate` with this message has to wait for, if anything."""
         return None if self._exchange is None else self._exchange.prepare(received)
 
-    def authenticate(self, received: bytes) -> Answer:
+    def authenticate(self, received: bytes) -> SaslAnswer:
         """SaslAuthenticate."""
         exchange = self._exchange
         if exchange is None:
             text = "SaslAuthenticate without a SaslHandshake before it"
-            return Answer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text, ends=not self._open)
+            return SaslAnswer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text, ends=not self._open)
         try:
             data = exchange.step(received)
             user = exchange.user
@@ -109,20 +109,20 @@ class Gate:
         except SaslRefusedError as refusal:
             self._exchange = None
             self._open = False
-            return Answer(
+            return SaslAnswer(
                 code=ErrorCode.SASL_AUTHENTICATION_FAILED,
                 message=f"authentication by {self._mechanism} failed: {refusal}",
                 ends=True,
             )
         if user is None:
-            return Answer(data=data)
+            return SaslAnswer(data=data)
         self._exchange = None
         self._open = True
         self.principal = f"User:{user}"
         self.by_token = exchange.by_token
         lifetime_ms = self._lifetime_ms(exchange)
         self._expires_ms = self._monotonic_ms() + lifetime_ms if lifetime_ms > 0 else None
-        return Answer(data=data, lifetime_ms=lifetime_ms)
+        return SaslAnswer(data=data, lifetime_ms=lifetime_ms)
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
         """How long the client is let in: while its proof is good, connections.max.reauth.ms at most; 0: for ever."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.control import transaction_marker
@@ -81,7 +81,7 @@ class OffsetsModel:
                 pending.pop(partition, None)
 
     def check(self, world: World) -> None:
-        found = whole(world.groups.offsets.fetch(Reader(GROUP), PARTITIONS, require_stable=False))
+        found = whole(world.groups.offsets.fetch(OffsetReader(GROUP), PARTITIONS, require_stable=False))
         assert isinstance(found, list)
         for partition, committed, _ in found:
             seen = None if committed is None else Value(committed.offset, committed.leader_epoch, committed.metadata)
@@ -93,6 +93,6 @@ class OffsetsModel:
             if not world.log.held:
                 self._maybe[partition].clear()
         unstable = {partition for pending in self.pending.values() for partition in pending}
-        stable = whole(world.groups.offsets.fetch(Reader(GROUP), PARTITIONS, require_stable=True))
+        stable = whole(world.groups.offsets.fetch(OffsetReader(GROUP), PARTITIONS, require_stable=True))
         assert isinstance(stable, list)
         assert {each[0] for each in stable if each[2] is ErrorCode.UNSTABLE_OFFSET_COMMIT} == unstable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ixion.config.dynamic import DynamicConfig, Level
 from ixion.coordinators.group.consumer.assignment import count
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
 from tests.coordinators.group.eager_kit import EagerClient
@@ -131,7 +131,7 @@ def test_the_interval_can_be_changed_at_any_time() -> None:
 
 def test_a_group_has_its_own_within_the_limits_of_all() -> None:
     own = {"quick": {"consumer.assignment.interval.ms": "10"}, "slow": {"consumer.assignment.interval.ms": "99999"}}
-    limits = Limits(DynamicConfig({}), lambda group_id: own.get(group_id, {}))
+    limits = GroupLimits(DynamicConfig({}), lambda group_id: own.get(group_id, {}))
     assert limits.assignment_interval_ms(GROUP) == 1_000
     assert limits.assignment_interval_ms("quick") == 10
     assert limits.assignment_interval_ms("slow") == 15_000

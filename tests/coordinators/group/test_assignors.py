@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ixion.coordinators.group.consumer.assignment import Assignment, count, overlap
 from ixion.coordinators.group.consumer.assignors import ASSIGNORS
 from ixion.coordinators.group.consumer.assignors.range import assign_range
-from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
+from ixion.coordinators.group.consumer.assignors.spec import Spec, Subscriber
 from ixion.coordinators.group.consumer.assignors.uniform import assign_uniform
 from ixion.timer.turns import finish
 
@@ -25,13 +25,13 @@ def uniform(wanted: Spec) -> dict[str, Assignment]:
     return finish(assign_uniform(wanted))
 
 
-def spec(partitions: dict[bytes, int], **readers: Reader) -> Spec:
+def spec(partitions: dict[bytes, int], **readers: Subscriber) -> Spec:
     return Spec(readers=readers, partitions=partitions)
 
 
 def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
     both = frozenset({T, U})
-    shares = ranged(spec({T: 7, U: 7}, a=Reader(topics=both), b=Reader(topics=both), c=Reader(topics=both)))
+    shares = ranged(spec({T: 7, U: 7}, a=Subscriber(topics=both), b=Subscriber(topics=both), c=Subscriber(topics=both)))
     assert shares["a"] == {T: frozenset({0, 1, 2}), U: frozenset({0, 1, 2})}
     assert shares["b"] == {T: frozenset({3, 4}), U: frozenset({3, 4})}
     assert shares["c"] == {T: frozenset({5, 6}), U: frozenset({5, 6})}
@@ -39,14 +39,16 @@ def test_ranges_are_cut_alike_for_topics_of_the_same_size() -> None:
 
 def test_those_with_an_instance_come_first() -> None:
     one = frozenset([T])
-    shares = ranged(spec({T: 3}, a=Reader(topics=one), z=Reader(topics=one, instance_id="i")))
+    shares = ranged(spec({T: 3}, a=Subscriber(topics=one), z=Subscriber(topics=one, instance_id="i")))
     assert shares == {"z": {T: frozenset([0, 1])}, "a": {T: frozenset([2])}}
 
 
 def test_ranges_go_by_instance_not_by_member_id() -> None:
     one = frozenset({T})
-    before = ranged(spec({T: 4}, z=Reader(topics=one, instance_id="i1"), y=Reader(topics=one, instance_id="i2")))
-    after = ranged(spec({T: 4}, a=Reader(topics=one, instance_id="i2"), z=Reader(topics=one, instance_id="i1")))
+    before = ranged(
+        spec({T: 4}, z=Subscriber(topics=one, instance_id="i1"), y=Subscriber(topics=one, instance_id="i2"))
+    )
+    after = ranged(spec({T: 4}, a=Subscriber(topics=one, instance_id="i2"), z=Subscriber(topics=one, instance_id="i1")))
     assert (before["z"], before["y"]) == (after["z"], after["a"]) == ({T: frozenset({0, 1})}, {T: frozenset({2, 3})})
 
 
@@ -56,9 +58,9 @@ def test_uniform_moves_no_more_than_it_must() -> None:
     shares = uniform(
         spec(
             {T: 6},
-            a=Reader(topics=one, before=old["a"]),
-            b=Reader(topics=one, before=old["b"]),
-            c=Reader(topics=one),
+            a=Subscriber(topics=one, before=old["a"]),
+            b=Subscriber(topics=one, before=old["b"]),
+            c=Subscriber(topics=one),
         )
     )
     assert [count(share) for share in shares.values()] == [2, 2, 2]
@@ -67,12 +69,12 @@ def test_uniform_moves_no_more_than_it_must() -> None:
 
 def test_members_beyond_the_partitions_get_nothing() -> None:
     one = frozenset({T})
-    shares = uniform(spec({T: 1}, a=Reader(topics=one), b=Reader(topics=one)))
+    shares = uniform(spec({T: 1}, a=Subscriber(topics=one), b=Subscriber(topics=one)))
     assert sorted(count(share) for share in shares.values()) == [0, 1]
 
 
 def test_subscriptions_may_differ() -> None:
-    shares = uniform(spec({T: 4, U: 4}, a=Reader(topics=frozenset({T, U})), b=Reader(topics=frozenset({T}))))
+    shares = uniform(spec({T: 4, U: 4}, a=Subscriber(topics=frozenset({T, U})), b=Subscriber(topics=frozenset({T}))))
     assert shares["a"].get(U) == frozenset({0, 1, 2, 3})
     assert shares["b"].get(T) == frozenset({0, 1, 2, 3})
 
@@ -80,8 +82,8 @@ def test_subscriptions_may_differ() -> None:
 def test_a_crowd_of_different_tastes_is_balanced_in_no_time() -> None:
     """Of ten thousand half read one topic and half both, and one has had everything: not to be done pair by pair."""
     both, one = frozenset({T, U}), frozenset({T})
-    readers = {f"{number:05}": Reader(topics=both if number % 2 else one) for number in range(10_000)}
-    greedy = Reader(topics=both, before={T: frozenset(range(6_000)), U: frozenset(range(6_000))})
+    readers = {f"{number:05}": Subscriber(topics=both if number % 2 else one) for number in range(10_000)}
+    greedy = Subscriber(topics=both, before={T: frozenset(range(6_000)), U: frozenset(range(6_000))})
     shares = uniform(Spec(readers={**readers, "00001": greedy}, partitions={T: 6_000, U: 6_000}))
     assert Counter(count(share) for share in shares.values()) == {1: 8_000, 2: 2_000}
 
@@ -104,7 +106,7 @@ def specs(draw: st.DrawFn) -> Spec:
         for topic, number in had:
             before[topic] = before.get(topic, frozenset()) | {number}
         reads = wanted if alike else draw(st.frozensets(topics))
-        readers[name] = Reader(topics=frozenset(reads & partitions.keys()), before=before)
+        readers[name] = Subscriber(topics=frozenset(reads & partitions.keys()), before=before)
     return Spec(readers=readers, partitions=partitions)
 
 
@@ -132,7 +134,7 @@ def test_uniform_is_even_where_it_can_be_and_stays_so(given_spec: Spec) -> None:
             assert not could or count(share) - count(shares[taker]) <= 1, (giver, taker)
     again = Spec(
         readers={
-            name: Reader(topics=reader.topics, before=shares[name]) for name, reader in given_spec.readers.items()
+            name: Subscriber(topics=reader.topics, before=shares[name]) for name, reader in given_spec.readers.items()
         },
         partitions=given_spec.partitions,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from tests.coordinators.group.kit import GROUP, World, join, settle, whole
 
@@ -133,6 +133,6 @@ def test_any_offset_is_kept_as_it_is() -> None:
     wanted = [Wanted(("t", place), offset, -1, None) for place, offset in enumerate((0, -1, -(2**63), 2**63 - 1))]
     world.groups.commits.commit(Committer(GROUP), wanted, codes.append)
     assert codes == [[ErrorCode.NONE] * 4]
-    found = whole(world.restart().groups.offsets.fetch(Reader(GROUP), None, require_stable=False))
+    found = whole(world.restart().groups.offsets.fetch(OffsetReader(GROUP), None, require_stable=False))
     assert isinstance(found, list)
     assert [committed.offset for _, committed, _ in found if committed] == [0, -1, -(2**63), 2**63 - 1]

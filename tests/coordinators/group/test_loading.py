@@ -7,7 +7,7 @@ import pytest
 from ixion.coordinators.group.offsets import Committed
 from ixion.coordinators.group.records import GROUP_VERSION, group_key, offset_key, offset_record
 from ixion.coordinators.group.shard import Group
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.coordinators.loader import LOGGED, RETRY_MS
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.storage import encode
@@ -94,12 +94,12 @@ def test_a_long_log_is_loaded_in_turns() -> None:
     write_many(world.log)
     world.groups.on_resigned(0)
     world.groups.on_elected(0, 1)
-    assert whole(world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False)) is (
+    assert whole(world.groups.offsets.fetch(OffsetReader(GROUP), None, require_stable=False)) is (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     )
     assert whole(world.groups.admin.list((), ()))[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     world.run()
-    found = whole(world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False))
+    found = whole(world.groups.offsets.fetch(OffsetReader(GROUP), None, require_stable=False))
     assert isinstance(found, list)
     assert [committed.offset for _, committed, _ in found if committed is not None] == list(range(20_000))
 
@@ -111,7 +111,9 @@ def test_a_partition_that_is_resigned_while_it_is_loaded_is_not_served() -> None
     world.groups.on_elected(0, 1)
     world.groups.on_resigned(0)
     world.run()
-    assert whole(world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False)) is ErrorCode.NOT_COORDINATOR
+    assert (
+        whole(world.groups.offsets.fetch(OffsetReader(GROUP), None, require_stable=False)) is ErrorCode.NOT_COORDINATOR
+    )
     assert world.groups.rebalance.bounds.held_bytes == 0
 
 
@@ -166,7 +168,7 @@ def test_a_group_that_the_rules_refuse_is_skipped_and_its_offsets_are_kept() -> 
     waiting = world.join()
     world.advance(10)
     assert waiting.code is ErrorCode.MEMBER_ID_REQUIRED or waiting.code is ErrorCode.NONE
-    found = whole(world.groups.offsets.fetch(Reader(GROUP), None, require_stable=False))
+    found = whole(world.groups.offsets.fetch(OffsetReader(GROUP), None, require_stable=False))
     assert isinstance(found, list)
     assert found[0][1] is not None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ixion.coordinators.group.offsets import Committed
 from ixion.coordinators.group.records import offset_record
-from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, Reader
+from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, OffsetReader
 from ixion.records.batch import BatchView
 from ixion.records.builder import BatchBuilder
 from ixion.timer.turns import Steps
@@ -76,7 +76,7 @@ def test_offsets_of_deleted_topics_are_forgotten_in_turns() -> None:
     shard.commit(last, ("t", 0), Committed(7, -1, "", world.clock.now_ms + 1, -1, 10**9))
     world.run()
     assert list(shard.offsets) == [last], "it is of a topic that was made anew"
-    found = whole(world.groups.offsets.fetch(Reader(last), None, require_stable=False))
+    found = whole(world.groups.offsets.fetch(OffsetReader(last), None, require_stable=False))
     assert isinstance(found, list)
     assert [partition for partition, _, _ in found] == [("t", 0)]
 

@@ -8,7 +8,7 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.commits import Committer, Wanted
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.records import group_tombstone
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from ixion.protocol.storage import decode, encode
 from ixion.protocol.stored.consumer_protocol import (
@@ -111,7 +111,7 @@ def test_offsets_stay_through_both() -> None:
     codes: list[list[ErrorCode]] = []
 
     def committed() -> int:
-        found = whole(world.groups.offsets.fetch(Reader(GROUP), [("t", 0)], require_stable=False))
+        found = whole(world.groups.offsets.fetch(OffsetReader(GROUP), [("t", 0)], require_stable=False))
         assert isinstance(found, list)
         assert found[0][1] is not None
         return found[0][1].offset

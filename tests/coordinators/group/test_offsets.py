@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import Reader
+from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.control import transaction_marker
@@ -41,7 +41,7 @@ def commit(
 
 def fetch(world: World, *partitions: TopicPartition, stable: bool = False) -> list[int | ErrorCode]:
     """Offsets; -1 for none; a code where there is one."""
-    found = whole(world.groups.offsets.fetch(Reader(GROUP), partitions or [("t", 0)], require_stable=stable))
+    found = whole(world.groups.offsets.fetch(OffsetReader(GROUP), partitions or [("t", 0)], require_stable=stable))
     assert isinstance(found, list)
     return [
         code if code is not ErrorCode.NONE else -1 if committed is None else committed.offset
@@ -71,7 +71,9 @@ def test_offset_epoch_and_metadata_are_kept_through_a_restart() -> None:
     commit(world, 5, metadata="Grüße", leader_epoch=7)
     for restarted in (False, True):
         found = whole(
-            (world.restart() if restarted else world).groups.offsets.fetch(Reader(GROUP), None, require_stable=False)
+            (world.restart() if restarted else world).groups.offsets.fetch(
+                OffsetReader(GROUP), None, require_stable=False
+            )
         )
         assert isinstance(found, list)
         ((partition, committed, code),) = found

@@ -15,7 +15,7 @@ from ixion.metadata.errors import (
 from ixion.metadata.session import Event, EventKind
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Server
-from ixion.metadata.zookeeper.jute import Reader, put_buffer, put_int, put_long, put_string
+from ixion.metadata.zookeeper.jute import JuteReader, put_buffer, put_int, put_long, put_string
 from ixion.metadata.zookeeper.machine import (
     LONGEST_PAUSE_MS,
     Connect,
@@ -55,13 +55,13 @@ class Holder:
         (action,) = actions
         return action.server
 
-    def sent(self) -> list[Reader]:
+    def sent(self) -> list[JuteReader]:
         """The packets written since the last look, each past its length."""
         data = b"".join(action.data for action in self.machine.take_actions() if isinstance(action, Write))
         found = []
         while data:
             size = int.from_bytes(data[:4], "big")
-            found.append(Reader(data[4 : 4 + size]))
+            found.append(JuteReader(data[4 : 4 + size]))
             data = data[4 + size :]
         return found
 
@@ -80,7 +80,7 @@ class Holder:
         def answer(result: object, error: BaseException | None) -> None:
             self.answers.append(type(error) if error is not None else result)
 
-        def read(reader: Reader) -> bytes:
+        def read(reader: JuteReader) -> bytes:
             return reader.buffer()
 
         request = Request(op, "/x", packets.path_body("/x"), read, answer, repeatable=repeatable)

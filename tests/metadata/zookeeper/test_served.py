@@ -13,7 +13,7 @@ import pytest
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.node import Check, Create, Operation, Set
 from ixion.metadata.zookeeper import packets
-from ixion.metadata.zookeeper.jute import Reader, put_bool, put_int, put_long, put_string, put_strings
+from ixion.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_long, put_string, put_strings
 from ixion.metadata.zookeeper.packets import Op, Welcome
 from ixion.metadata.zookeeper.served import Connection, Keeper
 
@@ -32,11 +32,11 @@ class Client:
     def hang_up(self) -> None:
         self.closed = True
 
-    def packets(self) -> list[Reader]:
+    def packets(self) -> list[JuteReader]:
         found = []
         while self.sent:
             size = int.from_bytes(self.sent[:4], "big")
-            found.append(Reader(bytes(self.sent[4 : 4 + size])))
+            found.append(JuteReader(bytes(self.sent[4 : 4 + size])))
             del self.sent[: 4 + size]
         return found
 
@@ -49,7 +49,7 @@ class Client:
         del self.sent[: 4 + size]
         return packets.read_welcome(data)
 
-    def ask(self, op: int, body: bytes) -> tuple[int, Reader, list[tuple[int, str]]]:
+    def ask(self, op: int, body: bytes) -> tuple[int, JuteReader, list[tuple[int, str]]]:
         """The error, the body of the answer, and the events that came before it."""
         self.xid += 1
         self.connection.received(packets.frame(put_int(self.xid) + put_int(op) + body))
@@ -62,9 +62,9 @@ class Client:
         assert not answers
         return events
 
-    def sorted_packets(self) -> tuple[list[tuple[int, str]], list[tuple[int, Reader]]]:
+    def sorted_packets(self) -> tuple[list[tuple[int, str]], list[tuple[int, JuteReader]]]:
         events: list[tuple[int, str]] = []
-        answers: list[tuple[int, Reader]] = []
+        answers: list[tuple[int, JuteReader]] = []
         for reader in self.packets():
             xid, _, code = reader.read_int(), reader.read_long(), reader.read_int()
             if xid == packets.WATCH_XID:

@@ -16,7 +16,7 @@ from ixion.coordinators.group.consumer.rules import check_offset_use
 from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.offsets import NO_EXPIRY, Committed
 from ixion.coordinators.group.records import offset_record
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import GroupShard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.coordinators.log_codes import COMMIT_CODES
@@ -84,7 +84,7 @@ class Commits:
             return
         self._write(shard, committer, wanted, done, retention_ms)
 
-    def _check(self, shard: Shard, committer: Committer, wanted: Sequence[Wanted]) -> ErrorCode:
+    def _check(self, shard: GroupShard, committer: Committer, wanted: Sequence[Wanted]) -> ErrorCode:
         group = shard.groups.get(committer.group_id)
         if group is None:
             if committer.generation >= 0:
@@ -120,7 +120,7 @@ class Commits:
             yield b"" if topic is None else topic.topic_id, number
 
     def _write(
-        self, shard: Shard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int
+        self, shard: GroupShard, committer: Committer, wanted: Sequence[Wanted], done: Answered, retention_ms: int
     ) -> None:
         if not self._journal.has_room_for(shard.partition, len(wanted)):
             done([ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(wanted))

@@ -24,16 +24,16 @@ from ixion.coordinators.group.consumer.describe import described, not_described
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.heartbeats import ConsumerHeartbeats
-from ixion.coordinators.group.consumer.limits import GroupConfig, Limits
+from ixion.coordinators.group.consumer.limits import GroupConfig, GroupLimits
 from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.rules import JOIN, check_request
 from ixion.coordinators.group.consumer.targets import NewTargets, Targets
-from ixion.coordinators.group.consumer.watch import Watch
+from ixion.coordinators.group.consumer.watch import MemberTimeouts
 from ixion.coordinators.group.consumer_writes import ConsumerWrites
 from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.migrations import Migrations, no_consumer_group
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import GroupShard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode, KafkaError
@@ -73,8 +73,8 @@ class ConsumerProtocol:
         self._config = config
         self._clock_ms = clock_ms
         self._version = version
-        self._limits = Limits(config, group_config)
-        self._watch = Watch(timer, self._limits, self.remove)
+        self._limits = GroupLimits(config, group_config)
+        self._watch = MemberTimeouts(timer, self._limits, self.remove)
         self._bounds = bounds = rebalance.bounds
         self._writes = writes = ConsumerWrites(shards, journal, bounds)
         self.migrations = Migrations(
@@ -141,7 +141,7 @@ class ConsumerProtocol:
     # Members of the classic protocol in a consumer group.
 
     def classic_join(
-        self, shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, respond: RespondJoin
+        self, shard: GroupShard, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, respond: RespondJoin
     ) -> None:
         change = Change(group, self._clock_ms())
         try:

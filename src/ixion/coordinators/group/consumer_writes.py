@@ -12,7 +12,7 @@ from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.journal import Draft, Journal
 from ixion.coordinators.group.records import Entry
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import GroupShard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.log_codes import COORDINATOR_CODES
 from ixion.model.errors import ErrorCode
@@ -34,7 +34,7 @@ class ConsumerWrites:
 
     def write(
         self,
-        shard: Shard,
+        shard: GroupShard,
         records: Sequence[Entry],
         answer: A,
         respond: Callable[[A], None],
@@ -51,7 +51,7 @@ class ConsumerWrites:
 
         self._journal.write_change(shard.partition, records, written)
 
-    def write_quietly(self, shard: Shard, records: Sequence[Entry]) -> None:
+    def write_quietly(self, shard: GroupShard, records: Sequence[Entry]) -> None:
         """For a change that no request waits for."""
         self._journal.write_change(shard.partition, records, partial(self._written_quietly, shard))
 
@@ -63,10 +63,10 @@ class ConsumerWrites:
     def draft(self, group_id: str) -> Draft:
         return self._journal.draft(self._shards.partition_for(group_id))
 
-    def write_draft(self, shard: Shard, draft: Draft) -> None:
+    def write_draft(self, shard: GroupShard, draft: Draft) -> None:
         draft.write(partial(self._written_quietly, shard))
 
-    def _written_quietly(self, shard: Shard, code: ErrorCode) -> None:
+    def _written_quietly(self, shard: GroupShard, code: ErrorCode) -> None:
         if code is not ErrorCode.NONE:
             logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
             self._shards.reload(shard)

@@ -30,7 +30,7 @@ from ixion.coordinators.group.consumer_protocol import ConsumerProtocol
 from ixion.coordinators.group.expiry import expired
 from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.records import group_record
-from ixion.coordinators.group.shard import Group, Shard
+from ixion.coordinators.group.shard import Group, GroupShard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, StoredOffsets
 from ixion.coordinators.group.topics import TopicLookup
@@ -183,7 +183,7 @@ class GroupCoordinator:
                     yield from self._expire(shard, group, now_ms, retention_ms)
                 yield
 
-    def _expire(self, shard: Shard, group: Group, now_ms: int, retention_ms: int) -> Steps[None]:
+    def _expire(self, shard: GroupShard, group: Group, now_ms: int, retention_ms: int) -> Steps[None]:
         group_id = group.group_id
         offsets = shard.offsets.get(group_id)
         if offsets is not None and len(offsets.committed) > FORGET_AT_ONCE:

@@ -14,14 +14,14 @@ from ixion.coordinators.group.classic.rebalance import Rebalance
 from ixion.coordinators.group.classic.states import EMPTY
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.migration import to_classic_group, to_consumer_group
 from ixion.coordinators.group.consumer.records import group_tombstones
 from ixion.coordinators.group.consumer.rules import JOIN
 from ixion.coordinators.group.consumer_writes import ConsumerWrites
 from ixion.coordinators.group.records import group_record, group_tombstone
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import GroupShard
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -32,7 +32,7 @@ class Migrations:
         self,
         rebalance: Rebalance,
         topics: TopicLookup,
-        limits: Limits,
+        limits: GroupLimits,
         writes: ConsumerWrites,
         *,
         clock_ms: Callable[[], int],
@@ -51,7 +51,7 @@ class Migrations:
         self._unload = unload
 
     def change(
-        self, shard: Shard, request: ConsumerGroupHeartbeatRequest
+        self, shard: GroupShard, request: ConsumerGroupHeartbeatRequest
     ) -> tuple[Change, ClassicGroup | ConsumerGroup | None]:
         """What the heartbeat is to change, and the group so far. Nothing is replaced yet."""
         now_ms = self._clock_ms()
@@ -90,7 +90,7 @@ class Migrations:
             and others <= self._classic_max_size()
         )
 
-    def downgrade(self, shard: Shard, group: ConsumerGroup, leaving: ConsumerMember, reason: str) -> None:
+    def downgrade(self, shard: GroupShard, group: ConsumerGroup, leaving: ConsumerMember, reason: str) -> None:
         records = group_tombstones(group)
         group.remove(leaving.member_id)
         classic = to_classic_group(group, self._topics, self._clock_ms())
@@ -100,14 +100,14 @@ class Migrations:
         self._rebalance.resume(classic)
         self._rebalance.prepare_if_possible(classic, f"the last member of the consumer protocol is gone: {reason}")
 
-    def replace_empty(self, shard: Shard, group: ConsumerGroup) -> ClassicGroup:
+    def replace_empty(self, shard: GroupShard, group: ConsumerGroup) -> ClassicGroup:
         """The consumer group has no members, so it becomes a classic one."""
         classic = ClassicGroup(group.group_id, self._clock_ms())
         self._replace(shard, group, classic)
         self._writes.write_quietly(shard, group_tombstones(group))
         return classic
 
-    def _replace(self, shard: Shard, group: ConsumerGroup, classic: ClassicGroup) -> None:
+    def _replace(self, shard: GroupShard, group: ConsumerGroup, classic: ClassicGroup) -> None:
         self._unload(group)
         shard.groups[group.group_id] = classic
 

@@ -16,7 +16,7 @@ from ixion.coordinators.group.classic.states import EMPTY, STABLE
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.replay import CONSUMER_RECORDS
 from ixion.coordinators.group.offsets import Committed
-from ixion.coordinators.group.shard import Shard
+from ixion.coordinators.group.shard import GroupShard
 from ixion.protocol.flaws import UnsupportedVersionError
 from ixion.protocol.storage import decode, decode_key, record_type
 from ixion.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -31,16 +31,16 @@ STREAMS: Final = range(17, 24)  # record types of Streams groups
 NOT_OURS: Final = frozenset({*RecordType, *STREAMS})
 
 
-Apply = Callable[[Shard, bytes, bytes | None, int, int], None]  # the offset of the record; a producer id, or -1
+Apply = Callable[[GroupShard, bytes, bytes | None, int, int], None]  # the offset of the record; a producer id, or -1
 
 
-def replay_control(shard: Shard, batch: BatchView) -> None:
+def replay_control(shard: GroupShard, batch: BatchView) -> None:
     kind = control_type(batch)
     if kind in (ControlType.COMMIT, ControlType.ABORT):
         shard.end_transaction(int(batch.producer_id), kind is ControlType.COMMIT)
 
 
-def replay_record(shard: Shard, batch: BatchView, record: Record) -> None:
+def replay_record(shard: GroupShard, batch: BatchView, record: Record) -> None:
     """Raises if the record cannot be read or the rules refuse it; nothing is changed then."""
     key = record.key
     number = record_type(b"" if key is None else key)
@@ -55,7 +55,7 @@ def replay_record(shard: Shard, batch: BatchView, record: Record) -> None:
         raise UnsupportedVersionError("record key", number)
 
 
-def _offset(shard: Shard, key: bytes, value: bytes | None, offset: int, producer_id: int) -> None:
+def _offset(shard: GroupShard, key: bytes, value: bytes | None, offset: int, producer_id: int) -> None:
     named = decode_key(OffsetCommitKey, key)
     partition = (named.topic, named.partition)
     if value is None:
@@ -76,7 +76,7 @@ def _offset(shard: Shard, key: bytes, value: bytes | None, offset: int, producer
         shard.commit_pending(named.group, producer_id, partition, committed)
 
 
-def _classic_group(shard: Shard, key: bytes, value: bytes | None, _offset: int, _producer_id: int) -> None:
+def _classic_group(shard: GroupShard, key: bytes, value: bytes | None, _offset: int, _producer_id: int) -> None:
     group_id = decode_key(GroupMetadataKey, key).group
     if value is None:
         if isinstance(shard.groups.get(group_id), ClassicGroup):
@@ -85,7 +85,7 @@ def _classic_group(shard: Shard, key: bytes, value: bytes | None, _offset: int, 
     shard.groups[group_id] = classic_group(group_id, decode(GroupMetadataValue, value))
 
 
-def _consumer_group(shard: Shard, group_id: str, make: bool) -> ConsumerGroup | None:
+def _consumer_group(shard: GroupShard, group_id: str, make: bool) -> ConsumerGroup | None:
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup) and not group.dead:
         return group

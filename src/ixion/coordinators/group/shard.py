@@ -10,7 +10,7 @@ from ixion.model.topic_partition import TopicPartition
 Group = ClassicGroup | ConsumerGroup
 
 
-class Shard:
+class GroupShard:
     __slots__ = ("failed", "groups", "leader_epoch", "loading", "offsets", "open_transactions", "partition", "resumed")
 
     def __init__(self, partition: int, leader_epoch: int) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.replay import replay_control, replay_record
-from ixion.coordinators.group.shard import Group, Shard
+from ixion.coordinators.group.shard import Group, GroupShard
 from ixion.coordinators.loader import STEP, Loader
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
@@ -40,11 +40,11 @@ class Shards:
         self._clock_ms = clock_ms
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
-        self._shards: dict[int, Shard] = {}
+        self._shards: dict[int, GroupShard] = {}
         self._places: dict[str, int] = {}  # the partitions of groups that were asked for
         self.loader = Loader(log, timer)
 
-    def __iter__(self) -> Iterator[Shard]:
+    def __iter__(self) -> Iterator[GroupShard]:
         return iter(list(self._shards.values()))
 
     @property
@@ -60,10 +60,10 @@ class Shards:
             known = self._places[group_id] = self._log.partition_for(group_id)
         return known
 
-    def at(self, partition: int) -> Shard | None:
+    def at(self, partition: int) -> GroupShard | None:
         return self._shards.get(partition)
 
-    def find(self, group_id: str) -> Shard | ErrorCode:
+    def find(self, group_id: str) -> GroupShard | ErrorCode:
         """Where the group lives, or why that cannot be said here and now."""
         shard = self._shards.get(self.partition_for(group_id))
         if shard is None:
@@ -80,7 +80,7 @@ class Shards:
             if leader_epoch <= known.leader_epoch:
                 return
             self.resign(partition)
-        shard = self._shards[partition] = Shard(partition, leader_epoch)
+        shard = self._shards[partition] = GroupShard(partition, leader_epoch)
         self.loader.load(ShardLoad(self, shard))
 
     def resign(self, partition: int) -> None:
@@ -89,16 +89,16 @@ class Shards:
             self.loader.forget(partition)
             self.unload(shard)
 
-    def reload(self, shard: Shard) -> None:
+    def reload(self, shard: GroupShard) -> None:
         """What is in memory is not what is in the log: begin again from there."""
         if self._shards.get(shard.partition) is shard:
             self.resign(shard.partition)
             self.elect(shard.partition, shard.leader_epoch)
 
-    def holds(self, shard: Shard) -> bool:
+    def holds(self, shard: GroupShard) -> bool:
         return self._shards.get(shard.partition) is shard
 
-    def serve(self, shard: Shard) -> Steps[None]:
+    def serve(self, shard: GroupShard) -> Steps[None]:
         """All records of the partition have been replayed: its groups are served."""
         deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup) and each.dead]
         for dead in deleted:
@@ -119,7 +119,7 @@ class Shards:
         shard.resumed.clear()
         shard.loading = False
 
-    def unload(self, shard: Shard) -> None:
+    def unload(self, shard: GroupShard) -> None:
         for group in shard.resumed if shard.loading else shard.groups.values():
             self._on_unloaded(group)
         shard.resumed.clear()
@@ -128,7 +128,7 @@ class Shards:
 class ShardLoad:
     """The partition of a shard, for the loader."""
 
-    def __init__(self, shards: Shards, shard: Shard) -> None:
+    def __init__(self, shards: Shards, shard: GroupShard) -> None:
         self._shards = shards
         self._shard = shard
 

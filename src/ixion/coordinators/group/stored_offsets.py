@@ -14,7 +14,7 @@ from ixion.coordinators.group.consumer.states import ConsumerGroupState
 from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.offsets import Committed, GroupOffsets
 from ixion.coordinators.group.records import group_tombstone, offset_tombstone
-from ixion.coordinators.group.shard import Group, Shard
+from ixion.coordinators.group.shard import Group, GroupShard
 from ixion.coordinators.group.shards import Shards
 from ixion.coordinators.log_codes import GROUP_CODES
 from ixion.model.errors import ErrorCode
@@ -27,7 +27,7 @@ FORGET_AT_ONCE: Final = 500  # partitions; a millisecond or two
 Found = tuple[TopicPartition, Committed | None, ErrorCode]
 
 
-class Reader(NamedTuple):
+class OffsetReader(NamedTuple):
     """The group whose offsets are read, and the member that reads them if it is of a consumer group."""
 
     group_id: str
@@ -41,7 +41,7 @@ class StoredOffsets:
         self._journal = journal
 
     def fetch(
-        self, reader: Reader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+        self, reader: OffsetReader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> Steps[list[Found] | ErrorCode]:
         """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again."""
         shard = self._shards.find(reader.group_id)
@@ -92,7 +92,7 @@ class StoredOffsets:
                 self.forget(shard, group_id, free, lambda code: done(code, codes))
 
     def forget(
-        self, shard: Shard, group_id: str, partitions: Iterable[TopicPartition], done: Callable[[ErrorCode], None]
+        self, shard: GroupShard, group_id: str, partitions: Iterable[TopicPartition], done: Callable[[ErrorCode], None]
     ) -> None:
         """Tombstones for those of the partitions that the group has offsets of."""
         offsets = shard.offsets.get(group_id)
@@ -109,7 +109,7 @@ class StoredOffsets:
         )
 
     def forget_steps(
-        self, shard: Shard, group_id: str, partitions: Sequence[TopicPartition], done: Callable[[ErrorCode], None]
+        self, shard: GroupShard, group_id: str, partitions: Sequence[TopicPartition], done: Callable[[ErrorCode], None]
     ) -> Steps[None]:
         """The same for any number of partitions, a piece at a time; each piece counts for itself."""
         for first in range(0, len(partitions), FORGET_AT_ONCE):
@@ -117,7 +117,7 @@ class StoredOffsets:
                 self.forget(shard, group_id, partitions[first : first + FORGET_AT_ONCE], done)
             yield
 
-    def forget_group(self, shard: Shard, group: Group, done: Callable[[ErrorCode], None]) -> None:
+    def forget_group(self, shard: GroupShard, group: Group, done: Callable[[ErrorCode], None]) -> None:
         """The group and all of its offsets."""
         group_id = group.group_id
         offsets = shard.offsets.get(group_id)

@@ -24,7 +24,7 @@ from ixion.coordinators.txn.sending import RETRY_MS, MarkerSender
 from ixion.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION, NO_EPOCH, NO_PRODUCER_ID, Snapshot, created
 from ixion.coordinators.txn.starting import FENCE, start_producer
 from ixion.coordinators.txn.states import SETTLED, State
-from ixion.coordinators.txn.store import Shard, TransactionStore
+from ixion.coordinators.txn.store import TransactionShard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.coordinators.txn.upkeep import Upkeep
 from ixion.coordinators.txn.verification import Client, Verification, Verified, offset_commit_client, produce_client
@@ -258,7 +258,7 @@ class TransactionCoordinator:
 
     # Within.
 
-    def _find(self, transactional_id: str) -> tuple[Shard, Transaction] | ErrorCode:
+    def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction] | ErrorCode:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         shard = self._store.shard_of(transactional_id)
@@ -310,7 +310,7 @@ class TransactionCoordinator:
                 ),
             )
 
-    def _end(self, shard: Shard, transaction: Transaction, after: Snapshot, done: Identified) -> None:
+    def _end(self, shard: TransactionShard, transaction: Transaction, after: Snapshot, done: Identified) -> None:
         """Stores the outcome, sets the markers going, and answers.
 
         The markers are not waited for. Where partitions have one replica they are all written when the answer goes out,
@@ -326,10 +326,10 @@ class TransactionCoordinator:
 
         self._store.put(shard, transaction, after, stored)
 
-    def _abort(self, shard: Shard, transaction: Transaction) -> None:
+    def _abort(self, shard: TransactionShard, transaction: Transaction) -> None:
         self._end(shard, transaction, fence(transaction, self._version(), self._clock_ms()), lambda *_: None)
 
-    def _send_markers(self, shard: Shard, transaction: Transaction) -> None:
+    def _send_markers(self, shard: TransactionShard, transaction: Transaction) -> None:
         now = transaction.now
         marker = Marker(
             producer_id=now.producer_id,
@@ -341,7 +341,7 @@ class TransactionCoordinator:
         )
         self._sender.send(marker, lambda: self._store.holds(shard), lambda: self._complete(shard, transaction))
 
-    def _complete(self, shard: Shard, transaction: Transaction) -> None:
+    def _complete(self, shard: TransactionShard, transaction: Transaction) -> None:
         if not self._store.holds(shard):
             return
 

@@ -25,10 +25,10 @@ from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
 Stored = Callable[[ErrorCode], None]
-Finish = Callable[["Shard", Transaction], None]
+Finish = Callable[["TransactionShard", Transaction], None]
 
 
-class Shard:
+class TransactionShard:
     """One led partition of the topic."""
 
     __slots__ = ("epoch", "failed", "loaded", "number", "ongoing", "transactions")
@@ -57,10 +57,10 @@ class TransactionStore:
         self._log = log
         self._clock_ms = clock_ms
         self._version = version
-        self.shards: dict[int, Shard] = {}
+        self.shards: dict[int, TransactionShard] = {}
         self.loader = Loader(log, timer)
 
-    def shard_of(self, transactional_id: str) -> Shard | ErrorCode:
+    def shard_of(self, transactional_id: str) -> TransactionShard | ErrorCode:
         shard = self.shards.get(self._log.partition_for(transactional_id))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
@@ -79,10 +79,10 @@ class TransactionStore:
         """How many transactional ids are remembered, in all shards."""
         return sum(len(shard.transactions) for shard in self.shards.values())
 
-    def holds(self, shard: Shard) -> bool:
+    def holds(self, shard: TransactionShard) -> bool:
         return self.shards.get(shard.number) is shard
 
-    def put(self, shard: Shard, transaction: Transaction, after: Snapshot, done: Stored) -> None:
+    def put(self, shard: TransactionShard, transaction: Transaction, after: Snapshot, done: Stored) -> None:
         """Store a change, then make it. What cannot be stored has not happened."""
         transaction.prepare(after)
         now_ms = self._clock_ms()
@@ -107,7 +107,7 @@ class TransactionStore:
     def all(self) -> list[Transaction]:
         return [each for shard in self.shards.values() for each in shard.transactions.values()]
 
-    def forget(self, shard: Shard, transactions: list[Transaction]) -> None:
+    def forget(self, shard: TransactionShard, transactions: list[Transaction]) -> None:
         """Store tombstones for ids that are prepared to be dead, then drop them."""
 
         def appended(code: ErrorCode, _: int) -> None:
@@ -122,7 +122,7 @@ class TransactionStore:
 
     def load(self, number: int, epoch: int, finish: Finish) -> None:
         """`finish` is called, in turns of the loop, for every transaction whose outcome is stored but not complete."""
-        shard = self.shards[number] = Shard(number, epoch)
+        shard = self.shards[number] = TransactionShard(number, epoch)
         self.loader.load(ShardLoad(self, shard, finish))
 
     def drop(self, number: int) -> None:
@@ -133,7 +133,7 @@ class TransactionStore:
 class ShardLoad:
     """The partition of a shard, for the loader."""
 
-    def __init__(self, store: TransactionStore, shard: Shard, finish: Finish) -> None:
+    def __init__(self, store: TransactionStore, shard: TransactionShard, finish: Finish) -> None:
         self._store = store
         self._shard = shard
         self._finish = finish

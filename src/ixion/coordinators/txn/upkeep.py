@@ -17,7 +17,7 @@ from ixion.config.transaction_settings import (
 )
 from ixion.coordinators.txn.snapshot import NO_PARTITIONS
 from ixion.coordinators.txn.states import SETTLED, State
-from ixion.coordinators.txn.store import Shard, TransactionStore
+from ixion.coordinators.txn.store import TransactionShard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
@@ -32,7 +32,7 @@ class Upkeep:
     def __init__(
         self,
         store: TransactionStore,
-        abort: Callable[[Shard, Transaction], None],
+        abort: Callable[[TransactionShard, Transaction], None],
         *,
         timer: Timer,
         clock_ms: Callable[[], int],
@@ -85,7 +85,7 @@ class Upkeep:
                 yield
             self._forget(shard, some, before_ms)
 
-    def _forget(self, shard: Shard, transactions: list[Transaction], before_ms: int) -> None:
+    def _forget(self, shard: TransactionShard, transactions: list[Transaction], before_ms: int) -> None:
         """Those of them that are still unused: some turns of the loop may have passed."""
         silent = [each for each in transactions if is_silent(each, before_ms)]
         if silent and self._store.holds(shard):

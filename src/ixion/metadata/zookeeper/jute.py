@@ -45,7 +45,7 @@ def put_strings(values: Iterable[str]) -> bytes:
     return _INT.pack(len(encoded)) + b"".join(encoded)
 
 
-class Reader:
+class JuteReader:
     """Reads one packet from its start to its end; every method raises `JuteError` if the bytes do not suffice."""
 
     __slots__ = ("_data", "_position")

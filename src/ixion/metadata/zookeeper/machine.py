@@ -42,7 +42,7 @@ from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExp
 from ixion.metadata.session import Event, EventKind
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Server
-from ixion.metadata.zookeeper.jute import JuteError, Reader, put_int
+from ixion.metadata.zookeeper.jute import JuteError, JuteReader, put_int
 from ixion.metadata.zookeeper.packets import Op, Read
 
 logger = logging.getLogger(__name__)
@@ -313,7 +313,7 @@ class SessionMachine:
         if not self._welcomed:
             self._greeted(now_ms, packets.read_welcome(packet))
             return
-        reader = Reader(packet)
+        reader = JuteReader(packet)
         xid, zxid, code = reader.read_int(), reader.read_long(), reader.read_int()
         if zxid > 0:
             self._last_zxid = zxid
@@ -362,7 +362,7 @@ class SessionMachine:
         self._sent_ms = now_ms
         self._plan()
 
-    def _answered(self, xid: int, code: int, reader: Reader) -> None:
+    def _answered(self, xid: int, code: int, reader: JuteReader) -> None:
         if not self._under_way or self._under_way[0].xid != xid:
             raise JuteError(f"an answer to request {xid}, which is not the next")
         request = self._under_way.popleft()

@@ -16,7 +16,7 @@ from ixion.metadata.node import Check, Create, Delete, Node, Operation, Result, 
 from ixion.metadata.session import EventKind
 from ixion.metadata.zookeeper.jute import (
     JuteError,
-    Reader,
+    JuteReader,
     put_bool,
     put_buffer,
     put_int,
@@ -109,7 +109,7 @@ def connect_request(last_zxid: int, timeout_ms: int, session_id: int, password: 
 
 
 def read_welcome(data: bytes) -> Welcome:
-    reader = Reader(data)
+    reader = JuteReader(data)
     reader.read_int()
     return Welcome(reader.read_int(), reader.read_long(), reader.buffer())
 
@@ -180,7 +180,7 @@ def full_path(chroot: str, path: str) -> str:
 # Answers.
 
 
-def read_stat(reader: Reader) -> Stat:
+def read_stat(reader: JuteReader) -> Stat:
     created_zxid, modified_zxid = reader.read_long(), reader.read_long()
     created_ms, modified_ms = reader.read_long(), reader.read_long()
     version = reader.read_int()
@@ -201,29 +201,29 @@ def read_stat(reader: Reader) -> Stat:
     )
 
 
-def read_node(reader: Reader) -> Node:
+def read_node(reader: JuteReader) -> Node:
     return Node(data=reader.buffer(), stat=read_stat(reader))
 
 
-def read_created(chroot: str) -> Callable[[Reader], str]:
-    def read(reader: Reader) -> str:
+def read_created(chroot: str) -> Callable[[JuteReader], str]:
+    def read(reader: JuteReader) -> str:
         return reader.string().removeprefix(chroot)
 
     return read
 
 
-def read_nothing(_reader: Reader) -> None:
+def read_nothing(_reader: JuteReader) -> None:
     return None
 
 
-def read_names(reader: Reader) -> list[str]:
+def read_names(reader: JuteReader) -> list[str]:
     return sorted(reader.strings())
 
 
-def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[Reader], list[Result]]:
+def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[JuteReader], list[Result]]:
     """Raises the error of the operation that was refused; those before it are reported as undone, with error 0."""
 
-    def read(reader: Reader) -> list[Result]:
+    def read(reader: JuteReader) -> list[Result]:
         results: list[Result] = []
         codes: list[int] = []
         for _ in operations:
@@ -256,7 +256,7 @@ def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[Reader
     return read
 
 
-def read_event(reader: Reader, chroot: str) -> tuple[EventKind, str] | None:
+def read_event(reader: JuteReader, chroot: str) -> tuple[EventKind, str] | None:
     """None for an event about the session or about watches themselves: these say nothing of a node."""
     kind = _EVENTS.get(reader.read_int())
     reader.read_int()  # the state of the connection: an event arrives on a live one
@@ -266,4 +266,4 @@ def read_event(reader: Reader, chroot: str) -> tuple[EventKind, str] | None:
     return kind, path.removeprefix(chroot) or "/"
 
 
-Read = Callable[[Reader], Any]
+Read = Callable[[JuteReader], Any]

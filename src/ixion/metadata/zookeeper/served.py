@@ -32,7 +32,7 @@ from ixion.metadata.embedded_session import EmbeddedSession
 from ixion.metadata.errors import MetadataError, NoNodeError, SessionExpiredError, StoreUnusableError, UnsupportedError
 from ixion.metadata.session import Cancel, Event, EventKind
 from ixion.metadata.zookeeper import server_packets as packets
-from ixion.metadata.zookeeper.jute import JuteError, Reader, put_int, put_string, put_strings
+from ixion.metadata.zookeeper.jute import JuteError, JuteReader, put_int, put_string, put_strings
 from ixion.metadata.zookeeper.packets import AUTH_XID, OK, PING_XID, Op
 
 logger = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ class Connection:
         if self._held is None:
             self._greet(packets.read_hello(packet))
             return
-        reader = Reader(packet)
+        reader = JuteReader(packet)
         xid, op = reader.read_int(), reader.read_int()
         self._held.inner.heartbeat()
         code, body = OK, b""
@@ -224,7 +224,7 @@ class Connection:
         self._held = held
         self._send(packets.welcome(held.inner.timeout_ms, held.inner.session_id, held.password))
 
-    def _carry_out(self, op: int, reader: Reader) -> bytes:
+    def _carry_out(self, op: int, reader: JuteReader) -> bytes:
         assert self._held is not None
         session = self._held.inner
         match op:
@@ -323,7 +323,7 @@ class Connection:
         self._send(packets.event(event.kind, event.path))
         self._unwatch(event.path, _FIRES[event.kind] & ~_ALWAYS)
 
-    def _watch_again(self, reader: Reader) -> None:
+    def _watch_again(self, reader: JuteReader) -> None:
         """The watches of an earlier connection. What changed since fires at once; children, about which the tree does
         not know when they changed, always do."""
         assert self._held is not None

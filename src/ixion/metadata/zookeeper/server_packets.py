@@ -12,7 +12,7 @@ from typing import Final
 from ixion.metadata import errors
 from ixion.metadata.node import Check, Create, Delete, Operation, Result, Set, Stat
 from ixion.metadata.session import EventKind
-from ixion.metadata.zookeeper.jute import JuteError, Reader, put_bool, put_int, put_long, put_string
+from ixion.metadata.zookeeper.jute import JuteError, JuteReader, put_bool, put_int, put_long, put_string
 from ixion.metadata.zookeeper.packets import BAD_VERSION, NO_NODE, OK, ROLLED_BACK, SESSION_EXPIRED, Op, frame
 
 SYSTEM_ERROR: Final = -1
@@ -64,12 +64,12 @@ class Hello:
 
 def read_hello(data: bytes) -> Hello:
     """Older clients leave out the read-only flag at the end, so nothing after the password is looked at."""
-    reader = Reader(data)
+    reader = JuteReader(data)
     reader.read_int()  # version of the protocol
     return Hello(reader.read_long(), reader.read_int(), reader.read_long(), reader.buffer())
 
 
-def read_create(reader: Reader) -> Create:
+def read_create(reader: JuteReader) -> Create:
     path, data = reader.string(), reader.buffer()
     entries = [(reader.read_int(), reader.string(), reader.string()) for _ in range(_count(reader))]
     flags = reader.read_int()
@@ -80,15 +80,15 @@ def read_create(reader: Reader) -> Create:
     return Create(path, data, ephemeral=bool(flags & 1), sequential=bool(flags & 2))
 
 
-def read_set(reader: Reader) -> Set:
+def read_set(reader: JuteReader) -> Set:
     return Set(reader.string(), reader.buffer(), reader.read_int())
 
 
-def read_delete(reader: Reader) -> Delete:
+def read_delete(reader: JuteReader) -> Delete:
     return Delete(reader.string(), reader.read_int())
 
 
-def read_check(reader: Reader) -> Check:
+def read_check(reader: JuteReader) -> Check:
     return Check(reader.string(), reader.read_int())
 
 
@@ -99,7 +99,7 @@ class Multi:
         self.fault: errors.MetadataError | None = None  # of the first operation that no tree would take
 
 
-def read_multi(reader: Reader) -> Multi:
+def read_multi(reader: JuteReader) -> Multi:
     multi = Multi()
     while True:
         kind, done = reader.read_int(), reader.read_bool()
@@ -116,7 +116,7 @@ def read_multi(reader: Reader) -> Multi:
             multi.operations.append(Check("/", -1))
 
 
-def _read_operation(kind: int, reader: Reader) -> Operation:
+def _read_operation(kind: int, reader: JuteReader) -> Operation:
     match kind:
         case Op.CREATE | Op.CREATE_1:
             return read_create(reader)
@@ -129,7 +129,7 @@ def _read_operation(kind: int, reader: Reader) -> Operation:
     raise JuteError(f"a multi has an operation of type {kind}")
 
 
-def _count(reader: Reader) -> int:
+def _count(reader: JuteReader) -> int:
     count = reader.read_int()
     if count > reader.left:
         raise JuteError(f"{count} entries cannot be in {reader.left} bytes")

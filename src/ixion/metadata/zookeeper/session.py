@@ -29,7 +29,7 @@ from ixion.metadata.path_rules import ROOT, check_path
 from ixion.metadata.session import Cancel, Event, Watcher
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Ensemble, parse_connect
-from ixion.metadata.zookeeper.jute import Reader
+from ixion.metadata.zookeeper.jute import JuteReader
 from ixion.metadata.zookeeper.machine import Connect, Credentials, Disconnect, Request, SessionMachine, State, Write
 from ixion.metadata.zookeeper.packets import Op, Read
 
@@ -304,7 +304,13 @@ class ZooKeeperSession:
             raise SessionExpiredError(path, f"the session is {self._machine.state.value}")
 
     async def _ask(
-        self, op: Op, path: str, body: bytes, read: Callable[[Reader], T], repeatable: bool = False, version: int = -1
+        self,
+        op: Op,
+        path: str,
+        body: bytes,
+        read: Callable[[JuteReader], T],
+        repeatable: bool = False,
+        version: int = -1,
     ) -> T:
         if len(body) > MAX_REQUEST:
             raise TooLargeError(path, f"a request of {len(body)} bytes is more than ZooKeeper takes ({MAX_REQUEST})")
@@ -385,5 +391,5 @@ class ZooKeeperSession:
                 callback()
 
 
-def _typed(read: Callable[[Reader], T]) -> Read:
+def _typed(read: Callable[[JuteReader], T]) -> Read:
     return read

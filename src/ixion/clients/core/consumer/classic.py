@@ -22,7 +22,7 @@ from ixion.clients.assignors.sticky_data import read_generation, read_sticky, wr
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine
 from ixion.clients.core.consumer.coordinator import Coordinator
-from ixion.clients.core.consumer.member import FENCED, Answer, Member
+from ixion.clients.core.consumer.member import FENCED, Member, MemberCall
 from ixion.clients.faults import GarbledError, error_code
 from ixion.clients.metadata import TopicPartition, by_topic
 from ixion.model.errors import ErrorCode, KafkaError
@@ -300,7 +300,7 @@ class ClassicMember(Member):
         now_s: float,
         held_s: float = 0.0,
     ) -> None:
-        self._asked = Answer(self, kind)
+        self._asked = MemberCall(self, kind)
         machine.send(api, version, request, self._asked, now_s, held_s=held_s)
 
     def _instance(self, api: ApiKey, version: int) -> str | None:

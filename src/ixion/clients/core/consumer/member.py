@@ -41,7 +41,7 @@ class Member:
         self.fault: KafkaError | None = None  # for the caller to see
         self.failures = 0
         self.not_before_s = 0.0
-        self._asked: Answer | None = None  # the question under way
+        self._asked: MemberCall | None = None  # the question under way
         self._next_s = NEVER  # when the next heartbeat is due
         self._wake_s = NEVER
 
@@ -109,7 +109,7 @@ class Member:
             self._asked = None
             self.unanswered(asked.kind, 0.0)
 
-    def answered(self, answer: Answer, outcome: Outcome, now_s: float) -> None:
+    def answered(self, answer: MemberCall, outcome: Outcome, now_s: float) -> None:
         if self._asked is not answer:
             return  # of an attempt that was given up
         self._asked = None
@@ -126,7 +126,7 @@ class Member:
         raise NotImplementedError
 
 
-class Answer(Pending):
+class MemberCall(Pending):
     def __init__(self, member: Member, kind: str) -> None:
         self.kind = kind
         self._member = member

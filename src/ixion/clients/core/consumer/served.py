@@ -19,7 +19,7 @@ from typing import Final
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine
 from ixion.clients.core.consumer.coordinator import Coordinator
-from ixion.clients.core.consumer.member import FENCED, Answer, Member
+from ixion.clients.core.consumer.member import FENCED, Member, MemberCall
 from ixion.clients.faults import error_code
 from ixion.clients.metadata import TopicPartition, by_topic
 from ixion.model.errors import ErrorCode, KafkaError
@@ -205,7 +205,7 @@ class ServedMember(Member):
             self._says_all = False
             self._says_owned = False
             self._had_pattern = self.pattern is not None
-        self._asked = Answer(self, "heartbeat" if self._farewell is None else "leave")
+        self._asked = MemberCall(self, "heartbeat" if self._farewell is None else "leave")
         machine.send(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request, self._asked, now_s)
 
     def _resolve(self) -> None:

@@ -136,7 +136,7 @@ class Sender:
         is_hurried = owner.has_waiters or owner.is_closing
         boxes = list(owner.active)
         count = len(boxes)
-        loads: dict[int, Load] = {}
+        loads: dict[int, ProduceCall] = {}
         held_up: list[Outbox] = []
         self._turn += 1
         first: i64 = self._turn
@@ -170,7 +170,7 @@ class Sender:
             load = loads.get(node_id)
             size = box.waiting[0].size
             if load is None:
-                load = loads[node_id] = Load(self, machine)
+                load = loads[node_id] = ProduceCall(self, machine)
             elif load.size + size > self._max_request_size:
                 continue
             load.size += size
@@ -181,7 +181,7 @@ class Sender:
             self._note_stuck(held_up, loads, now_s)
         return bool(loads)
 
-    def _note_stuck(self, held_up: list[Outbox], served: dict[int, Load], now_s: float) -> None:
+    def _note_stuck(self, held_up: list[Outbox], served: dict[int, ProduceCall], now_s: float) -> None:
         """Which brokers hold up batches that could go (KIP-794): the partitioner avoids them after a while."""
         stuck: dict[int, float] = {}
         for box in held_up:
@@ -208,7 +208,7 @@ class Sender:
             return None, -1
         return (machine if machine.may_send(self._max_in_flight, now_s) else None), partition.leader
 
-    def _send(self, load: Load, now_s: float) -> None:
+    def _send(self, load: ProduceCall, now_s: float) -> None:
         owner = self._owner
         topics = self._client.cluster.topics
         data: dict[str, list[PartitionProduceData]] = {}
@@ -336,7 +336,7 @@ class Sender:
             self._owner.settled(batch)
 
 
-class Load(Pending):
+class ProduceCall(Pending):
     """What one request carries."""
 
     def __init__(self, sender: Sender, machine: ConnectionMachine) -> None:

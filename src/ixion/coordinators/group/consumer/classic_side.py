@@ -18,11 +18,11 @@ from ixion.coordinators.group.consumer.assignment import Assignment, pairs
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.member import ClassicSide, ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.rules import find_member
 from ixion.coordinators.group.consumer.states import MemberState
-from ixion.coordinators.group.consumer.watch import Remove, Watch
+from ixion.coordinators.group.consumer.watch import MemberTimeouts, Remove
 from ixion.coordinators.group.topics import TopicLookup
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
@@ -44,8 +44,8 @@ class ClassicMembers:
     def __init__(
         self,
         engine: Engine,
-        watch: Watch,
-        limits: Limits,
+        watch: MemberTimeouts,
+        limits: GroupLimits,
         bounds: Bounds,
         topics: TopicLookup,
         *,

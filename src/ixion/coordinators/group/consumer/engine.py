@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from ixion.coordinators.group.consumer.assignment import Assignment
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.matches import Matches
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.reconcile import reconcile
@@ -40,7 +40,7 @@ MEMBERS_PER_MS: Final = 10  # of the time between two computations
 
 
 class Engine:
-    def __init__(self, topics: TopicLookup, limits: Limits, matches: Matches, targets: Targets) -> None:
+    def __init__(self, topics: TopicLookup, limits: GroupLimits, matches: Matches, targets: Targets) -> None:
         self._topics = topics
         self._limits = limits
         self._matches = matches

@@ -19,7 +19,7 @@ from ixion.coordinators.group.consumer.assignment import Assignment, assignment_
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.engine import Engine
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.member import ConsumerMember, Subscription
 from ixion.coordinators.group.consumer.rules import (
     JOIN,
@@ -28,7 +28,7 @@ from ixion.coordinators.group.consumer.rules import (
     find_member,
 )
 from ixion.coordinators.group.consumer.states import MemberState
-from ixion.coordinators.group.consumer.watch import Remove, Watch
+from ixion.coordinators.group.consumer.watch import MemberTimeouts, Remove
 from ixion.coordinators.patterns import Pattern, PatternError
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k68_consumer_group_heartbeat import (
@@ -45,8 +45,8 @@ class ConsumerHeartbeats:
     def __init__(
         self,
         engine: Engine,
-        watch: Watch,
-        limits: Limits,
+        watch: MemberTimeouts,
+        limits: GroupLimits,
         bounds: Bounds,
         *,
         clock_ms: Callable[[], int],

@@ -11,7 +11,7 @@ from ixion.config.group import ASSIGNMENT_INTERVAL, BEHIND_GROUP, HEARTBEAT_INTE
 GroupConfig = Callable[[str], Mapping[str, str]]  # what is set for a group, by its id
 
 
-class Limits:
+class GroupLimits:
     def __init__(self, config: DynamicConfig, of_group: GroupConfig) -> None:
         self._config = config
         self._of_group = of_group

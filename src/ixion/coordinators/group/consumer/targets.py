@@ -23,10 +23,10 @@ from typing import Final
 
 from ixion.coordinators.group.consumer.assignment import NOTHING, Assignment
 from ixion.coordinators.group.consumer.assignors import ASSIGNORS
-from ixion.coordinators.group.consumer.assignors.spec import Reader, Spec
+from ixion.coordinators.group.consumer.assignors.spec import Spec, Subscriber
 from ixion.coordinators.group.consumer.change import Change
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.records import (
     assignment_epoch_record,
     epoch_record,
@@ -97,7 +97,7 @@ class Targets:
     def __init__(
         self,
         topics: TopicLookup,
-        limits: Limits,
+        limits: GroupLimits,
         lane: Lane,
         *,
         draft: Callable[[str], Draft],
@@ -129,9 +129,9 @@ class Targets:
     def _compute(self, group: ConsumerGroup, topics: list[Topic]) -> Steps[dict[str, Assignment]]:
         partitions = {topic.topic_id: topic.partitions for topic in topics}
         ids = {topic.name: topic.topic_id for topic in topics}
-        readers: dict[str, Reader] = {}
+        readers: dict[str, Subscriber] = {}
         for number, member in enumerate(list(group.members.values())):
-            readers[member.member_id] = Reader(
+            readers[member.member_id] = Subscriber(
                 topics=frozenset([ids[name] for name in ids.keys() & group.topics_of(member)]),
                 before=group.target(member.member_id),
                 instance_id=member.subscription.instance_id,

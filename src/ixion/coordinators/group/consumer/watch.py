@@ -14,7 +14,7 @@ from typing import Final
 
 from ixion.coordinators.group.consumer.deadlines import Deadlines
 from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.consumer.limits import Limits
+from ixion.coordinators.group.consumer.limits import GroupLimits
 from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.coordinators.group.consumer.states import MemberState
 from ixion.timer.timer import Timer
@@ -29,8 +29,8 @@ SYNC: Final = "it did not ask for its assignment in time"
 Remove = Callable[[ConsumerGroup, ConsumerMember, str], None]
 
 
-class Watch:
-    def __init__(self, timer: Timer, limits: Limits, remove: Remove) -> None:
+class MemberTimeouts:
+    def __init__(self, timer: Timer, limits: GroupLimits, remove: Remove) -> None:
         self._deadlines = Deadlines(timer)
         self._limits = limits
         self._remove = remove

@@ -13,7 +13,7 @@ STEP: Final = 64  # members or partitions looked at in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class Subscriber:
     topics: frozenset[bytes]  # ids of existing topics that it has subscribed to
     before: Assignment = field(default_factory=dict)  # its target so far
     instance_id: str | None = None
@@ -21,7 +21,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    readers: Mapping[str, Reader]  # by member id
+    readers: Mapping[str, Subscriber]  # by member id
     partitions: Mapping[bytes, int]  # how many each topic has
 
     def in_order(self) -> Steps[list[str]]:
