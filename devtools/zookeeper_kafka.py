@@ -21,9 +21,16 @@ VERSION: Final = "3.9.1"
 
 class ZooKeeperKafka(RealKafka):
     def __init__(
-        self, broker_id: int, connect: str, data_dir: Path, *, properties: Mapping[str, str] | None = None
+        self,
+        broker_id: int,
+        connect: str,
+        data_dir: Path,
+        *,
+        heap: str = "256m",
+        quick: bool = True,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(VERSION, data_dir, heap="256m", properties=properties)
+        super().__init__(VERSION, data_dir, heap=heap, quick=quick, properties=properties)
         self.broker_id = broker_id
         self.connect = connect
         self._earlier = ""
