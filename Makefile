@@ -13,7 +13,7 @@ RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -50,6 +50,9 @@ soak: .venv/.built ## minutes of transactions while broker and clients are kille
 
 sim: .venv/.built ## a cluster in virtual time: brokers are killed, paused, cut off by seed   ARGS="--seeds 1000", "--mutant leader-alone"
 	PYTHONPATH=src $(BIN)/python -m devtools.sim $(ARGS)
+
+soak-cluster: .venv/.built ## three brokers in network namespaces, killed, paused and cut off; needs root   ARGS="--runs 20 --seed 1"
+	$(BIN)/python -m devtools.soak.cluster $(ARGS)
 
 soak-kill: .venv/.built ## twenty lives of a broker under load, each ended by kill -9; nothing acknowledged may be lost
 	$(BIN)/python -m tests.kill.soak $(ARGS)

@@ -27,18 +27,21 @@ START_TIMEOUT_S: Final = 60.0
 
 
 class RealZooKeeper:
-    def __init__(self, directory: Path, *, version: str = VERSION, servers: int = 1, tick_ms: int = 500) -> None:
-        """A session lasts 2 to 20 ticks, whatever its client asks for."""
+    def __init__(
+        self, directory: Path, *, version: str = VERSION, servers: int = 1, tick_ms: int = 500, host: str = "127.0.0.1"
+    ) -> None:
+        """A session lasts 2 to 20 ticks, whatever its client asks for. HOST is the address that clients reach."""
         self.version = version
         self.directory = directory
         self.ports = [free_port() for _ in range(servers)]
+        self.host = host
         self._tick_ms = tick_ms
         self._quorum = [(free_port(), free_port()) for _ in range(servers)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
     def connect(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return ",".join(f"{self.host}:{port}" for port in self.ports)
 
     def __enter__(self) -> RealZooKeeper:
         try:
@@ -61,7 +64,7 @@ class RealZooKeeper:
             "tickTime": self._tick_ms,
             "dataDir": home,
             "clientPort": self.ports[number],
-            "clientPortAddress": "127.0.0.1",
+            "clientPortAddress": self.host,
             "admin.enableServer": "false",
             "maxClientCnxns": 0,
             "4lw.commands.whitelist": "ruok,srvr",
@@ -84,7 +87,7 @@ class RealZooKeeper:
         """Return when every server that was launched serves requests."""
         end = time.monotonic() + START_TIMEOUT_S
         for number, process in self._processes.items():
-            while not _serves(self.ports[number]):
+            while not _serves(self.host, self.ports[number]):
                 if process.poll() is not None or time.monotonic() > end:
                     output = (self.directory / f"zookeeper-{number}" / "server.out").read_text(errors="replace")
                     raise RuntimeError(f"ZooKeeper {self.version} did not start:\n{output[-3000:]}")
@@ -106,10 +109,10 @@ class RealZooKeeper:
             self.kill(number)
 
 
-def _serves(port: int) -> bool:
+def _serves(host: str, port: int) -> bool:
     """Asks `srvr`: a server that has no quorum says that it is not serving requests."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+        with socket.create_connection((host, port), timeout=2) as connection:
             connection.sendall(b"srvr")
             answer = b""
             while piece := connection.recv(4096):

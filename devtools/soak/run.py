@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -81,6 +82,8 @@ CLIENTS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class Soak:
+    replicas = 1
+
     def __init__(
         self, directory: Path, seconds: float, seed: int, broken: str | None = None, clients: str = "confluent"
     ) -> None:
@@ -92,17 +95,31 @@ class Soak:
         self._random = random.Random(seed)
         self._histories = directory / "histories"
         self._histories.mkdir(parents=True)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
-        self.bootstrap = f"127.0.0.1:{self._port}"
-        self._broker = self._start_broker()
+        self.bootstrap = self._serve()
         self._clients: dict[str, subprocess.Popen[bytes]] = {}
         self.done: Counter[str] = Counter()
+
+    def _serve(self) -> str:
+        """Start what serves the clients; its address."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self._broker = self._start_broker()
+        return f"127.0.0.1:{self._port}"
+
+    def _stop_serving(self) -> None:
+        self._broker.kill()
+        self._broker.wait()
+
+    def _disturbances(self) -> dict[Callable[[], None], int]:
+        """Each with its weight."""
+        return {self._kill_broker: 3, self._broker_sleeps: 3, self._kill_client: 3, self._client_sleeps: 4}
 
     def run(self) -> list[Anomaly]:
         try:
             admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-            for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (TOPIC, COPY)]).values():
+            for future in admin.create_topics(
+                [NewTopic(name, PARTITIONS, self.replicas) for name in (TOPIC, COPY)]
+            ).values():
                 future.result(30)
             for name in self._of:
                 if name.startswith("writer"):
@@ -116,9 +133,10 @@ class Soak:
             self._disturb()
             self._settle()
         finally:
-            for process in [*self._clients.values(), self._broker]:
+            for process in self._clients.values():
                 process.kill()
                 process.wait()
+            self._stop_serving()
         return self.judge()
 
     def judge(self) -> list[Anomaly]:
@@ -129,7 +147,7 @@ class Soak:
             print(f"transactions {outcome.value}: {told}")
         print(f"records read: {sum(len(poll.records) for each in operations for poll in each.polls)}")
         print(f"disturbances: {dict(self.done)}")
-        held_up = stalls((self._directory / "broker.log").read_text())
+        held_up = [line for log in sorted(self._directory.glob("broker*.log")) for line in stalls(log.read_text())]
         return [
             *check(operations),
             *check_copies(operations, TOPIC, COPY),
@@ -137,7 +155,7 @@ class Soak:
         ]
 
     def _disturb(self) -> None:
-        chances = {self._kill_broker: 3, self._broker_sleeps: 3, self._kill_client: 3, self._client_sleeps: 4}
+        chances = self._disturbances()
         end = time.monotonic() + self._seconds
         while time.monotonic() < end:
             time.sleep(self._random.uniform(*BETWEEN_S))
