@@ -65,14 +65,17 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     options = Options(given, ProducerOptions.__annotations__.keys())
     acks = options.choice("acks", "all", ACKS)
     max_in_flight = options.whole("max_in_flight_requests_per_connection", 5, 1)
-    is_possible = acks == -1 and max_in_flight <= 5
+    retries = options.whole("retries", FOREVER, 0)
+    is_possible = acks == -1 and max_in_flight <= 5 and retries > 0
     idempotent = options.flag("enable_idempotence", is_possible)
     if idempotent and not is_possible:
-        text = "enable_idempotence needs acks='all' and max_in_flight_requests_per_connection of at most 5"
+        text = "enable_idempotence needs acks='all', retries and max_in_flight_requests_per_connection of at most 5"
         raise ValueError(text)
     transactional_id = options.text_or_none("transactional_id")
     if transactional_id is not None and not idempotent:
-        raise ValueError("transactional_id needs enable_idempotence, acks='all' and at most 5 requests in flight")
+        raise ValueError(
+            "transactional_id needs enable_idempotence, acks='all', retries and at most 5 requests in flight"
+        )
     linger_s = options.seconds("linger_ms", 5)
     request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1, most_ms=MAX_I32)
     delivery_timeout_s = options.seconds(
@@ -103,7 +106,7 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         max_block_s=options.seconds("max_block_ms", 60_000),
         max_request_size=options.whole("max_request_size", 1024 * 1024, 1),
         max_in_flight=max_in_flight,
-        retries=options.whole("retries", FOREVER, 0),
+        retries=retries,
         delivery_timeout_s=delivery_timeout_s,
         compression=options.choice("compression", "none", codecs),
         compression_level=options.level("compression_level"),

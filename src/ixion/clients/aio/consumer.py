@@ -24,6 +24,7 @@ from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.consumer import FOREVER_S, PIECE, ignore_commit, is_told
 from ixion.clients.consumer.decoding import Decoding, Deserializer
+from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.consumer.settings import read_settings
@@ -39,12 +40,11 @@ from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty
-    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 T = TypeVar("T")
 
 
-class Consumer:
+class Consumer(ConsumerFace):
     def __init__(
         self,
         bootstrap: str,
@@ -82,6 +82,9 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
+        """Close. After an exception nothing is committed automatically: it may be about the last record handed out."""
+        if kind is not None and not self._closed:
+            self._machine.stop_committing()
         await self.close()
 
     # What to read
@@ -98,21 +101,26 @@ class Consumer:
         with self._entered():
             self._subscribe(topics, listener, pattern)
 
+    async def unsubscribe(self) -> None:
+        """Read nothing any more: leave the group, and give up all partitions. Nothing is committed."""
+        with self._entered():
+            machine = self._machine
+            try:
+                duty = machine.last_duty()
+                if duty is not None:
+                    await self._perform(duty)
+            finally:
+                machine.leave(time.monotonic(), None)
+                try:
+                    await self._until(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
+                finally:
+                    machine.forget_group()
+
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, whatever others read. Those that stay keep their positions."""
         with self._entered():
             self._machine.choose(partitions)
             self._engine.soon()
-
-    def assignment(self) -> list[TopicPartition]:
-        with self._entered():
-            return self._machine.subscription.partitions
-
-    def subscription(self) -> list[str]:
-        """The topics that are subscribed to, or that match the pattern."""
-        with self._entered():
-            group = self._machine.group
-            return [] if group is None else sorted(group.member.topics)
 
     # Records
 
@@ -202,23 +210,6 @@ class Consumer:
         with self._entered():
             self._machine.reset(partitions, LATEST)
 
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out and fetch nothing of these until they are resumed."""
-        with self._entered():
-            for partition in partitions:
-                self._machine.subscription.pause(partition)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        with self._entered():
-            for partition in partitions:
-                self._machine.subscription.resume(partition)
-            self._engine.soon()
-
-    def paused(self) -> list[TopicPartition]:
-        with self._entered():
-            subscription = self._machine.subscription
-            return [each for each in subscription.partitions if subscription.is_paused(each)]
-
     # Offsets of brokers and of the group
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -267,11 +258,6 @@ class Consumer:
             await self._await(errand)
             return {place: errand.found.get(place) for place in errand.places}
 
-    def group_metadata(self) -> GroupMetadata:
-        """What a transactional producer needs to commit offsets for this consumer (`Producer.send_offsets`)."""
-        with self._entered():
-            return self._machine.group_metadata()
-
     def metrics(self) -> dict[str, int]:
         """Counters and gauges at this moment, by Kafka's names."""
         return self._machine.metrics()
@@ -311,6 +297,12 @@ class Consumer:
     ) -> None:
         self._machine.subscribe(topics, pattern, time.monotonic())
         self._listener = listener or RebalanceListener()
+        self._engine.soon()
+
+    def _inside(self) -> SingleTask:
+        return self._entered()
+
+    def _stirred(self) -> None:
         self._engine.soon()
 
     def _entered(self) -> SingleTask:
@@ -407,10 +399,6 @@ class Consumer:
             await self._await(errand)
             return {place: errand.found[place][0] for place in times}
 
-    def _next_columns(self) -> list[ColumnBatch]:
-        found = self._machine.buffer.take_columns()
-        return [] if found is None else [ColumnBatch(*found)]
-
     async def _part(self, until_s: float, leave: bool | None) -> None:
         """Commit what is to be committed, tell the listener, and leave."""
         machine = self._machine
@@ -430,15 +418,3 @@ class Consumer:
         for step in steps:
             if not step.done():
                 step.set_result(None)
-
-    def _tell(self) -> None:
-        """Run interceptors and callbacks of commits that are over."""
-        told = self._machine.told
-        while told:
-            commit = told.popleft()
-            if commit.fault is None:
-                offsets = {place: each.offset for place, each in commit.offsets.items()}
-                for interceptor in self._decoding.interceptors:
-                    interceptor.on_commit(offsets)
-            if commit.on_commit is not None:
-                commit.on_commit(commit.offsets, commit.fault)

@@ -18,6 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,6 +26,7 @@ from ixion.clients.address import parse_bootstrap
 from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding, Deserializer
+from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.guard import SingleThread
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
@@ -41,7 +43,6 @@ from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty
-    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ FOREVER_S: Final = 1e9
 PIECE: Final = 64  # records that an iteration takes out of the buffer at once
 
 
-class Consumer:
+class Consumer(ConsumerFace):
     def __init__(
         self,
         bootstrap: str,
@@ -86,6 +87,9 @@ class Consumer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close. After an exception nothing is committed automatically: it may be about the last record handed out."""
+        if kind is not None and not self._closed:
+            self._machine.stop_committing()
         self.close()
 
     # What to read
@@ -104,20 +108,24 @@ class Consumer:
             self._listener = listener or RebalanceListener()
             self._engine.stands_in = True
 
+    def unsubscribe(self) -> None:
+        """Read nothing any more: leave the group, and give up all partitions. Nothing is committed."""
+        with self._entered():
+            machine = self._machine
+            try:
+                duty = machine.last_duty()
+                if duty is not None:
+                    self._perform(duty)
+            finally:
+                with self._lock:
+                    machine.leave(time.monotonic(), None)
+                    self._engine.wait(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
+                    machine.forget_group()
+
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, whatever others read. Those that stay keep their positions."""
         with self._entered(), self._lock:
             self._machine.choose(partitions)
-
-    def assignment(self) -> list[TopicPartition]:
-        with self._entered(), self._lock:
-            return self._machine.subscription.partitions
-
-    def subscription(self) -> list[str]:
-        """The topics that are subscribed to, or that match the pattern."""
-        with self._entered(), self._lock:
-            group = self._machine.group
-            return [] if group is None else sorted(group.member.topics)
 
     # Records
 
@@ -203,22 +211,6 @@ class Consumer:
         with self._entered(), self._lock:
             self._machine.reset(partitions, LATEST)
 
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out and fetch nothing of these until they are resumed."""
-        with self._entered(), self._lock:
-            for partition in partitions:
-                self._machine.subscription.pause(partition)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        with self._entered(), self._lock:
-            for partition in partitions:
-                self._machine.subscription.resume(partition)
-
-    def paused(self) -> list[TopicPartition]:
-        with self._entered(), self._lock:
-            subscription = self._machine.subscription
-            return [each for each in subscription.partitions if subscription.is_paused(each)]
-
     # Offsets of brokers and of the group
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -270,11 +262,6 @@ class Consumer:
             self._await(errand)
             return {place: errand.found.get(place) for place in errand.places}
 
-    def group_metadata(self) -> GroupMetadata:
-        """What a transactional producer needs to commit offsets for this consumer (`Producer.send_offsets`)."""
-        with self._entered(), self._lock:
-            return self._machine.group_metadata()
-
     def metrics(self) -> dict[str, int]:
         """Counters and gauges at this moment, by Kafka's names."""
         with self._lock:
@@ -306,6 +293,11 @@ class Consumer:
                 self._tell()
 
     # Within
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with self._entered(), self._lock:
+            yield
 
     def _entered(self) -> SingleThread:
         if self._closed:
@@ -383,10 +375,6 @@ class Consumer:
             self._await(errand)
             return {place: errand.found[place][0] for place in times}
 
-    def _next_columns(self) -> list[ColumnBatch]:
-        found = self._machine.buffer.take_columns()
-        return [] if found is None else [ColumnBatch(*found)]
-
     def _part(self, until_s: float, leave: bool | None) -> None:
         """Commit what is to be committed, tell the listener, and leave."""
         machine = self._machine
@@ -403,18 +391,6 @@ class Consumer:
             with self._lock:
                 machine.leave(time.monotonic(), leave)
                 self._engine.wait(lambda: not machine.is_leaving, until_s)
-
-    def _tell(self) -> None:
-        """Run interceptors and callbacks of commits that are over."""
-        told = self._machine.told
-        while told:
-            commit = told.popleft()
-            if commit.fault is None:
-                offsets = {place: each.offset for place, each in commit.offsets.items()}
-                for interceptor in self._decoding.interceptors:
-                    interceptor.on_commit(offsets)
-            if commit.on_commit is not None:
-                commit.on_commit(commit.offsets, commit.fault)
 
     def _go_back(self, place: TopicPartition, offset: int) -> None:
         with self._lock:

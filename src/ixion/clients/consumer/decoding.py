@@ -6,11 +6,12 @@ out, and at every poll until the caller seeks behind it: the position stays at i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ixion.clients.consumer.listener import Interceptor
 from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.log import log_interceptor
 from ixion.clients.metadata import TopicPartition
 
 Deserializer = Callable[[bytes], Any]
@@ -57,8 +58,19 @@ class Decoding:
                     records = records[:at]
                     break
         for interceptor in self.interceptors:
-            records = interceptor.on_consume(records)
+            try:
+                records = interceptor.on_consume(records)
+            except Exception:
+                log_interceptor("on_consume")
         return records
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Tell the interceptors."""
+        for interceptor in self.interceptors:
+            try:
+                interceptor.on_commit(offsets)
+            except Exception:
+                log_interceptor("on_commit")
 
     def _make(self, record: ConsumerRecord) -> tuple[Any, Any]:
         key, value = record.record.key, record.record.value

@@ -28,7 +28,7 @@ class RebalanceListener:
 
 
 class Interceptor(Protocol):
-    """Sees records before the caller does, and what was committed."""
+    """Sees records before the caller does, and what was committed. What it raises is logged, and changes nothing."""
 
     def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]: ...
 

@@ -53,6 +53,11 @@ def read_settings(given: dict[str, Any]) -> ConsumerSettings:
         if kind is int and value > (MAX_I64 if name in LONG else MAX_I32):
             raise ValueError(f"{name} must be at most {MAX_I64 if name in LONG else MAX_I32}, not {value}")
     read_policy(found.auto_offset_reset)
+    if found.group_protocol == "classic" and found.heartbeat_interval_ms >= found.session_timeout_ms:
+        raise ValueError(
+            f"heartbeat_interval_ms is {found.heartbeat_interval_ms}; it must be less than session_timeout_ms, "
+            f"which is {found.session_timeout_ms}"
+        )
     if found.group_protocol == "share":
         raise ValueError(f"group_protocol is 'share'; {SHARE}")
     check_word("group_protocol", found.group_protocol, PROTOCOLS)

@@ -278,6 +278,10 @@ class ConsumerMachine:
             wake_s = min(wake_s, self.group.wake_s)
         return min(wake_s, self._commit_s) if self._is_inside else wake_s
 
+    def stop_committing(self) -> None:
+        """Commit nothing by ourselves any more: the caller failed, maybe with the last records that it got."""
+        self._commits = False
+
     def leave(self, now_s: float, says_so: bool | None) -> None:
         """Leave the group, or not; `is_leaving` until the coordinator knows."""
         if self.group is not None:
@@ -295,6 +299,12 @@ class ConsumerMachine:
     def last_duty(self) -> Duty | None:
         """What the listener hears when the consumer is closed."""
         return None if self.group is None else self.group.last_duty()
+
+    def forget_group(self) -> None:
+        """Nothing is read any more, and no group takes part in it."""
+        self.group = None
+        self.client.cluster.wants_all = False
+        self.assign(())
 
     def group_metadata(self) -> GroupMetadata:
         from ixion.clients.core.producer.group_offsets import GroupMetadata  # a consumer without one needs no producer

@@ -6,6 +6,7 @@ from typing import Any
 
 from ixion.clients.core.producer.batch import Delivery, OnDelivery
 from ixion.clients.core.producer.settings import OutgoingRecord, ProducerSettings
+from ixion.clients.log import log_interceptor
 from ixion.records.builder import Headers
 
 
@@ -61,9 +62,3 @@ def as_bytes(name: str, data: object) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"the {name} is a {type(data).__name__}; give bytes, or set {name}_serializer")
-
-
-def log_interceptor(method: str) -> None:
-    import logging  # only when something is wrong
-
-    logging.getLogger("ixion.clients").exception("%s of an interceptor raised", method)

@@ -1,0 +1,72 @@
+"""The calls of a consumer that wait for nothing: the same for the blocking face and for that of asyncio."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from ixion.clients.consumer.batch import ColumnBatch
+from ixion.clients.consumer.decoding import Decoding
+from ixion.clients.core.consumer.machine import ConsumerMachine
+from ixion.clients.metadata import TopicPartition
+
+if TYPE_CHECKING:
+    from ixion.clients.core.producer.group_offsets import GroupMetadata
+
+
+class ConsumerFace:
+    _machine: ConsumerMachine
+    _decoding: Decoding
+
+    def _inside(self) -> AbstractContextManager[object]:
+        """Only one caller is inside, of a consumer that is open, and the machine does not move meanwhile."""
+        raise NotImplementedError
+
+    def _stirred(self) -> None:
+        """There may be something to do for the engine."""
+
+    def assignment(self) -> list[TopicPartition]:
+        with self._inside():
+            return self._machine.subscription.partitions
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to, or that match the pattern."""
+        with self._inside():
+            group = self._machine.group
+            return [] if group is None else sorted(group.member.topics)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out and fetch nothing of these until they are resumed."""
+        with self._inside():
+            for partition in partitions:
+                self._machine.subscription.pause(partition)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        with self._inside():
+            for partition in partitions:
+                self._machine.subscription.resume(partition)
+            self._stirred()
+
+    def paused(self) -> list[TopicPartition]:
+        with self._inside():
+            subscription = self._machine.subscription
+            return [each for each in subscription.partitions if subscription.is_paused(each)]
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs to commit offsets for this consumer (`Producer.send_offsets`)."""
+        with self._inside():
+            return self._machine.group_metadata()
+
+    def _next_columns(self) -> list[ColumnBatch]:
+        found = self._machine.buffer.take_columns()
+        return [] if found is None else [ColumnBatch(*found)]
+
+    def _tell(self) -> None:
+        """Run interceptors and callbacks of commits that are over."""
+        told = self._machine.told
+        while told:
+            commit = told.popleft()
+            if commit.fault is None:
+                self._decoding.committed({place: each.offset for place, each in commit.offsets.items()})
+            if commit.on_commit is not None:
+                commit.on_commit(commit.offsets, commit.fault)

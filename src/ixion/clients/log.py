@@ -1,0 +1,9 @@
+"""What clients write into the log of their program: faults of the code that was given to them."""
+
+from __future__ import annotations
+
+
+def log_interceptor(method: str) -> None:
+    import logging  # only when something is wrong
+
+    logging.getLogger("ixion.clients").exception("%s of an interceptor raised", method)
