@@ -183,6 +183,23 @@ class SizedReads(QuickFiles):
         return super().read(fd, size, position)
 
 
+@pytest.mark.parametrize("max_bytes", [900, 4096, 16_000])
+def test_a_small_read_looks_into_the_file_once(box: Box, max_bytes: int) -> None:
+    files = SizedReads()
+    box.files = files
+    log = box.open()
+    for _ in range(40):
+        log.append_as_leader(batch(b"x" * 900), 0)
+    offset = 0
+    while offset < 40:
+        files.sizes.clear()
+        views = list(iter_batches(read(log, offset, max_bytes).records))
+        assert len(files.sizes) == 1
+        assert [view.base_offset for view in views] == list(range(offset, offset + len(views)))
+        assert len(views) == max(1, min(max_bytes // int(views[0].size_in_bytes), 40 - offset))
+        offset += len(views)
+
+
 def test_the_first_reads_after_a_restart_check_a_little_each(box: Box) -> None:
     log = box.open()
     for _ in range(60):

@@ -33,22 +33,25 @@ class Scan:
     """A position among the batches of a file, which stays open as long as this; `step` moves it over one batch."""
 
     __slots__ = (
-        "_chunk",
-        "_chunk_start",
         "_end",
         "_handle",
+        "_size",
         "base_offset",
+        "chunk",
+        "chunk_start",
         "last_offset",
         "max_timestamp",
         "position",
         "size",
     )
 
-    def __init__(self, handle: Handle, position: int, end: int) -> None:
+    def __init__(self, handle: Handle, position: int, end: int, ahead: int = 0) -> None:
+        """Reads so many bytes `ahead` of what a search needs, for a caller that wants them."""
         self._handle: Final = handle
         self._end: i64 = end
-        self._chunk = b""
-        self._chunk_start: i64 = 0
+        self._size: i64 = CHUNK + ahead
+        self.chunk = b""
+        self.chunk_start: i64 = 0
         self.position: i64 = position  # of the batch stepped on
         self.size: i64 = 0
         self.base_offset: i64 = -1
@@ -60,14 +63,14 @@ class Scan:
         at: i64 = self.position + self.size
         if at + MIN_BATCH_LENGTH + LOG_OVERHEAD > self._end:
             return False
-        inside: i64 = at - self._chunk_start
-        if inside < 0 or inside + HEADER_SIZE > len(self._chunk):
-            self._chunk = self._handle.read(min(CHUNK, int(self._end - at)), at)
-            self._chunk_start = at
+        inside: i64 = at - self.chunk_start
+        if inside < 0 or inside + HEADER_SIZE > len(self.chunk):
+            self.chunk = self._handle.read(int(min(self._size, self._end - at)), at)
+            self.chunk_start = at
             inside = 0
-            if len(self._chunk) < HEADER_SIZE:
+            if len(self.chunk) < HEADER_SIZE:
                 return False
-        chunk = self._chunk
+        chunk = self.chunk
         length = i64(read_i32_be(chunk, inside + BATCH_LENGTH))
         delta = i64(read_i32_be(chunk, inside + LAST_OFFSET_DELTA))
         base: i64 = read_i64_be(chunk, inside)
@@ -91,7 +94,7 @@ class Scan:
 
     def head(self) -> BatchView:
         """The header of the batch stepped on; its records are not there."""
-        return BatchView(self._chunk, int(self.position - self._chunk_start))
+        return BatchView(self.chunk, int(self.position - self.chunk_start))
 
     def whole(self) -> BatchView:
         """The batch stepped on, read with its records."""

@@ -33,15 +33,22 @@ _HINTS: Final = 64
 
 
 class Place:
-    """Where a batch lies."""
+    """Where a batch lies, and what was read of the file to find it."""
 
-    __slots__ = ("base_offset", "last_offset", "position", "size")
+    __slots__ = ("base_offset", "chunk", "chunk_start", "last_offset", "position", "size")
 
-    def __init__(self, position: int, size: int, base_offset: int, last_offset: int) -> None:
-        self.position: Final = position
-        self.size: Final = size
-        self.base_offset: Final = base_offset
-        self.last_offset: Final = last_offset
+    def __init__(self, scan: Scan) -> None:
+        self.position: Final[int] = scan.position
+        self.size: Final[int] = scan.size
+        self.base_offset: Final[int] = scan.base_offset
+        self.last_offset: Final[int] = scan.last_offset
+        self.chunk: Final = scan.chunk
+        self.chunk_start: Final[int] = scan.chunk_start
+
+    def read(self, size: int) -> bytes | None:
+        """So many bytes from here on; None if they are not among those that were read."""
+        start = self.position - self.chunk_start
+        return self.chunk[start : start + size] if start + size <= len(self.chunk) else None
 
 
 class Segment:
@@ -171,8 +178,8 @@ class Segment:
             self.bytes_since_index = 0
         self.bytes_since_index += size
 
-    def locate(self, offset: int) -> Place | None:
-        """The first batch that ends at or after `offset`; None if there is none.
+    def locate(self, offset: int, ahead: int = 0) -> Place | None:
+        """The first batch that ends at or after `offset`; None if there is none. Some bytes `ahead` are read along.
 
         DamagedIndexError if the index leads to something that is no batch, or beyond the offset.
         """
@@ -184,17 +191,17 @@ class Segment:
             return None
         handle = self.handle
         found = False
-        scan = Scan(handle, max(position, 0), self.size)
+        scan = Scan(handle, max(position, 0), self.size, ahead)
         if position >= 0:
             found = scan.step()
         if position != 0 and (not found or scan.base_offset > offset):
             if not is_hint:
                 raise self.index.file.damaged(f"it says that offset {offset} comes after byte {position}")
             self._hints.clear()
-            return self.locate(offset)
+            return self.locate(offset, ahead)
         while found:
             if scan.last_offset >= offset:
-                return Place(scan.position, scan.size, scan.base_offset, scan.last_offset)
+                return Place(scan)
             found = scan.step()
         if scan.position + scan.size < self.size:
             raise CorruptFileError(self.path(LOG), f"no batch begins at byte {scan.position + scan.size}")
@@ -206,6 +213,8 @@ class Segment:
         if not first.position < start <= limit:
             start = first.position
         scan = Scan(self.handle, start, self.size)
+        scan.chunk = first.chunk
+        scan.chunk_start = first.chunk_start
         if not scan.step():  # the index lies
             scan = Scan(self.handle, first.position, self.size)
             scan.step()
