@@ -1,8 +1,8 @@
 """A group that goes from one client to another, member by member, while records come: none is left out.
 
 On ixion, alone and as a cluster of three, and on Apache Kafka 3.9.1 and 4.3.0 with the compiled package only (a JVM
-takes a while). The records are transactions of our
-producer, committed and aborted in turn, so every client has read what our transactions leave to be read.
+takes a while). The records are transactions of our producer, committed and aborted in turn, so every client has read
+what our transactions leave to be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ import pytest
 from devtools.parts import need
 from ixion.clients import Admin, Producer, TopicPartition
 from ixion.clients.admin.topics import NewTopic
+from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.protocol.registry import ApiKey
 from ixion.testing import Broker, Cluster
+from tests.apis.raw import Raw
 from tests.clients.asking import end_offsets, fetch_offsets
 from tests.clients.consumer.peers import CLIENTS, KAFKA, Peer
 from tests.servers import ApacheKafka
@@ -61,6 +64,15 @@ def await_that(is_so: Callable[[], bool], what: Callable[[], str]) -> None:
         threading.Event().wait(0.02)
 
 
+def knows(address: str, topic: str) -> bool:
+    """Whether this broker knows the leaders of the topic. kafka-python assigns nothing if the broker that it asks does
+    not, and asks again minutes later."""
+    with Raw(address) as client:
+        answer = client.ask(ApiKey.METADATA, 9, MetadataRequest(topics=(MetadataRequestTopic(name=topic),)))
+    partitions = answer.topics[0].partitions
+    return len(partitions) == PARTITIONS and all(each.error_code == 0 for each in partitions)
+
+
 class Records:
     """What our transactional producer has sent: each step a transaction of every kind."""
 
@@ -93,6 +105,8 @@ def roll(bootstrap: str, topic: str, names: list[str]) -> None:
     """Begin with the first client; each of the others joins, and the one before it leaves."""
     with Admin(bootstrap) as admin:
         admin.create_topics([NewTopic(topic, PARTITIONS)]).check()
+    for address in bootstrap.split(","):
+        await_that(lambda address=address: knows(address, topic), lambda: f"a broker does not know {topic}")  # type: ignore[misc]
     records = Records(bootstrap, topic)
     everybody: list[Peer] = []
 
