@@ -7,6 +7,9 @@ process that keeps what waits is killed and started again, until it delivers a m
 
 Lateness is arrival minus due time by the clock of this process, so it includes the client. Memory is what the process
 that keeps what waits grew by, for each message. IXION_BENCH_PENDING=10000000 goes on to ten million, ours only.
+
+What ordinary topics pay for the feature is counted, in instructions of the interpreter for a produce and for a fetch,
+beside a copy of the sources from which the feature is cut (`loads/without_delays`).
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
+from benchmarks.loads.off_instructions import count_instructions
 from benchmarks.loads.schedulers.kafka_protocol import ixion, on_kafka
 from benchmarks.loads.schedulers.nats import nats
 from benchmarks.loads.schedulers.rabbitmq import rabbitmq
 from benchmarks.loads.schedulers.redis import redis
 from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, Start, now_ms
+from benchmarks.loads.without_delays import CHECKOUT, write_without_delays
 from devtools.kafka import RealKafka
 
 OURS = "ixion"
@@ -33,6 +38,7 @@ NATS = "NATS JetStream 2.12"
 REDIS = "Redis, polled every 10 ms"
 RABBIT = "RabbitMQ, TTL and dead letters"
 ETF1 = "scheduler on Apache Kafka"
+WITHOUT = "ixion without delays"
 BACKLOGS = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 MOST = {"10m": 10_000_000}
 TIMED, RATE, FAST = 2_000, 500, 5_000  # messages, and how many are due in a second
@@ -121,6 +127,20 @@ def measure(start: Start, backlogs: Mapping[str, int], scale: float) -> Mapping[
     return rows
 
 
+def with_delays(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
+    return {**measure(ixion, backlogs, scale), **off(CHECKOUT / "src")}
+
+
+def without_delays() -> Mapping[str, float]:
+    with tempfile.TemporaryDirectory(prefix="delay-") as folder:
+        return off(write_without_delays(Path(folder)))
+
+
+def off(tree: Path) -> Mapping[str, float]:
+    produce, fetch = count_instructions(tree)
+    return {"off-produce": produce, "off-fetch": fetch}
+
+
 @contextmanager
 def running_kafka() -> Iterator[RealKafka]:
     with tempfile.TemporaryDirectory() as data:
@@ -141,7 +161,8 @@ def contenders(session: Session) -> Mapping[str, Contender]:
         ours |= MOST
     kafka = session.enter(running_kafka())
     return {
-        OURS: partial(measure, ixion, ours, scale),
+        OURS: partial(with_delays, ours, scale),
+        WITHOUT: without_delays,
         NATS: partial(measure, nats, backlogs, scale),
         REDIS: partial(measure, redis, backlogs, scale),
         RABBIT: partial(measure, rabbitmq, backlogs, scale),
@@ -168,6 +189,8 @@ BENCHMARK = Benchmark(
         Row(key="herd", label=f"messages delivered, of {HERD:,} due at once", unit="1/s"),
         Row(key="memory", label="memory for a message that waits", unit="B"),
         Row(key="restart", label="killed, until it delivers again", unit="ms"),
+        Row(key="off-produce", label="a produce to an ordinary topic", unit="instructions", charted=False),
+        Row(key="off-fetch", label="a fetch of an ordinary topic", unit="instructions", charted=False),
     ),
     goals=(
         Goal(label="lateness p99 at a million: 25 ms", value=("p99-1m", OURS), base=25.0, at_most=1.0),
@@ -179,6 +202,10 @@ BENCHMARK = Benchmark(
         Goal(label="10,000 scheduled a second", value=("accept", OURS), base=10_000.0, at_least=1.0),
         Goal(label="10,000 delivered a second", value=("herd", OURS), base=10_000.0, at_least=1.0),
         Goal(label="memory for one: 32 B", value=("memory", OURS), base=32.0, at_most=1.0),
+        *(
+            Goal(label=f"ordinary topics, {name}", value=(key, OURS), base=(key, WITHOUT), at_most=1.01)
+            for name, key in (("produce", "off-produce"), ("fetch", "off-fetch"))
+        ),
         Goal(label="restart: 5 s", value=("restart", OURS), base=5_000.0, at_most=1.0),
     ),
     baseline=REDIS,
