@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devtools import parts
 from ixion.clients import Admin
+from ixion.config.broker import BrokerConfig
+from ixion.network import Listener
+from ixion.security.tls import context_of
 from tests.crowd.half_open import hello
-from tests.network.harness import request_bytes
+from tests.network.harness import on_loop, request_bytes, running
+from tests.security.certificates import Authority
 from tests.security.secured import Secured
 
 HALF_OPEN = 300  # ten thousand of them: tests/crowd/half_open.py
@@ -166,3 +173,36 @@ def test_a_connection_may_come_one_byte_at_a_time(secured: Secured) -> None:
         client.write(request_bytes(9))
         answer = until_done(lambda: client.read(65536))
         assert answer[4:8] == (9).to_bytes(4, "big")
+
+
+@on_loop
+async def test_a_refused_client_gets_an_alert() -> None:
+    """With uvloop and with asyncio, neither of which sends it."""
+    with tempfile.TemporaryDirectory() as folder:
+        authority = Authority(Path(folder))
+        settings = {
+            "ssl.keystore.location": str(authority.sign("broker", "/CN=broker")),
+            "ssl.truststore.location": str(authority.certificate),
+            "ssl.client.auth": "required",
+        }
+        served = context_of(BrokerConfig(settings), "SSL")
+        listener = Listener(name="SSL", port=0, tls=lambda: served)
+
+        def say(port: int, version: ssl.TLSVersion) -> str:
+            context = ssl.create_default_context(cafile=str(authority.certificate))
+            context.minimum_version = context.maximum_version = version
+            with (
+                socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
+                pytest.raises(ssl.SSLError) as refused,
+                context.wrap_socket(plain, server_hostname="127.0.0.1") as client,
+            ):
+                client.recv(1)
+            return refused.value.reason or ""
+
+        async with running(listeners=(listener,)) as run:
+            for version, alert in (
+                (ssl.TLSVersion.TLSv1_2, "SSLV3_ALERT_HANDSHAKE_FAILURE"),
+                (ssl.TLSVersion.TLSv1_3, "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+            ):
+                assert await asyncio.to_thread(say, run.server.port("SSL"), version) == alert
+            await run.until(lambda: run.closed("handshake") == 2)

@@ -74,7 +74,7 @@ class TlsLine(Line):
                 self._waits_for = select.POLLIN
                 break
             except OSError as error:
-                self._failed(error)
+                self._failed(self._alert() or error)
                 return
             if sent >= len(unsent[0]):
                 unsent.popleft()
@@ -130,6 +130,19 @@ class TlsLine(Line):
             self._is_shaking = False
             self._waits_for = 0
             super().opened(now_s)
+
+    def _alert(self) -> ssl.SSLError | None:
+        """The last word of a broker that takes no more of ours."""
+        secured = self._secured
+        if secured is None or self.machine.phase == READY:
+            return None
+        try:
+            secured.recv(1)
+        except ssl.SSLError as alert:
+            return alert if "ALERT" in (alert.reason or "") else None
+        except OSError:
+            pass
+        return None
 
     def _failed(self, error: OSError) -> None:
         """A broken connection, or a fault of TLS: those say that one side does not believe the other."""

@@ -137,6 +137,9 @@ class Processor:
             if listener.tls is None:
                 await loop.connect_accepted_socket(lambda: protocol, accepted.socket)
             else:
+                from ixion.security.alerts import send_alerts_on  # only a broker with TLS needs it
+
+                send_alerts_on(accepted.socket)
                 await loop.connect_accepted_socket(
                     lambda: protocol, accepted.socket, ssl=listener.tls(), ssl_handshake_timeout=HANDSHAKE_S
                 )

@@ -19,6 +19,7 @@ from ixion.config import security_settings as settings
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.setting import Setting
+from ixion.security.alerts import AlertingContext
 from ixion.security.pkcs12 import Store, read_pkcs12
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -39,7 +40,7 @@ _OF_JAVA: Final[tuple[Setting[Any], ...]] = (
 def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
     """InvalidSettingError says which setting is wrong or missing."""
     _check_java(config, listener)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     _load_common(context, config, listener)
     wanted = config.of_listener(listener, settings.SSL_CLIENT_AUTH)
     context.verify_mode = _CLIENT_AUTH[wanted]
