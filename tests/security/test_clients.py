@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import socket
 import ssl
@@ -118,36 +117,6 @@ def test_no_client_gets_in_by_the_wrong_door(secured: Secured) -> None:
     refused(secured.options("MUTUAL") | pem(secured.foreign), "alert unknown ca")
     refused(secured.options("SSL") | {"ssl.ca.location": str(secured.stranger.certificate)})
     round_trip(secured.options("SSL"), "still-there")
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of these clients
-def test_kafka_python_and_aiokafka_log_in(secured: Secured) -> None:
-    from aiokafka import AIOKafkaProducer
-    from aiokafka.helpers import create_ssl_context
-    from kafka import KafkaProducer
-
-    login = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "carol", "sasl_plain_password": "c-secret"}
-    producer = KafkaProducer(
-        bootstrap_servers=secured.address("SASL_SSL"),
-        security_protocol="SASL_SSL",
-        ssl_cafile=str(secured.authority.certificate),
-        **login,
-    )
-    assert producer.send("t", b"x").get(30).offset >= 0
-    producer.close()
-
-    async def send() -> int:
-        context = create_ssl_context(cafile=str(secured.authority.certificate))
-        other = AIOKafkaProducer(
-            bootstrap_servers=secured.address("SASL_SSL"), security_protocol="SASL_SSL", ssl_context=context, **login
-        )
-        await other.start()
-        try:
-            return int((await other.send_and_wait("t", b"y")).offset)
-        finally:
-            await other.stop()
-
-    assert asyncio.run(asyncio.wait_for(send(), 60)) >= 0
 
 
 def test_requests_before_the_login_end_the_connection(secured: Secured) -> None:

@@ -11,8 +11,7 @@ connection is read from, we notice that its client has gone, and the operation t
 A client that has closed only its sending half looks the same at first: the stream ends. It may still read, so it gets
 its answer, as from Kafka; but an operation that waits for others is cancelled after `half_closed_ms`.
 
-`network.response_writer` writes the answer, and knows when it has left. `network.overdue` watches the time. Loop thread
-only.
+`network.response_writer` writes the answer. `network.overdue` watches the time. Loop thread only.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 from ixion._native import i64
 from ixion.model.errors import KafkaError
 from ixion.network.busy_poll import SMALL
+from ixion.network.limits import LAST_WORD_MS, REFUSED, joined
 from ixion.network.memory_pool import LARGE
 from ixion.network.overdue import NEVER, Overdue
 from ixion.network.read_buffer import AHEAD
@@ -85,6 +85,7 @@ class Connection:
         self._throttled_ms: i64 = 0  # how long to wait after the answer in flight
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
+        self._is_tls = False
         self._writer = ResponseWriter()
         self._ended = False  # the client has sent its last byte
         self._last = False  # close once the request in flight is answered
@@ -125,11 +126,12 @@ class Connection:
                 log.info("closed a connection from %s: %s", self.address, error)
                 refused = True
         # Paused as soon as anything is left over. A TLS transport takes 0 for "always".
-        sending.set_write_buffer_limits(0 if sending.get_extra_info("sslcontext") is None else 1, 0)
+        self._is_tls = sending.get_extra_info("sslcontext") is not None
+        sending.set_write_buffer_limits(1 if self._is_tls else 0, 0)
         self._overdue.arm()
         self.processor.register(self)
         if refused:
-            self.close("authentication")
+            self.close(REFUSED)
 
     def get_buffer(self, _size_hint: int) -> memoryview:
         if self._in_flight is None and self._pool.may_read(self, self._large):
@@ -157,7 +159,7 @@ class Connection:
         self._ended = True
         if self._in_flight is not None and self._overdue.due_ns == NEVER:
             self._overdue.expect(self._shared.limits.half_closed_ms)
-        return self.waits_for_us
+        return self.waits_for_us and not self._is_tls  # TLS has no connections that are closed by half
 
     def pause_writing(self) -> None:
         self._writer.paused = True
@@ -405,7 +407,10 @@ class Connection:
             self._times.note(request.frame.api_key, self.last_active_ns - request.received_ns)
         self._wire.answered()
         if self._last:
-            self.close(self._reason)
+            if self._reason == REFUSED:
+                self._shared.timer.call_later(LAST_WORD_MS, lambda: self.close(REFUSED))
+            else:
+                self.close(self._reason)
             return
         if self._small:
             self._small = False
@@ -441,8 +446,3 @@ class Connection:
         if self._reading_paused and not self.closing and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
-
-
-def joined(address: object) -> str:
-    """An address as the socket gives it, `("127.0.0.1", 9092)` or longer, as text."""
-    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else str(address)

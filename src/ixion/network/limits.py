@@ -8,6 +8,10 @@ from typing import Final
 
 NO_LIMIT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
+REFUSED: Final = "authentication"  # why a connection is closed
+# Between the answer to a refused login and the end of the connection: a client that meets both at once (kafka-python)
+# reports that the connection was lost, and not why.
+LAST_WORD_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +45,8 @@ class NetworkLimits:
 
     def of_address(self, address: str) -> int:
         return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
+
+
+def joined(address: object) -> str:
+    """An address as the socket gives it, `("127.0.0.1", 9092)` or longer, as text."""
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else str(address)
