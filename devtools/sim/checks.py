@@ -2,71 +2,133 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from devtools.sim.broken import Broken
+from devtools.sim.disk import SimFiles
 from devtools.sim.workload import Load
 from devtools.sim.world import World
 from ixion.broker.broker import Broker
+from ixion.log.log import Log
 from ixion.log.reader import Isolation, read
+from ixion.metadata.topic_node import PartitionState
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.batches import iter_batches
+from ixion.replica.partition import Partition
 
 Entry = tuple[int, bytes]  # leader epoch, value
-
-
-class Broken(Exception):  # noqa: N818 - it names what was found
-    """An invariant does not hold."""
-
-    def __init__(self, invariant: str, text: str) -> None:
-        super().__init__(f"{invariant}: {text}")
-        self.invariant = invariant
+NEW_LIFE_S: Final = 5.0
 
 
 class Watcher:
     """Looks at the cluster from time to time, and remembers what consumers could have read."""
 
-    def __init__(self, world: World, keys: list[TopicPartition]) -> None:
+    def __init__(self, world: World, keys: list[TopicPartition], load: Load) -> None:
         self._world = world
         self._keys = keys
+        self._load = load
         self._seen: dict[TopicPartition, dict[int, Entry]] = {key: {} for key in keys}
-        self._epochs: dict[TopicPartition, int] = {}
-        self._controller_epoch = 0
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._looked: dict[TopicPartition, int] = {}  # the leader epoch of the last whole look
+        self._broken: Broken | None = None
+        world.moments.on_leader_change.append(self._leader_changed)
+
+    def _leader_changed(self, key: TopicPartition) -> None:
+        try:
+            if key in self._seen:
+                self._look_at(key)
+        except Broken as broken:
+            self._broken = self._broken or broken  # the next look says so
 
     def look(self) -> None:
-        world = self._world
+        if self._broken is not None:
+            raise self._broken
         for key in self._keys:
-            state = world.state(key)
-            if state is None:
-                continue
-            if state.leader >= 0 and state.leader not in state.isr:
-                raise Broken("LeaderInIsr", f"{key}: leader {state.leader} is not in {state.isr}")
-            if not state.isr:
-                raise Broken("LeaderInIsr", f"{key}: no replica is in sync")
-            if state.leader_epoch < self._epochs.get(key, 0):
-                raise Broken("MonotonicEpochs", f"{key}: leader epoch {state.leader_epoch} < {self._epochs[key]}")
-            self._epochs[key] = state.leader_epoch
-            self._look_at_reads(key)
+            self._look_at(key)
+        world = self._world
+        world.may_lose = not world.losing and is_safe(world, self._keys)
 
-    def _look_at_reads(self, key: TopicPartition) -> None:
-        """ConsistentRead: what a leader showed to consumers is shown by every later leader, at the same offset."""
-        seen = self._seen[key]
+    def _look_at(self, key: TopicPartition) -> None:
+        state = self._world.state(key)
+        if state is None:
+            return
+        if state.leader >= 0 and state.leader not in state.isr:
+            raise Broken("LeaderInIsr", f"{key}: leader {state.leader} is not in {state.isr}")
+        if not state.isr:
+            raise Broken("LeaderInIsr", f"{key}: no replica is in sync")
+        before = self._states.get(key)
+        if before is not None and state.leader_epoch < before.leader_epoch:
+            raise Broken("MonotonicEpochs", f"{key}: leader epoch {state.leader_epoch} < {before.leader_epoch}")
+        if before is not None and state.leader_epoch == before.leader_epoch and state.leader != before.leader:
+            raise Broken("OneLeaderPerEpoch", f"{key}: {before.leader} and {state.leader} in {state.leader_epoch}")
+        self._states[key] = state
         for number, broker in self._world.running():
             partition = broker.parts.replicas.partitions.get(key)
-            if partition is None or not partition.leads:
-                continue
-            high = partition.log.high_watermark
-            for offset, entry in entries(broker, key, len(seen) and max(seen) + 1, high).items():
-                seen.setdefault(offset, entry)
-            if seen and partition.leader_epoch == self._epochs.get(key):
-                sample = max(min(max(seen), high - 1), 0)
-                found = entries(broker, key, max(sample - 20, 0), sample + 1)
-                for offset, entry in found.items():
-                    if offset in seen and seen[offset] != entry:
-                        raise Broken("ConsistentRead", f"{key} at {offset}: was {seen[offset]}, b{number} has {entry}")
+            if partition is not None and partition.leads and not partition.log.directory.offline:
+                self._look_at_leader(key, state, number, broker, partition)
 
-    def final(self, load: Load) -> None:
+    def _look_at_leader(
+        self, key: TopicPartition, state: PartitionState, number: int, broker: Broker, partition: Partition
+    ) -> None:
+        seen = self._seen[key]
+        high = partition.log.high_watermark
+        for offset, entry in entries(broker, key, len(seen) and max(seen) + 1, high).items():
+            seen.setdefault(offset, entry)
+        if partition.leader_epoch != state.leader_epoch or state.leader != number:
+            return  # it does not know yet that it leads no more
+        anew = self._looked.get(key) != state.leader_epoch
+        self._looked[key] = state.leader_epoch
+        # ConsistentRead: what a leader showed to consumers is shown by every later leader, at the same offset.
+        last = max(min(max(seen, default=0), high - 1), 0)
+        start = 0 if anew else max(last - 20, 0)
+        found = entries(broker, key, start, last + 1)
+        for offset, entry in found.items():
+            if seen.get(offset, entry) != entry:
+                raise Broken("ConsistentRead", f"{key} at {offset}: was {seen[offset]}, b{number} has {entry}")
+        if anew:
+            self._complete_leader(key, number, broker)
+        self._strong_isr(key, state, number, broker, start, high)
+
+    def _complete_leader(self, key: TopicPartition, number: int, broker: Broker) -> None:
+        """LeaderCompleteness: a new leader has everything that was acknowledged."""
+        log = entries(broker, key)
+        for (_, where), sent in self._load.sent.items():
+            if where == key and not sent.loose:
+                for value, offset in sent.acknowledged.items():
+                    if log.get(offset, (0, b""))[1] != value:
+                        raise Broken(
+                            "LeaderCompleteness",
+                            f"{key}: {value!r}, acknowledged at {offset}, where new leader b{number} has"
+                            f" {log.get(offset)}",
+                        )
+
+    def _strong_isr(
+        self, key: TopicPartition, state: PartitionState, number: int, broker: Broker, start: int, high: int
+    ) -> None:
+        """Below the leader's high watermark, all replicas that are in sync according to the tree are equal."""
+        expected = entries(broker, key, start, high)
+        for other, follower in self._world.running():
+            partition = follower.parts.replicas.partitions.get(key)
+            if other == number or other not in state.isr or partition is None or partition.log.directory.offline:
+                continue
+            if partition.leader_epoch != state.leader_epoch:
+                continue  # it will be cut, or has started anew and is about to leave the ISR
+            found = entries(follower, key, start, high)
+            for offset, entry in expected.items():
+                if found.get(offset) != entry and not self._is_new_life(other):
+                    raise Broken("StrongIsr", f"{key} at {offset}: b{number} {entry}, b{other} {found.get(offset)}")
+
+    def _is_new_life(self, number: int) -> bool:
+        """The tree's ISR is of an earlier life: the controller has not seen the new registration yet."""
+        slot = self._world.slots[number]
+        return slot.broker is None or (slot.lives > 1 and self._world.loop.now_s - slot.started_s < NEW_LIFE_S)
+
+    def final(self) -> None:
         """When all is healthy again: every replica has everything that was acknowledged, once and in order."""
         for key in self._keys:
-            logs = {number: entries(broker, key) for number, broker in self._world.running()}
+            replicas = self._world.replicas(key).all
+            logs = {number: entries(broker, key) for number, broker in self._world.running() if number in replicas}
             self._same(key, logs)
             log = next(iter(logs.values()))
             for offset, entry in self._seen[key].items():
@@ -74,7 +136,7 @@ class Watcher:
                     raise Broken(
                         "ConsistentRead", f"{key} at {offset}: {entry} was read, the log has {log.get(offset)}"
                     )
-            self._complete(key, log, load)
+            self._complete(key, log, self._load)
 
     def _same(self, key: TopicPartition, logs: dict[int, dict[int, Entry]]) -> None:
         items = sorted(logs.items())
@@ -119,9 +181,16 @@ def entries(broker: Broker, key: TopicPartition, start: int = 0, below: int = 1 
     """By offset, what a replica has."""
     partition = broker.parts.replicas.partitions.get(key)
     found: dict[int, Entry] = {}
-    if partition is None:
+    if partition is None or partition.log.directory.offline:
         return found
-    log = partition.log
+    disk = broker.parts.options.files
+    assert isinstance(disk, SimFiles)
+    with disk.looked_at():
+        return _read(partition.log, start, below)
+
+
+def _read(log: Log, start: int, below: int) -> dict[int, Entry]:
+    found: dict[int, Entry] = {}
     offset = max(start, log.log_start)
     while offset < min(below, log.end_offset):
         before = offset
@@ -135,21 +204,38 @@ def entries(broker: Broker, key: TopicPartition, start: int = 0, below: int = 1 
     return found
 
 
+def is_safe(world: World, keys: list[TopicPartition]) -> bool:
+    """Whether every replica is in sync, in its present life: then one broker may lose its disk."""
+    if not world.all_know_all():
+        return False
+    for key in keys:
+        state, replicas = world.state(key), world.replicas(key)
+        if state is None or set(state.isr) != set(replicas.all) or replicas.adding or replicas.removing:
+            return False
+        for number, broker in world.running():
+            if number not in replicas.all:
+                continue
+            partition = broker.parts.replicas.partitions.get(key)
+            if partition is None or partition.leader_epoch != state.leader_epoch:
+                return False
+    return True
+
+
 def behind(world: World, keys: list[TopicPartition]) -> list[str]:
     """What is not healthy: partitions without a leader, or with replicas that are not in sync."""
     if not world.all_know_all():
         return ["not every broker knows the others"]
     wrong: list[str] = []
     for key in keys:
-        state = world.state(key)
-        if state is None or state.leader < 0 or set(state.isr) != set(world.slots):
+        state, replicas = world.state(key), world.replicas(key)
+        if state is None or state.leader < 0 or set(state.isr) != set(replicas.all):
             wrong.append(f"{key}: {state}")
             continue
         ends = {
             number: partition.log.end_offset
             for number, broker in world.running()
-            if (partition := broker.parts.replicas.partitions.get(key)) is not None
+            if number in replicas.all and (partition := broker.parts.replicas.partitions.get(key)) is not None
         }
-        if len(set(ends.values())) != 1 or len(ends) != len(world.slots):
+        if len(set(ends.values())) != 1 or len(ends) != len(replicas.all):
             wrong.append(f"{key}: ends {ends}")
     return wrong

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from devtools.sim import patches
 from devtools.sim.faults import KINDS, Fault, make_faults
+from devtools.sim.jobs import JOBS
+from devtools.sim.kept import KEPT
 from devtools.sim.mutants import MUTANTS, apply
 from devtools.sim.run import KEYS, Outcome, simulate
-from devtools.sim.workload import PACE_S
 
 _now_s = time.clock_gettime
-LENGTH_S: Final = 25.0  # virtual seconds with faults
+LENGTH_S: Final = 16.0  # virtual seconds with faults
 QUIET_PACE_S: Final = 10.0
 QUICK_SEED: Final = (3, 4.0)  # and virtual seconds
 QUICK_MUTANTS: Final = ("leader-alone", "restart-unseen")  # any seed of a few finds them
@@ -33,12 +34,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--length", type=float, default=LENGTH_S, help="virtual seconds with faults")
     parser.add_argument("--quiet-hour", action="store_true", help="no faults, an hour of light load")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="a broken broker, which must be found")
+    parser.add_argument(
+        "--mutants", nargs="?", const="all", help="each of these, or all, until a seed finds it: a table"
+    )
     parser.add_argument("--faults", default=",".join(KINDS), help="kinds of faults, by comma")
+    parser.add_argument("--job", default="", choices=sorted(JOBS), help="what other clients do (the seed decides)")
     parser.add_argument("--only", help="which faults of the schedule, by number: 0,3,7")
     parser.add_argument("--shrink", action="store_true", help="drop faults while the seed still fails")
     parser.add_argument("--trace", help="write every event into this file")
     parser.add_argument("--digest", action="store_true", help="print the digest of each run")
     parser.add_argument("--verbose", action="store_true", help="the log lines of the brokers")
+    parser.add_argument("--kept", action="store_true", help="the runs that once found a fault")
     parser.add_argument("--quick", action="store_true", help="what the test suite runs")
     given = parser.parse_args(arguments)
     patches.connect_ixion()
@@ -49,11 +55,15 @@ def main(arguments: list[str]) -> int:
     logging.getLogger().setLevel(logging.INFO if given.verbose else logging.WARNING)
     if not given.verbose:
         logging.getLogger().handlers[0].setLevel(logging.CRITICAL + 1)
+    if given.kept:
+        return 0 if run_kept(given.mutant) else 1
     if given.quick:
         return quick()
+    if given.mutants:
+        return hunt(given.mutants, given.seeds, given.first)
     if given.quiet_hour:
-        given.length, given.seeds = 3_600.0, 1
-    pace_s = QUIET_PACE_S if given.quiet_hour else PACE_S
+        given.length, given.seeds, given.job = 3_600.0, 1, "none"
+    pace_s = QUIET_PACE_S if given.quiet_hour else 0.0
     kinds = {} if given.quiet_hour else {name: KINDS.get(name, 3) for name in given.faults.split(",")}
 
     def schedule(seed: int) -> list[Fault]:
@@ -63,7 +73,9 @@ def main(arguments: list[str]) -> int:
     def run(seed: int, faults: list[Fault] | None = None) -> Outcome:
         chosen = schedule(seed) if faults is None else faults
         return in_child(
-            lambda: simulate(seed, chosen, length_s=given.length, keep_trace=bool(given.trace), pace_s=pace_s),
+            lambda: simulate(
+                seed, chosen, length_s=given.length, keep_trace=bool(given.trace), pace_s=pace_s, job=given.job
+            ),
             given.mutant,
         )
 
@@ -104,25 +116,66 @@ def report(outcome: Outcome, seconds: float, quiet: bool = False) -> None:
     line = f"seed {outcome.seed}: {what}"
     if not quiet or outcome.broken:
         line += (
-            f" [{outcome.acknowledged} acknowledged, {outcome.faults} faults, {outcome.virtual_s:.0f} virtual s in "
-            f"{seconds:.1f} s, {outcome.events} events, trace {outcome.digest}]"
+            f" [{outcome.job}, {outcome.acknowledged} acknowledged, {outcome.faults} faults,"
+            f" {outcome.virtual_s:.0f} virtual s in {seconds:.1f} s, {outcome.events} events, trace {outcome.digest}]"
         )
     print(line, flush=True)
 
 
 def quick() -> int:
-    """Some seconds for the test suite: a seed twice, and two broken brokers until a seed finds them."""
+    """Some seconds for the test suite: a seed twice, the runs that found something, and two broken brokers until a seed
+    finds them."""
 
     def run(seed: int, length_s: float, mutant: str | None = None) -> Outcome:
         faults = make_faults(seed, length_s, KEYS, KINDS)
-        return in_child(lambda: simulate(seed, faults, length_s=length_s), mutant)
+        return in_child(lambda: simulate(seed, faults, length_s=length_s, job="none"), mutant)
 
     first, again = run(*QUICK_SEED), run(*QUICK_SEED)
     report(first, 0.0)
     report(again, 0.0)
     if first.broken or not first.acknowledged or first.digest != again.digest:
         return 1
+    if not run_kept(None):
+        return 1
     return 0 if all(is_found(mutant, run) for mutant in QUICK_MUTANTS) else 1
+
+
+def run_kept(mutant: str | None) -> bool:
+    """Whether all hold."""
+    holds = True
+    for kept in KEPT:
+        outcome = in_child(
+            lambda kept=kept: simulate(  # type: ignore[misc]
+                kept.seed, kept.schedule(KEYS), length_s=kept.length_s, job=kept.job
+            ),
+            mutant,
+        )
+        print(f"kept, {kept.what}: {outcome.text or 'ok'}", flush=True)
+        holds = holds and not outcome.broken
+    return holds
+
+
+def hunt(wanted: str, seeds: int, first: int) -> int:
+    """The rows of the table in docs/reliability.md."""
+    names = list(MUTANTS) if wanted == "all" else wanted.split(",")
+    missed = 0
+    for name in names:
+        row = f"not found in {seeds} | -"
+        for seed in range(first, first + seeds):
+            outcome = in_child(
+                lambda seed=seed: simulate(  # type: ignore[misc]
+                    seed, make_faults(seed, LENGTH_S, KEYS, KINDS), length_s=LENGTH_S
+                ),
+                name,
+            )
+            if outcome.broken:
+                row = f"{seed - first + 1} | {outcome.broken}"
+                break
+        else:
+            missed += 1
+        said = " ".join((MUTANTS[name].__doc__ or "").split())
+        print(f"| `{name}` | {said} | {row} |", flush=True)
+    return 1 if missed else 0
 
 
 def is_found(mutant: str, run: Callable[..., Outcome]) -> bool:

@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 STEP_S: Final = 1e-6  # a round of callbacks takes this long, so that code that polls the clock goes on
 START_S: Final = 1_000.0
-SPINS: Final = 50_000  # rounds without a pause: callbacks that only schedule each other
+WORK_S: Final = 0.002  # of a worker thread, at most
+SLOW_WORK_S: Final = 0.5  # with a slow disk
+SPINS: Final = 10_000  # rounds without a pause: callbacks that only schedule each other
 
 
 class Node:
@@ -31,9 +33,15 @@ class Node:
         self.host = host
         self.dead = False
         self.paused = False
-        self.clock_ms = 0  # how far its wall clock is off
+        self.clock_s = 0.0  # how far its wall clock is off
+        self.drift = 0.0  # seconds that it gains a second, since:
+        self.drift_since_s = 0.0
+        self.slow_disk = False
         self.backlog: list[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = []
         self.tasks: list[asyncio.Task[Any]] = []  # kept, or a dead one would run its `finally` when it is collected
+
+    def clock_off_s(self, now_s: float) -> float:
+        return self.clock_s + self.drift * (now_s - self.drift_since_s)
 
     def __repr__(self) -> str:
         return self.name
@@ -60,7 +68,7 @@ class _NoSelector:
             raise RuntimeError("the simulation stands still: nothing is scheduled any more")
         self._spins = self._spins + 1 if timeout <= 0 else 0
         if self._spins > SPINS:
-            raise RuntimeError(f"the simulation spins at {self._loop.now_s}: {self._loop.failures[-1:]}")
+            raise RuntimeError(f"the simulation spins at {self._loop.now_s}: {list(self._loop._ready)[:2]}")
         self._loop.now_s += max(timeout, STEP_S)
         return []
 
@@ -128,7 +136,9 @@ class SimLoop(_BASE):  # type: ignore[misc]
         if executor is not None and executor not in self._executors:
             self._executors.append(executor)
         key = id(executor) if executor is not None else id(NODE.get())
-        at_s = max(self.now_s, self._free_s.get(key, 0)) + self.random.uniform(0, 0.002)
+        node = NODE.get()
+        longest_s = SLOW_WORK_S if node is not None and node.slow_disk else WORK_S
+        at_s = max(self.now_s, self._free_s.get(key, 0)) + self.random.uniform(0, longest_s)
         self._free_s[key] = at_s
         future = self.create_future()
 

@@ -11,15 +11,18 @@ from typing import Any, Final
 import ixion.controller.cluster.broker_changes as broker_changes
 import ixion.controller.cluster.isr as controller_isr
 import ixion.replica.fetcher as fetcher
-from ixion.controller.cluster import elections, isr_rules
+from ixion.broker.reopening import Reopening
+from ixion.controller.cluster import channels, elections, isr_rules
 from ixion.controller.cluster.fenced_tree import FencedTree
 from ixion.controller.cluster.leadership import Leadership
 from ixion.controller.cluster.registered import registered_brokers
 from ixion.log.log import Log
 from ixion.metadata.node import ANY_VERSION, Check
 from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import NO_LOG
 from ixion.replica.control import Control
 from ixion.replica.isr_changes import IsrChanges
+from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
 from ixion.replica.read import LogReader
 
@@ -221,6 +224,23 @@ def no_producer_state() -> None:
     put(Log, "append_as_follower", append)
 
 
+def full_for_ever() -> None:
+    """Partitions that could not be opened on a full disk stay offline when there is room."""
+    put(Reopening, "look", lambda _: None)
+
+
+def empty_leads() -> None:
+    """7: a replica whose disk was replaced is taken for one that does not say how much it has."""
+    real = ReplicaManager.end_of_log
+
+    def end_of_log(self: ReplicaManager, topic: str, number: int) -> tuple[int, int] | None:
+        end = real(self, topic, number)
+        return None if end == NO_LOG else end
+
+    put(ReplicaManager, "end_of_log", end_of_log)
+    put(channels, "NO_LOG", (1 << 30, 0))
+
+
 MUTANTS: Final[dict[str, Callable[[], None]]] = {
     each.__name__.replace("_", "-"): each
     for each in (
@@ -242,6 +262,8 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         answers_of_the_past,
         same_epoch,
         no_producer_state,
+        full_for_ever,
+        empty_leads,
     )
 }
 

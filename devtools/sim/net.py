@@ -20,6 +20,7 @@ from devtools.sim.loop import NODE, Node, SimLoop, context_of
 USUAL_S: Final = (0.0001, 0.002)
 SLOW_S: Final = (0.02, 0.3)
 Pair = tuple[str, str]
+Hold = tuple[str, str, int, bool]  # client, server, API key; whether answers are held, else the requests
 
 
 class Network:
@@ -28,6 +29,8 @@ class Network:
         self.listeners: dict[tuple[str, int], Listening] = {}
         self.cuts: set[Pair] = set()  # directions: (from, to)
         self.slow: set[str] = set()  # hosts
+        self.slow_pairs: set[Pair] = set()
+        self.holds: set[Hold] = set()
         self.ends: list[End] = []
         self._numbers = 1_000
 
@@ -36,7 +39,8 @@ class Network:
         return self._numbers
 
     def delay_s(self, one: str, other: str) -> float:
-        low, high = SLOW_S if one in self.slow or other in self.slow else USUAL_S
+        is_slow = one in self.slow or other in self.slow or (one, other) in self.slow_pairs
+        low, high = SLOW_S if is_slow else USUAL_S
         return self.loop.random.uniform(low, high)
 
     def cut(self, one: str, other: str, both: bool = True) -> None:
@@ -52,6 +56,17 @@ class Network:
     def heal_all(self) -> None:
         self.cuts.clear()
         self.slow.clear()
+        self.slow_pairs.clear()
+        self.holds.clear()
+        self._release()
+
+    def hold(self, hold: Hold) -> None:
+        """Keep back these requests or answers, with all that follows on the same connections: other connections
+        overtake them."""
+        self.holds.add(hold)
+
+    def let_go(self, hold: Hold) -> None:
+        self.holds.discard(hold)
         self._release()
 
     def _release(self) -> None:
@@ -74,7 +89,7 @@ class Network:
             other = End(self, listening.node, host)
             other.peer, end.peer = end, other
             other.peer_host, end.peer_host = there, host
-            other.is_open = end.is_open = True
+            other.is_open = end.is_open = end._is_client = True
             listening.arrived(other)
             self.loop.call_later(self.delay_s(host, there), connected, 0, context=context)
 
@@ -90,14 +105,14 @@ class Network:
             end.is_open = False
             self.ends.remove(end)
 
-    def drop_one(self, host: str) -> bool:
-        """Reset a connection of a host, both ends."""
+    def drop_one(self, host: str, one_side: bool = False) -> bool:
+        """Reset a connection of a host. `one_side`: the other end does not hear of it, and is half open."""
         found = [end for end in self.ends if end.is_open and end.peer is not None and host in (end.host, end.peer_host)]
         if not found:
             return False
         end = self.loop.random.choice(found)
         end.hear_end()
-        if end.peer is not None:
+        if end.peer is not None and not one_side:
             end.peer.hear_end()
         return True
 
@@ -117,6 +132,8 @@ class End:
         self.on_stir: Callable[[], None] = lambda: None
         self._free_s = 0.0  # when what was sent last arrives
         self._held: deque[bytes | None] = deque()
+        self._api = -1  # of the last request that this end, a client's, has sent
+        self._is_client = False
         self._context = context_of(node)
         network.ends.append(self)
 
@@ -136,7 +153,9 @@ class End:
 
     def _carry(self, data: bytes | None) -> None:
         network = self.network
-        if self._held or (self.host, self.peer_host) in network.cuts:
+        if self._is_client and data is not None and len(data) >= 6:
+            self._api = int.from_bytes(data[4:6], "big")
+        if self._held or self._is_stopped():
             self._held.append(data)
             return
         loop = network.loop
@@ -144,8 +163,18 @@ class End:
         self._free_s = at_s
         loop.call_at(at_s, self._arrive, data, context=context_of(None))
 
+    def _is_stopped(self) -> bool:
+        network = self.network
+        if (self.host, self.peer_host) in network.cuts:
+            return True
+        if not network.holds:
+            return False
+        if self._is_client:
+            return (self.host, self.peer_host, self._api, False) in network.holds
+        return self.peer is not None and (self.peer_host, self.host, self.peer._api, True) in network.holds
+
     def release(self) -> None:
-        if self._held and (self.host, self.peer_host) not in self.network.cuts:
+        if self._held and not self._is_stopped():
             waiting, self._held = self._held, deque()
             for data in waiting:
                 self._carry(data)

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 EPOCH_S: Final = 1_800_000_000.0  # the wall clock at virtual time 0
 
 
-EMPTY_DISK: Final = os.statvfs_result((4096, 4096, 1 << 28, 1 << 28, 1 << 28, 1 << 20, 1 << 20, 1 << 20, 0, 255))
-
-
 class Running:
     """The run of this process, if there is one."""
 
@@ -47,8 +44,8 @@ def time_ns() -> int:
     from devtools.sim.loop import NODE
 
     node = NODE.get()
-    off_ms = 0 if node is None else node.clock_ms
-    return int((EPOCH_S + loop.now_s) * 1e9) + off_ms * 1_000_000
+    off_s = 0.0 if node is None else node.clock_off_s(loop.now_s)
+    return int((EPOCH_S + loop.now_s + off_s) * 1e9)
 
 
 def urandom(size: int) -> bytes:
@@ -91,6 +88,7 @@ def connect_ixion() -> None:
     import ixion.log.disk_guard
     import ixion.log.together
     import ixion.network.acceptor
+    from devtools.sim.disk import space_of
     from devtools.sim.loop import NODE
     from devtools.sim.net import ClientSocket, Listening
     from ixion.clients.dial import refused
@@ -126,7 +124,7 @@ def connect_ixion() -> None:
         (ixion.log.directory_loader, "ThreadPoolExecutor", InlineExecutor),
         (ixion.log.together, "ThreadPoolExecutor", InlineExecutor),
         (ixion.broker.preflight, "check_port", lambda _: None),
-        (ixion.log.disk_guard, "os", types.SimpleNamespace(statvfs=lambda _: EMPTY_DISK)),
+        (ixion.log.disk_guard, "os", types.SimpleNamespace(statvfs=space_of)),
     ]
     for module, name, instead in places:
         setattr(module, name, instead)

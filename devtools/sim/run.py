@@ -12,12 +12,15 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Final
 
-from devtools.sim.checks import Broken, Watcher, behind
-from devtools.sim.faults import Fault, Injector
+from devtools.sim.broken import Broken
+from devtools.sim.checks import Watcher, behind
+from devtools.sim.faults import Fault
+from devtools.sim.injector import Injector
+from devtools.sim.jobs import JOBS, draw
 from devtools.sim.loop import SimLoop
 from devtools.sim.patches import Running
 from devtools.sim.trace import Trace
-from devtools.sim.workload import PACE_S, Load
+from devtools.sim.workload import PACES_S, Load
 from devtools.sim.world import World
 from ixion.model.topic_partition import TopicPartition
 
@@ -39,6 +42,7 @@ class Outcome:
     virtual_s: float = 0.0
     lines: list[str] = field(default_factory=list)
     faults: int = 0
+    job: str = ""
 
 
 class Unexpected(logging.Handler):
@@ -65,11 +69,16 @@ def simulate(
     length_s: float,
     producers: int = 3,
     keep_trace: bool = False,
-    pace_s: float = PACE_S,
+    pace_s: float = 0.0,
+    job: str = "",
 ) -> Outcome:
+    """`pace_s`: between two sends of a producer, on average; `job`: what other clients do. The seed decides if they are
+    not given."""
+    job = job or draw(seed)
+    pace_s = pace_s or random.Random(seed * 5 + 3).choice(PACES_S)
     trace = Trace(keep_trace)
     loop = SimLoop(seed, trace)
-    outcome = Outcome(seed, faults=len(faults))
+    outcome = Outcome(seed, faults=len(faults), job=job)
     base = MEMORY if os.access(MEMORY, os.W_OK) else None
     folder = tempfile.mkdtemp(prefix="ixion-sim-", dir=base)
     unexpected = Unexpected(trace, loop)
@@ -83,7 +92,7 @@ def simulate(
     Running.network = world.network
     begun_s = loop.now_s
     try:
-        loop.run_until_complete(_run(world, seed, faults, length_s, producers, pace_s, outcome))
+        loop.run_until_complete(_run(world, seed, faults, length_s, producers, pace_s, job, outcome))
         surprises = sorted({*unexpected.found, *loop.failures})
         if surprises:
             raise Broken("NoSurprise", "; ".join(surprises[:3]))
@@ -103,18 +112,33 @@ def simulate(
 
 
 async def _run(
-    world: World, seed: int, faults: list[Fault], length_s: float, producers: int, pace_s: float, outcome: Outcome
+    world: World,
+    seed: int,
+    faults: list[Fault],
+    length_s: float,
+    producers: int,
+    pace_s: float,
+    job: str,
+    outcome: Outcome,
 ) -> None:
     for number in world.slots:
         world.start(number)
     if not await world.until(world.all_know_all, START_LIMIT_S):
         raise Broken("Start", "the brokers did not find each other")
     await world.create_topic("t", len(KEYS))
-    if not await world.until(lambda: not behind(world, KEYS), START_LIMIT_S):
-        raise Broken("Start", f"the topic is not ready: {behind(world, KEYS)}")
-    load = Load(world, KEYS, seed, producers, pace_s)
+    keys = [*KEYS, *JOBS[job].keys]
+    load = Load(world, keys, seed, pace_s)
+    extra = JOBS[job](world, load, random.Random(seed * 11 + 5))
+    extra.clocks_jump = any(fault.kind in ("clock", "drift") for fault in faults)
+    await extra.prepare()
+    if not await world.until(lambda: not behind(world, keys), START_LIMIT_S):
+        raise Broken("Start", f"the topic is not ready: {behind(world, keys)}")
+    load.begin(producers)
+    extra.begin()
     injector = Injector(world, faults)
-    watcher = Watcher(world, KEYS)
+    for key in keys:
+        world.moments.follow(key)
+    watcher = Watcher(world, keys, load)
     injecting = asyncio.get_running_loop().create_task(injector.run())
     end_s = world.loop.now_s + length_s
     try:
@@ -138,9 +162,10 @@ async def _run(
         load.stop()
         if not await load.end(HEALTHY_LIMIT_S):
             raise Broken("Healthy", "a producer got no answer")
-        if not await world.until(lambda: not behind(world, KEYS), HEALTHY_LIMIT_S):
-            raise Broken("Healthy", f"{HEALTHY_LIMIT_S:g} s after the last fault: {behind(world, KEYS)}")
+        await extra.check(HEALTHY_LIMIT_S)
+        if not await world.until(lambda: not behind(world, keys), HEALTHY_LIMIT_S):
+            raise Broken("Healthy", f"{HEALTHY_LIMIT_S:g} s after the last fault: {behind(world, keys)}")
         watcher.look()
-        watcher.final(load)
+        watcher.final()
     finally:
         outcome.acknowledged = load.acknowledged

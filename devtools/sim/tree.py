@@ -118,7 +118,7 @@ class SimSession:
                 result = work()
             except MetadataError as refused:
                 error = refused
-            self._back_s = max(loop.now_s + self._delay_s(), self._back_s + 1e-7)
+            self._back_s = max(loop.now_s + self._answer_s(), self._back_s + 1e-7)
             await self._until(self._back_s)
             if lost != self.lost and not isinstance(error, SessionExpiredError):
                 if writes:
@@ -130,6 +130,9 @@ class SimSession:
 
     def _delay_s(self) -> float:
         return self._tree.network.delay_s(self.node.host, HOST)
+
+    def _answer_s(self) -> float:
+        return self._tree.network.delay_s(HOST, self.node.host)
 
     async def _until(self, at_s: float) -> None:
         done: asyncio.Future[None] = self._loop.create_future()
@@ -183,7 +186,7 @@ class SimSession:
                 watcher(event)
 
         def fire(event: Event) -> None:
-            self._back_s = max(self._loop.now_s + self._delay_s(), self._back_s + 1e-7)
+            self._back_s = max(self._loop.now_s + self._answer_s(), self._back_s + 1e-7)
             self._loop.call_at(self._back_s, deliver, event, context=self._context)
 
         cancel_inner = self.inner.watch(path, fire)

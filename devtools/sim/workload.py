@@ -17,7 +17,7 @@ from ixion.clients.aio.producer import DeliveryFuture
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 
-PACE_S: Final = 0.12  # between two sends of a producer, on average
+PACES_S: Final = (0.1, 0.25, 0.6)  # between two sends of a producer, on average
 
 
 @dataclass(slots=True)
@@ -31,18 +31,20 @@ class Sent:
 
 
 class Load:
-    def __init__(
-        self, world: World, keys: list[TopicPartition], seed: int, producers: int, pace_s: float = PACE_S
-    ) -> None:
+    def __init__(self, world: World, keys: list[TopicPartition], seed: int, pace_s: float) -> None:
         self._world = world
         self._pace_s = pace_s
         self._keys = keys
         self._stopped = False
         self.sent: dict[tuple[int, TopicPartition], Sent] = {}
-        self._tasks = []
+        self._seed = seed
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self, producers: int) -> None:
+        world = self._world
         for number in range(producers):
             node = Node(f"c{number}", f"10.0.1.{number}")
-            chance = random.Random(seed * 1_000 + number)
+            chance = random.Random(self._seed * 1_000 + number)
             loose = number == producers - 1  # the last one wants acks=1: it makes logs diverge, and is promised nothing
             self._tasks.append(world.loop.spawn(node, self._produce(number, chance, loose)))
 

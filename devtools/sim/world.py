@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from devtools.sim.disk import SimFiles
-from devtools.sim.loop import Node, SimLoop
+from devtools.sim.loop import Node, SimLoop, context_of
+from devtools.sim.moments import TRUNCATION, Moments
 from devtools.sim.net import Network
 from devtools.sim.tree import SimTree
 from ixion.broker.broker import Broker
@@ -17,12 +19,15 @@ from ixion.broker.parts import Options
 from ixion.config.sources import load
 from ixion.controller.planning import NewTopic
 from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.metadata.topic_node import PartitionState, decode_partition_state
+from ixion.metadata.errors import MetadataError, NoNodeError
+from ixion.metadata.topic_node import PartitionState, Replicas, decode_partition_state, decode_topic
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 
+T = TypeVar("T")
+
 PORT: Final = 9092
+STALL_S: Final = 0.1  # a write to a slow disk takes at most so long
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
@@ -55,10 +60,11 @@ class Slot:
         self.number = number
         self.folder = folder
         self.host = f"10.0.0.{number}"
-        self.files = SimFiles()
+        self.files = SimFiles(folder)
         self.node: Node | None = None
         self.broker: Broker | None = None  # once it has started
         self.lives = 0
+        self.started_s = 0.0
 
     @property
     def alive(self) -> bool:
@@ -73,8 +79,22 @@ class World:
         self.folder = folder
         self.slots = {number: Slot(number, os.path.join(folder, str(number))) for number in range(1, brokers + 1)}
         self.bootstrap = ",".join(f"{slot.host}:{PORT}" for slot in self.slots.values())
+        self.moments = Moments(loop, self.tree)
         self.graves: list[object] = []
         self.restarts_wanted: set[int] = set()
+        self.may_lose = (
+            False  # whether each acknowledged record is on the disks of all brokers, so that one may lose it
+        )
+        self.losing = False  # a fault that is under way will make a broker lose its records
+        for slot in self.slots.values():
+            slot.files.on_truncate = lambda: self.moments.came(TRUNCATION)
+            slot.files.on_slow = lambda slot=slot: self._stall(slot)  # type: ignore[misc]
+
+    def _stall(self, slot: Slot) -> None:
+        node = slot.node
+        if node is not None and not node.dead and not node.paused:
+            node.paused = True
+            self.loop.call_later(self.loop.random.uniform(0, STALL_S), self.loop.resume, node, context=context_of(None))
 
     def note(self, kind: str, text: str) -> None:
         self.loop.trace.add(self.loop.now_s, kind, text)
@@ -86,7 +106,9 @@ class World:
         if slot.alive:
             return
         slot.lives += 1
+        slot.started_s = self.loop.now_s
         slot.node = node = Node(f"b{number}.{slot.lives}", slot.host)
+        node.slow_disk = slot.files.slow
         slot.broker = None
         self.note("note", f"start {node}")
         self.loop.spawn(node, self._live(slot, node))
@@ -171,6 +193,14 @@ class World:
         except NoNodeError:
             return None
 
+    def replicas(self, key: TopicPartition) -> Replicas:
+        """As assigned; none if there is no such partition."""
+        try:
+            node = decode_topic(key[0], self.tree.own.get(paths.topic(key[0])).data)
+        except NoNodeError:
+            return Replicas(all=())
+        return node.partitions.get(key[1], Replicas(all=()))
+
     def controller(self) -> int:
         """-1: none."""
         from ixion.metadata.cluster_node import decode_controller
@@ -187,9 +217,11 @@ class World:
     def running(self) -> list[tuple[int, Broker]]:
         return [(number, slot.broker) for number, slot in self.slots.items() if slot.alive and slot.broker is not None]
 
-    async def create_topic(self, name: str, partitions: int, **config: str) -> None:
+    async def create_topic(
+        self, name: str, partitions: int, *, replication: int = 3, config: dict[str, str] | None = None
+    ) -> None:
         """By the controller; tried until it is done."""
-        wish = NewTopic(name=name, partitions=partitions, replication=3, config=config)
+        wish = NewTopic(name=name, partitions=partitions, replication=replication, config=config or {})
         while True:
             slot = self.slots.get(self.controller())
             if slot is not None and slot.alive and slot.broker is not None:
@@ -202,6 +234,30 @@ class World:
                 elif done and not isinstance(task.exception(), KafkaError):
                     raise task.exception()  # type: ignore[misc]
             await asyncio.sleep(0.3)
+
+    async def by_controller(self, work: Callable[[Any], Awaitable[T]], limit_s: float = 5) -> T | None:
+        """What the controller answers, if there is one and it answers in time."""
+        slot = self.slots.get(self.controller())
+        if slot is None or not slot.alive or slot.broker is None:
+            return None
+
+        async def ask(broker: Broker) -> T:
+            return await work(broker.parts.controller)
+
+        task = self.loop.spawn(slot.node, ask(slot.broker))
+        done, _ = await asyncio.wait([task], timeout=limit_s)
+        if not done or task.cancelled():
+            return None
+        error = task.exception()
+        if error is not None and not isinstance(error, (KafkaError, MetadataError)):
+            raise error
+        return None if error is not None else task.result()
+
+    async def make_leader(self, key: TopicPartition, broker: int) -> None:
+        """A preferred election, with this replica put first."""
+        replicas = tuple(sorted(self.slots, key=lambda number: (number != broker, number)))
+        await self.by_controller(lambda controller: controller.reassignments.alter({key: replicas}, True))
+        await self.by_controller(lambda controller: controller.leaders.elect([key], False))
 
     async def until(self, condition: Any, limit_s: float) -> bool:
         end_s = self.loop.now_s + limit_s

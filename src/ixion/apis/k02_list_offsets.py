@@ -19,6 +19,7 @@ from ixion.apis.sliced import sliced
 from ixion.log.reader import Isolation, limit_of
 from ixion.log.timestamps import search_by_timestamp, search_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import NO_LOG
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -111,15 +112,17 @@ def look_up(
 def end_of_log(replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
     """A log that has no role yet, because this broker has only just started: a controller asks for its end before it
     elects a leader."""
-    log = replicas.logs.get(topic, wish.partition_index)
-    if log is None or wish.timestamp != LATEST:
+    end = replicas.end_of_log(topic, wish.partition_index)
+    if end is None:
+        return failed(wish, ErrorCode.KAFKA_STORAGE_ERROR)
+    if end == NO_LOG or wish.timestamp != LATEST:
         return failed(wish, replicas.why_missing(topic, wish.partition_index))
     return ListOffsetsPartitionResponse(
         partition_index=wish.partition_index,
         error_code=ErrorCode.NONE,
         timestamp=-1,
-        offset=log.end_offset,
-        leader_epoch=log.epochs.latest,
+        offset=end[1],
+        leader_epoch=end[0],
     )
 
 

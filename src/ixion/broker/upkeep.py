@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ixion.broker.memory import MemoryReturn, keep_freed_memory
+from ixion.broker.reopening import Reopening
 from ixion.config import log_settings as log
 from ixion.config import replica_settings as replica
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
@@ -70,7 +71,8 @@ def schedule(parts: Parts) -> None:
         logs.mend()
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
-    scheduler.every_on_loop("offline-partitions", DISK_CHECK_MS, lambda: bring_back(parts))
+    reopening = None if parts.engine is not None else Reopening(parts)
+    scheduler.every_on_loop("offline-partitions", DISK_CHECK_MS, lambda: bring_back(parts, reopening))
     if parts.options.owns_process:
         scheduler.workers.submit(keep_freed_memory)
         memory = MemoryReturn(lambda: parts.server.snapshot().unsent_bytes, scheduler.workers)
@@ -78,10 +80,13 @@ def schedule(parts: Parts) -> None:
     scheduler.every_on_loop("isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr)
 
 
-def bring_back(parts: Parts) -> None:
-    """Let the controller of a broker alone finish what had to wait for room on a disk."""
-    if parts.engine is None or not hasattr(parts, "controller"):
-        return  # on ZooKeeper the controller may be elsewhere; or the start has not reached that step
+def bring_back(parts: Parts, reopening: Reopening | None = None) -> None:
+    """Let the controller, of this broker alone or of the cluster, finish what had to wait for room on a disk."""
+    if not hasattr(parts, "controller"):
+        return  # the start has not reached that step
+    if reopening is not None:
+        reopening.look()
+        return
     controller = parts.sole_controller
     if controller.has_more_to_do and not any(task.get_name() == BRING_BACK for task in parts.background):
         task = parts.loop.create_task(controller.bring_back(), name=BRING_BACK)

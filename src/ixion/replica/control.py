@@ -173,9 +173,9 @@ class Control:
         return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
 
     def log_ends(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """The last leader epoch and the end of each log that is here, also of those without a role yet."""
-        logs = {key: self._logs.get(*key) for key in keys}
-        return {key: (log.epochs.latest, log.end_offset) for key, log in logs.items() if log is not None}
+        """The last leader epoch and the end of each log; those of a directory that is offline are left out."""
+        ends = {key: self._replicas.end_of_log(*key) for key in keys}
+        return {key: end for key, end in ends.items() if end is not None}
 
     # LeaderAndIsr.
 

@@ -29,7 +29,7 @@ from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, limit_of
 from ixion.model.delay_names import is_sibling, sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.model.topic_partition import NO_LOG, TopicPartition
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
 from ixion.replica.append_result import AppendResult
@@ -245,6 +245,15 @@ class ReplicaManager:
         if (topic, number) in self.offline or (topic, number) in self.logs.unreadable:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def end_of_log(self, topic: str, number: int) -> tuple[int, int] | None:
+        """The last leader epoch and the end of a log, which may have no role yet. (-1, 0): it is not here, as on a disk
+        that was replaced; None: nobody knows, because a directory is offline."""
+        log = self.logs.get(topic, number)
+        if log is not None:
+            return (log.epochs.latest, log.end_offset)
+        missing = self.why_missing(topic, number) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return NO_LOG if missing and not any(each.state.offline for each in self.logs.directories) else None
 
     def partition(self, topic: str, number: int) -> Partition | None:
         return self.partitions.get((topic, number))

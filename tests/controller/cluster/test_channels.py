@@ -14,10 +14,18 @@ from ixion.controller.cluster.channels import VERSIONS, Channels, ControlRespons
 from ixion.controller.cluster.cluster import Member
 from ixion.metadata.broker_node import Registration
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.model.topic_partition import NO_LOG, TopicPartition
+from ixion.protocol.messages.k02_list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
 from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ixion.protocol.notation import Struct
+from ixion.protocol.registry import ApiKey
 
 
 def member(number: int, *endpoints: Endpoint) -> Member:
@@ -167,3 +175,29 @@ def test_versions_are_those_of_protocol_3_9() -> None:
         "StopReplica": 4,
         "UpdateMetadata": 8,
     }
+
+
+def test_a_broker_without_the_log_says_so_and_one_with_a_failed_directory_says_nothing() -> None:
+    codes = {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 2: ErrorCode.KAFKA_STORAGE_ERROR}
+
+    class Line:
+        async def version(self, _api: ApiKey, *, oldest: int = 0, newest: int = 99) -> int:
+            return max(oldest, min(newest, 11))
+
+        async def ask(self, _api: ApiKey, _version: int, request: Struct) -> Struct:
+            assert isinstance(request, ListOffsetsRequest)
+            found = tuple(
+                ListOffsetsPartitionResponse(partition_index=number, error_code=code, offset=7, leader_epoch=3)
+                for number, code in codes.items()
+            )
+            return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="t", partitions=found),))
+
+        def close(self) -> None:
+            pass
+
+    async def run() -> None:
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 1)
+        carrier = RemoteCarrier(member(2, endpoint), "PLAINTEXT", 1, 1.0, lambda *_: Line())  # type: ignore[arg-type]
+        assert await carrier.log_ends([("t", number) for number in codes]) == {("t", 0): (3, 7), ("t", 1): NO_LOG}
+
+    asyncio.run(asyncio.wait_for(run(), 20))

@@ -15,6 +15,7 @@ from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.topic_node import PartitionState, Replicas, TopicNode, encode_partition_state, encode_topic
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import NO_LOG
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
 from tests.controller.cluster.league import League
 
@@ -92,6 +93,7 @@ def test_the_last_in_sync_replica_dies_and_nobody_else_leads() -> None:
         ({2: (1, 9), 3: (1, 9)}, 2),
         ({3: (1, 9)}, 2),  # it does not say: as Apache Kafka does
         ({2: (1, 5)}, 2),
+        ({2: NO_LOG, 3: (0, 3)}, 3),  # its disk was replaced
     ],
 )
 def test_the_last_in_sync_replica_does_not_lead_over_one_that_has_more(

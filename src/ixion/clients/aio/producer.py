@@ -187,9 +187,9 @@ class Producer:
         max_block_s = self._settings.max_block_s
         try:
             async with asyncio.timeout(max_block_s):
+                self._engine.soon()
                 while (found := self._machine.client.cluster.want(topic, time.monotonic())) is None:
-                    self._engine.soon()
-                    await self._step()
+                    await self._news()
                 return len(found.partitions)
         except TimeoutError:
             raise self._machine.why_it_waits(topic, max_block_s) from None
@@ -210,6 +210,7 @@ class Producer:
         turn = self._engine.loop.create_future()
         self._turns.append(turn)
         machine.has_waiters = True
+        self._engine.soon()
         try:
             async with asyncio.timeout(max_block_s):
                 while True:
@@ -218,8 +219,7 @@ class Producer:
                         batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
                         if batch is not None:
                             return batch
-                    self._engine.soon()
-                    await self._step()
+                    await self._news()
                     self._check()
         except TimeoutError:
             raise machine.why_it_waits(topic, max_block_s) from None
@@ -233,11 +233,11 @@ class Producer:
         within_s = self._settings.max_block_s if timeout_s is None else timeout_s
         transactions = self._machine.the_transactions()
         act()
+        self._engine.soon()
         try:
             async with asyncio.timeout(within_s):
                 while not transactions.is_settled:
-                    self._engine.soon()
-                    await self._step()
+                    await self._news()
         except TimeoutError:
             text = f"{what} is not done within {within_s:.3g} s; call it again to go on"
             raise TimedOutError(text) from None
@@ -258,6 +258,12 @@ class Producer:
             self._machine.hurry(batch)
         if self._sender.is_awake:
             self._engine.pump()
+
+    async def _news(self) -> None:
+        """`_step` for a caller that has just wanted something: when it can be done may have changed. To pump here would
+        spin, because every pump ends the steps."""
+        self._engine.set_timer()
+        await self._step()
 
     async def _step(self) -> None:
         """Until something has happened."""

@@ -18,7 +18,7 @@ from ixion.clients.channel import Connect, connect
 from ixion.controller.cluster.batch import ControlRequest, address_of
 from ixion.controller.cluster.cluster import Member
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.model.topic_partition import NO_LOG, TopicPartition
 from ixion.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -67,7 +67,8 @@ class Carrier(Protocol):
     async def carry(self, request: ControlRequest) -> ControlResponse: ...
 
     async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
-        """How far its logs of these partitions go; those that it does not have, or does not tell, are left out."""
+        """How far its logs of these partitions go: `NO_LOG` for one that it does not have. Those of which it does not
+        know, because a directory is offline, are left out."""
         ...
 
     def close(self) -> None: ...
@@ -102,12 +103,14 @@ class RemoteCarrier:
         )
         answer = await self._channel.ask(ApiKey.LIST_OFFSETS, version, request)
         assert isinstance(answer, ListOffsetsResponse)
-        return {
-            (topic.name, each.partition_index): (each.leader_epoch, each.offset)
-            for topic in answer.topics
-            for each in topic.partitions
-            if each.error_code == ErrorCode.NONE
-        }
+        ends: LogEnds = {}
+        for topic in answer.topics:
+            for each in topic.partitions:
+                if each.error_code == ErrorCode.NONE:
+                    ends[topic.name, each.partition_index] = (each.leader_epoch, each.offset)
+                elif each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    ends[topic.name, each.partition_index] = NO_LOG
+        return ends
 
     def close(self) -> None:
         if self._channel is not None:

@@ -179,9 +179,22 @@ class Transactions(Identity):
 
     @property
     def wake_s(self) -> float:
-        if self._is_asking or self.fatal is not None or not self._wanted():
+        wanted = "" if self._is_asking or self.fatal is not None else self._wanted()
+        return max(self._not_before_s, self._ready_s(wanted)) if wanted else NEVER
+
+    def _ready_s(self, wanted: str) -> float:
+        """When `_machine_for` may find a connection; NEVER if news of a socket or of the metadata come first."""
+        if wanted == "nothing":
+            return 0.0
+        if wanted in ("find", "find group"):
+            return self._client.some_ready_s
+        node_id = self._coordinators[self._coordinator_of(wanted)]
+        if node_id not in self._client.cluster.nodes:
             return NEVER
-        return max(self._not_before_s, self._client.some_ready_s)
+        machine = self._client.connection(node_id)
+        if machine is None:
+            return self._client.may_try_s(node_id)
+        return machine.throttled_until_s if machine.ready else NEVER
 
     def bump(self) -> None:
         """Only the coordinator gives epochs; one that is wanted comes with the abort."""
@@ -234,7 +247,7 @@ class Transactions(Identity):
     def _machine_for(self, wanted: str, now_s: float) -> ConnectionMachine | None:
         if wanted in ("find", "find group"):
             return self._client.least_loaded(now_s)
-        key = (GROUP, self._offsets[0].group.group_id) if wanted == "commit offsets" else (TRANSACTION, self._id)
+        key = self._coordinator_of(wanted)
         node_id = self._coordinators[key]
         if node_id not in self._client.cluster.nodes:
             self._client.cluster.mark_stale()
@@ -243,6 +256,9 @@ class Transactions(Identity):
         if machine is None and now_s >= self._client.may_try_s(node_id) and not self._client.is_connecting(node_id):
             del self._coordinators[key]
         return machine
+
+    def _coordinator_of(self, wanted: str) -> tuple[int, str]:
+        return (GROUP, self._offsets[0].group.group_id) if wanted == "commit offsets" else (TRANSACTION, self._id)
 
     def _ask(self, wanted: str, machine: ConnectionMachine, now_s: float) -> None:
         try:

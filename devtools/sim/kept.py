@@ -1,0 +1,35 @@
+"""Runs that have found a fault in the brokers or in the clients: the test suite repeats them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from devtools.sim.faults import KINDS, Fault, make_faults
+from ixion.model.topic_partition import TopicPartition
+
+
+class Kept(NamedTuple):
+    what: str  # was wrong
+    seed: int
+    job: str
+    length_s: float
+    faults: tuple[Fault, ...] | None = None  # None: those of the seed
+
+    def schedule(self, keys: list[TopicPartition]) -> list[Fault]:
+        return make_faults(self.seed, self.length_s, keys, KINDS) if self.faults is None else list(self.faults)
+
+
+KEPT: Final = (
+    Kept("a replica whose disk had been replaced led, empty, although others had records", 2, "none", 16.0),
+    Kept("a transactional producer spun while its coordinator was away", 5, "copies", 16.0),
+    Kept(
+        "the partitions of a broker that started on a full disk stayed offline when there was room",
+        1,
+        "none",
+        6.0,
+        (
+            Fault(0.5, "disk-full", "2", "1", 4.0, ("t", 0)),
+            Fault(0.7, "kill", "2", "1", 0.5, ("t", 0)),
+        ),
+    ),
+)

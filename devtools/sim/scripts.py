@@ -1,0 +1,157 @@
+"""Faults of several steps, each aimed at something that chance alone seldom meets."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from devtools.sim.net import Hold
+from devtools.sim.world import Slot, World
+from ixion.model.topic_partition import TopicPartition
+
+FETCH = 1
+ALTER_PARTITION = 56
+
+
+async def trouble(slot: Slot, kind: str, for_s: float) -> None:
+    """A disk that fails or is full, and is mended; a slow one."""
+    files, node = slot.files, slot.node
+    if kind == "disk-slow":
+        files.slow = True
+        if node is not None:
+            node.slow_disk = True
+    elif kind == "disk-full":
+        files.full = True
+    else:
+        files.fails = True
+    await asyncio.sleep(for_s)
+    files.mend()
+    if slot.node is not None:
+        slot.node.slow_disk = False
+
+
+async def topple(world: World, key: TopicPartition) -> None:
+    """One leader after the other goes, faster than followers can follow."""
+    for _ in range(3):
+        number = world.leader(key)
+        if number not in world.slots:
+            return
+        _fell(world, number)
+        await _pause(world, 0.01, 0.4)
+        world.start(number)
+
+
+async def flip(world: World, key: TopicPartition) -> None:
+    """Two quick changes of the leader (KIP-279): each leader has records that no other replica has."""
+    leader, others = _roles(world, key)
+    if not others:
+        return
+    after = world.loop.random.choice(others)
+    for other in others:
+        world.network.cut(world.slots[leader].host, world.slots[other].host, both=False)
+    await _pause(world, 0.05, 0.4)
+    await world.make_leader(key, after)
+    await _pause(world, 0.0, 0.3)
+    _fell(world, after)
+    await _pause(world, 0.01, 0.2)
+    for other in others:
+        world.network.heal(world.slots[leader].host, world.slots[other].host)
+    await _pause(world, 0.01, 0.4)
+    world.start(after)
+
+
+async def late_fetch(world: World, key: TopicPartition) -> None:
+    """A fetch of epoch 1 arrives in epoch 3. In between the follower has cut off what it says it has; then it is the
+    last one that lives."""
+    leader, others = _roles(world, key)
+    if len(others) < 2:
+        return
+    world.loop.random.shuffle(others)
+    late, between = sorted(others, key=lambda number: number != world.controller())
+    a, b, c = (world.slots[number].host for number in (leader, late, between))
+    network = world.network
+    hold: Hold = (b, a, FETCH, False)
+    network.cut(a, c)
+    await _pause(world, 0.05, 0.4)
+    network.hold(hold)
+    await _pause(world, 0.05, 0.4)
+    await world.make_leader(key, between)
+    await _pause(world, 0.1, 0.6)
+    await world.make_leader(key, leader)
+    network.let_go(hold)
+    await _pause(world, 0.003, 0.02)
+    network.cut(a, b)
+    network.heal(a, c)
+    await _pause(world, 0.1, 0.5)
+    for number in (leader, between):
+        _fell(world, number)
+    await _pause(world, 0.2, 0.6)
+    network.heal(a, b)
+    for number in (leader, between):
+        world.start(number)
+
+
+async def late_join(world: World, key: TopicPartition) -> None:
+    """A leader asks for a follower to be in sync; before the controller reads it, the follower has come back with an
+    empty disk (KAFKA-14139). Then the leader goes."""
+    leader, others = _roles(world, key)
+    if not others or not world.may_lose:
+        return
+    world.may_lose, world.losing = False, True
+    try:
+        await _late_join(world, key, leader, others)
+    finally:
+        world.losing = False
+
+
+async def _late_join(world: World, key: TopicPartition, leader: int, others: list[int]) -> None:
+    late = world.loop.random.choice(others)
+    a, b = world.slots[leader].host, world.slots[late].host
+    network = world.network
+    replicas = (late, *(number for number in world.slots if number != late))
+    await world.by_controller(lambda controller: controller.reassignments.alter({key: replicas}, True))
+    network.cut(a, b)
+    if not await world.until(lambda: (state := world.state(key)) is not None and late not in state.isr, 6):
+        network.heal(a, b)
+        return
+    holds: list[Hold] = [(a, slot.host, ALTER_PARTITION, False) for slot in world.slots.values()]
+    for hold in holds:
+        network.hold(hold)
+    network.heal(a, b)
+    await _pause(world, 0.3, 1.0)
+    state = world.state(key)
+    if state is not None and late not in state.isr and world.leader(key) == leader:
+        _fell(world, late)
+        world.slots[late].files.replace()
+        await _pause(world, 0.0, 0.05)
+        world.start(late)
+        await world.until(lambda: world.slots[late].broker is not None, 3)
+        for hold in holds:
+            network.let_go(hold)
+        await _pause(world, 0.0, 0.1)
+        _fell(world, leader)
+        await _pause(world, 0.1, 0.5)
+        world.start(leader)
+    for hold in holds:
+        network.let_go(hold)
+
+
+def _roles(world: World, key: TopicPartition) -> tuple[int, list[int]]:
+    """The leader, and the others if all are in sync and live."""
+    state = world.state(key)
+    if state is None or state.leader < 0 or len(state.isr) < len(world.slots):
+        return -1, []
+    if not all(slot.alive and slot.broker is not None for slot in world.slots.values()):
+        return -1, []
+    return state.leader, [number for number in sorted(state.isr) if number != state.leader]
+
+
+def _fell(world: World, number: int) -> None:
+    """It is killed, and the tree knows at once."""
+    world.kill(number)
+    world.tree.expire(world.slots[number].host)
+
+
+async def _pause(world: World, least_s: float, most_s: float) -> None:
+    chance: random.Random = world.loop.random
+    await asyncio.sleep(chance.uniform(least_s, most_s))
