@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+Place = tuple[int, int, int]  # how often the topic was made anew before; partition; offset
 
-def record(number: int) -> dict[str, int]:
-    return {"n": number, "half": number % 2}
+
+def record(number: int, columns: Sequence[int] = ()) -> dict[str, int]:
+    """COLUMNS are the first numbers that have one column more."""
+    more = {f"c{column}": number for column, first in enumerate(columns) if number >= first}
+    return {"n": number, "half": number % 2, **more}
 
 
 @dataclass
 class Ledger:
-    """Acknowledged records by (partition, offset); what failed on the way."""
+    """Acknowledged records by their place; what failed on the way."""
 
-    told: dict[tuple[int, int], int] = field(default_factory=dict)
+    told: dict[Place, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    anew: list[int] = field(default_factory=list)  # the first number after each time that the topic was made anew
 
     def acknowledged(self, partition: int, offset: int, number: int) -> None:
-        before = self.told.setdefault((partition, offset), number)
+        before = self.told.setdefault(self._place(number, partition, offset), number)
         if before != number:
             self.failed.append(f"records {before} and {number} were both acknowledged at {partition}/{offset}")
 
     def problems(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         """What is wrong with a table: each row must be a record that was acknowledged, and each record one row."""
-        found: Counter[tuple[int, int]] = Counter()
+        found: Counter[Place] = Counter()
         problems = []
         for row in rows:
-            place = (row["kafka_partition"], row["kafka_offset"])
+            place = self._place(row["n"], row["kafka_partition"], row["kafka_offset"])
             found[place] += 1
             number = self.told.get(place)
             if number is None:
-                problems.append(f"{place} was never acknowledged: {dict(row)}")
-            elif {name: row[name] for name in ("n", "half")} != record(number):
-                problems.append(f"{place} is record {number}, but the row says {dict(row)}")
-        problems += [f"{place} is there {times} times" for place, times in found.items() if times > 1]
-        problems += [f"{place}, record {number}, is missing" for place, number in self.told.items() if not found[place]]
-        return problems
+                problems.append(f"{_words(place)} was never acknowledged: {dict(row)}")
+            elif _fields(row) != record(number, self.columns):
+                problems.append(f"{_words(place)} is record {number}, but the row says {dict(row)}")
+        problems += [f"{_words(place)} is there {times} times" for place, times in found.items() if times > 1]
+        missing = (place for place in self.told if not found[place])
+        return problems + [f"{_words(place)}, record {self.told[place]}, is missing" for place in missing]
+
+    def _place(self, number: int, partition: int, offset: int) -> Place:
+        return bisect_right(self.anew, number), partition, offset
+
+
+def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the record; one that it does not have is null."""
+    return {name: value for name, value in row.items() if not name.startswith("kafka_") and value is not None}
+
+
+def _words(place: Place) -> str:
+    generation, *rest = place
+    return f"{tuple(rest)}" + (f" of topic {generation}" if generation else "")

@@ -13,10 +13,15 @@ happens:
     stop       Ctrl-C: it finishes its batch, joins small files, removes old versions, and must end well
     back       the same when the broker was killed and has just come back
     upkeep     Ctrl-C, and it is killed while it does so
+    column     from now on the records have one field more; all tables get a column
+    stranger   another Spark joins files of the tables and expires all snapshots but the last
+    clock      the wall clock of driver and JVM jumps, by up to an hour, forward or back
+    anew       the topic is deleted and made anew; the pipeline must refuse it, and go on as its hint says
 
-Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a stranger reads it:
+One expectation looks at the clock: some records are in the tables or in the quarantine by the second at which they
+were judged. Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a stranger reads it:
 no row may ever be there twice. At the end everything is drained, and every table must hold each acknowledged record
-once and only once.
+once and only once, or the quarantine in its place.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -39,9 +45,10 @@ from confluent_kafka.cimpl import NewTopic
 from ixion.pipelines import open_session
 from tests.pipelines.ledger import Ledger
 from tests.pipelines.processes import Served, run_command
+from tests.pipelines.soak_faults import Clock, look_after_as_a_stranger
 from tests.pipelines.soak_parts import PARTITIONS, Driver, Load, Reader
-from tests.pipelines.support import SMALL, spark_jars
-from tests.pipelines.three_tables import TOPIC, rows_of_tables, three_tables
+from tests.pipelines.support import SMALL, parquet_rows, spark_jars
+from tests.pipelines.three_tables import TOPIC, quarantined_rows, rows_of_tables, three_tables
 
 STEP = """
 from pyspark.sql import functions as F
@@ -56,14 +63,27 @@ def step(frame):
     return frame.withColumn("n", same("n"))
 """
 AGAIN = 75  # the exit code that says: running it again can help
-KINDS = {"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2}  # with their weights
+KINDS = {  # with their weights
+    **{"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2},
+    **{"column": 1, "stranger": 2, "clock": 2, "anew": 1},
+}
+MOST_COLUMNS = 6
+JUMPS = (-3600, -90, 0, 90, 3600)  # seconds
+DRIFT = '[format.drift]\nnew = "add"\n'
+BY_THE_CLOCK = """
+[[expectations]]
+name = "first half of a second"
+check = "n % 10 <> 0 OR extract(SECOND FROM current_timestamp()) % 1 < 0.5"
+otherwise = "quarantine"
+"""
 BATCH = 300  # records, so that what came while a driver was starting makes several batches
 MOST_BATCHES = 5  # of one life, before something happens
 PATIENCE_S = 240.0  # until a batch is done, or an end that was asked for has come
 
 
 class Soak:
-    def __init__(self, folder: Path, *, kills: int, seconds: float, seed: int, rate: float) -> None:
+    def __init__(self, folder: Path, *, kills: int, seconds: float, seed: int, rate: float, kinds: Sequence[str]) -> None:
+        self._kinds = kinds
         self._kills = kills
         self._end = time.monotonic() + seconds
         self._chance = random.Random(seed)
@@ -73,23 +93,25 @@ class Soak:
         self.killed: Counter[str] = Counter()
         self.problems: list[str] = []
         self.broker = Served(folder / "data")
-        topic = NewTopic(TOPIC, PARTITIONS, 1)
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})  # kept: with it goes what it has been asked
-        admin.create_topics([topic])[TOPIC].result(20)
+        self._admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        self._create_topic()
         (folder / "through.py").write_text(STEP)
-        steps, upkeep = '[[steps]]\npython = "through:step"\n', "compact_below_mb = 1"
-        text = three_tables(self.broker.bootstrap, batch=BATCH, steps=steps, upkeep=upkeep, keep='keep = "1 ms"')
+        steps, upkeep = f'{BY_THE_CLOCK}[[steps]]\npython = "through:step"\n', "compact_below_mb = 1"
+        keep = 'keep = "1 ms"'
+        text = three_tables(self.broker.bootstrap, batch=BATCH, steps=steps, upkeep=upkeep, keep=keep, more=DRIFT)
         self._file.write_text(text)
+        self.clock = Clock(folder)
+        self._spark = open_session("stranger", formats=("delta", "iceberg"), conf=SMALL, jars=spark_jars())
         self.load = Load(self.broker.bootstrap, self.ledger, rate)
         self.reader = Reader(folder / "parquet")
-        self.driver = Driver(self._file)
+        self.driver = Driver(self._file, self.clock.environment)
 
     def run(self) -> None:
         try:
             try:
                 while self.killed.total() < self._kills and time.monotonic() < self._end:
                     self._wait_for_a_moment()
-                    (kind,) = self._chance.choices([*KINDS], [*KINDS.values()])
+                    (kind,) = self._chance.choices(self._kinds, [KINDS[kind] for kind in self._kinds])
                     self._happen(kind)
             finally:
                 self.driver.kill()
@@ -124,6 +146,20 @@ class Soak:
             if kind == "back":
                 self._restart_broker()
             self._stop(kill_after_s=self._chance.uniform(0, 6) if kind == "upkeep" else None)
+        elif kind == "column":
+            if len(self.ledger.columns) == MOST_COLUMNS:
+                return
+            self.load.add_column()
+        elif kind == "clock":
+            jump = self._chance.choice(JUMPS)
+            print(f"the clock shows {jump:+} s", flush=True)
+            self.clock.jump(jump)
+        elif kind == "stranger":
+            if not batches:
+                return  # there may be no tables yet
+            print(look_after_as_a_stranger(self.folder, self._spark), flush=True)
+        elif kind == "anew":
+            self._make_anew()
         else:
             targets = self.driver.jvms() if kind == "jvm" else self.driver.workers()
             if not targets:
@@ -134,6 +170,44 @@ class Soak:
         self.killed[kind] += 1
         told = f"{len(self.ledger.told)} acknowledged, {self.driver.all_batches} batches, {self.reader.times} reads"
         print(f"{kind} in batch {batches} of its life; {told}", flush=True)
+
+    def _create_topic(self) -> None:
+        self._admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
+
+    def _make_anew(self) -> None:
+        """When all is in the tables; what had not been read would be lost, whatever the pipeline does."""
+        with self.load.paused():
+            self._wait_until(lambda: self._arrived() == len(self.ledger.told), "not all records arrived")
+            self._admin.delete_topics([TOPIC])[TOPIC].result(60)
+            self._wait_until(lambda: TOPIC not in self._admin.list_topics(timeout=60).topics, "the topic stays")
+            self._create_topic()
+            self.ledger.anew.append(self.load.number)
+        end = time.monotonic() + PATIENCE_S
+        while (code := self.driver.ended(0.5)) in (None, AGAIN) and time.monotonic() < end:
+            if code == AGAIN:
+                self._start_again(code)
+        if code != 1 or "made anew" not in self.driver.last_words():
+            self.problems.append(f"a topic made anew: the driver ended with {code}: {self.driver.last_words()}")
+        self.driver.kill()
+        checkpoint = self.folder / ".ixion" / "soak"
+        checkpoint.rename(checkpoint.with_name(f"soak-{len(self.ledger.anew)}"))
+        self.driver.words = ["--again"]
+        self.driver.start()
+
+    def _arrived(self) -> int:
+        try:
+            return len(parquet_rows(self.folder / "parquet")) + len(quarantined_rows(self.folder))
+        except FileNotFoundError:
+            return -1  # files were joined meanwhile
+
+    def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        patience = time.monotonic() + PATIENCE_S
+        while not is_so():
+            if (code := self.driver.ended(0.5)) is not None:
+                self._start_again(code)
+            if time.monotonic() > patience:
+                self.problems.append(otherwise)
+                return
 
     def _restart_broker(self) -> None:
         """The driver goes on, or ends and says that running it again can help."""
@@ -159,7 +233,8 @@ class Soak:
 
     def _drain(self) -> None:
         for _ in range(5):
-            done = subprocess.run(run_command(self._file, "--json"), capture_output=True, text=True, check=False)
+            words = run_command(self._file, "--json", *self.driver.words)
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != AGAIN:
                 break
         if done.returncode:
@@ -172,12 +247,11 @@ class Soak:
         self.problems += self.ledger.failed
         if not self.ledger.told:
             self.problems.append("nothing was acknowledged at all")
-        session = open_session("soak", formats=("delta", "iceberg"), conf=SMALL, jars=spark_jars())
-        tables = rows_of_tables(self.folder, session)
-        session.stop()
+        tables, quarantined = rows_of_tables(self.folder, self._spark), quarantined_rows(self.folder)
+        self._spark.stop()
         for kind, rows in tables.items():
-            wrong = self.ledger.problems(rows)
-            print(f"{kind}: {len(rows)} rows, {len(wrong)} problems", flush=True)
+            wrong = self.ledger.problems([*rows, *quarantined])
+            print(f"{kind}: {len(rows)} rows, {len(quarantined)} in quarantine, {len(wrong)} problems", flush=True)
             self.problems += [f"{kind}: {problem}" for problem in wrong]
 
 
@@ -187,13 +261,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=480, help="no kill after these")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=100, help="records a second")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="what may happen, divided by commas")
     parser.add_argument("--keep", type=Path, help="leave data and tables in this folder")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ixion-soak-lake-") as temporary:
         folder: Path = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        soak = Soak(folder, kills=given.kills, seconds=given.seconds, seed=given.seed, rate=given.rate)
+        kinds = given.kinds.split(",")
+        soak = Soak(
+            folder, kills=given.kills, seconds=given.seconds, seed=given.seed, rate=given.rate, kinds=kinds
+        )
         soak.run()
         soak.judge()
     kills = ", ".join(f"{soak.killed[kind]} {kind}" for kind in KINDS)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +41,33 @@ class Load:
                 "log_level": 0,
             }
         )
+        self.number = 0  # of the next record
+        self._sending = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
+    def add_column(self) -> None:
+        """All records from the next one on have one field more."""
+        with self._sending:
+            self._ledger.columns.append(self.number)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """All that was sent before is acknowledged, and nothing is sent meanwhile."""
+        with self._sending:
+            if left := self._producer.flush(120):
+                self._ledger.failed.append(f"{left} records were never answered")
+            yield
+
     def _run(self) -> None:
-        number = 0
         while not self._stop.wait(self._pause_s):
-            self._producer.produce(
-                TOPIC, json.dumps(record(number)), partition=number % PARTITIONS, on_delivery=self._told(number)
-            )
-            self._producer.poll(0)
-            number += 1
+            with self._sending:
+                number = self.number
+                value = json.dumps(record(number, self._ledger.columns))
+                self._producer.produce(TOPIC, value, partition=number % PARTITIONS, on_delivery=self._told(number))
+                self._producer.poll(0)
+                self.number += 1
 
     def _told(self, number: int) -> Any:
         def told(error: KafkaError | None, message: Any) -> None:
@@ -70,8 +88,10 @@ class Load:
 class Driver:
     """`ixion pipeline run --follow`; what it says is read as it comes."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, environment: Mapping[str, str]) -> None:
         self._file = file
+        self._environment = environment
+        self.words: list[str] = []  # more of the command
         self.batches = 0  # in this life
         self.all_batches = 0
         self.starts = 0
@@ -82,8 +102,9 @@ class Driver:
         self.starts += 1
         self._errors = self._file.with_suffix(f".{self.starts}.err")
         with self._errors.open("wb") as errors:
-            words = run_command(self._file, "--every", "100ms")
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
+            words = run_command(self._file, "--every", "100ms", *self.words)
+            more = {**os.environ, **self._environment}
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, env=more)
         self._reader = threading.Thread(target=self._read, args=(self.process,))
         self._reader.start()
 
@@ -143,8 +164,8 @@ class Reader:
                 self.overtaken += 1
                 continue
             self.times += 1
-            found = Counter((row["kafka_partition"], row["kafka_offset"]) for row in rows)
-            twice = [place for place, times in found.items() if times > 1]
+            found = Counter(row["n"] for row in rows)
+            twice = [number for number, times in found.items() if times > 1]
             if twice:
                 self._problems.append(f"read {self.times}: {len(twice)} rows were there twice, such as {twice[:3]}")
 

@@ -15,6 +15,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, prometheus_of, total
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.spec import read_spec
+from ixion.pipelines.upkept import Upkept, upkeep_lines
 
 SPEC = '[source]\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
 FIRST = BatchFigures(batch=0, rows_in=10, rows_out=8, quarantined=2, lag=5, duration_ms=500, rows_per_s=20.0)
@@ -67,6 +68,20 @@ def test_figures_are_served_while_a_pipeline_runs() -> None:
 
         assert get("/metrics") == prometheus("shop", total([FIRST]))
         assert json.loads(get("/figures"))["rows_in"] == 10
+        for _ in range(2):
+            page.add_upkeep("shop", Upkept(table="delta a", at="", joined=3, into=1, removed_bytes=7))
+        assert 'upkeep_joined_files_total{pipeline="shop",table="delta a"} 6\n' in get("/metrics")
+        assert json.loads(get("/figures"))["upkeep"]["delta a"]["removed_bytes"] == 14
+
+
+def test_what_upkeep_saved_is_summed_up_in_the_checkpoint(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(str(tmp_path / "c"))
+    checkpoint.remember_upkeep("t", Upkept(table="t", at="1", removed_files=2, seconds=0.5).to_json())
+    checkpoint.remember_upkeep("t", {"at": "2"})  # it failed
+    checkpoint.remember_upkeep("t", Upkept(table="t", at="3", removed_files=1).to_json())
+    assert checkpoint.upkeep()["t"]["removed_files"] == 1
+    assert checkpoint.upkeep_totals()["t"]["removed_files"] == 3
+    assert "".join(upkeep_lines({"p": checkpoint.upkeep_totals()})).count('{pipeline="p",table="t"}') == 6
 
 
 def test_a_checkpoint_keeps_figures_schema_and_owner(tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_what_is_wrong_with_a_registry_is_said(lab: Lab) -> None:
     write(lab.folder / "registry", "json", 1, 8, {}, "JSON")
     with pytest.raises(PipelineError, match="the schemas of subject json are JSON, and the format is avro"):
         lab.pipeline(text(more='subject = "json"')).check(lab.spark)
+    write(lab.folder / "registry", "proto", 1, 9, {}, "PROTOBUF")
+    with pytest.raises(PipelineError, match="of subject proto are PROTOBUF") as caught:
+        lab.pipeline(text(more='subject = "proto"')).check(lab.spark)
+    assert "spark-protobuf" in caught.value.hint
     with pytest.raises(PipelineError, match="cannot be reached") as caught:
         lab.pipeline(text("http://127.0.0.1:1")).check(lab.spark)
     assert caught.value.retry

@@ -16,6 +16,7 @@ from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.jars import Coordinate
 from ixion.pipelines.java import need_java
+from ixion.pipelines.master import is_one_process
 
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><dependencies>{}</dependencies></project>"""
@@ -97,6 +98,24 @@ def test_named_jars_come_first(repository: Repository, carried: Path, tmp_path: 
     assert jars.find(wanted, [str(mine)], carried, repository.root) == jars.Jars(files=(str(mine),))
     with pytest.raises(PipelineError, match="there is no jar"):
         jars.find(wanted, ["/nowhere/a.jar"], carried, repository.root)
+
+
+def test_jars_are_on_the_class_path_of_the_jvm_that_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_DIST_CLASSPATH", "hadoop/*")
+    monkeypatch.delenv("SPARK_LAUNCHER_OPTS", raising=False)
+    with session._launched_with(["a.jar", "b.jar"]):
+        assert os.environ["SPARK_DIST_CLASSPATH"] == "hadoop/*:a.jar:b.jar"
+        assert "TieredStopAtLevel" in os.environ["SPARK_LAUNCHER_OPTS"]
+    assert os.environ["SPARK_DIST_CLASSPATH"] == "hadoop/*"
+    assert "SPARK_LAUNCHER_OPTS" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("master", "here"),
+    [("local", True), ("local[*]", True), ("local[2, 1]", True), ("local-cluster[2,1,512]", False), ("yarn", False)],
+)
+def test_jars_are_shipped_to_other_processes_only(master: str, here: bool) -> None:
+    assert is_one_process(master) == here
 
 
 def test_how_to_get_jars_names_both_ways() -> None:

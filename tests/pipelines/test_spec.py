@@ -123,6 +123,7 @@ def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
         ('topics = ["orders"]', "topics = [", "orders.toml:3", "this is not TOML"),
         ("topics", "topcs", "orders.toml:2", "source.topcs is not known here; did you mean 'topics'?"),
         ('type = "json"', 'type = "jsn"', "orders.toml:4", "format.type is 'jsn'; did you mean 'json'?"),
+        ('type = "json"', 'type = "protobuf"', "orders.toml:4", "'protobuf', which pipelines do not read"),
         ('type = "parquet"', 'type = "parket"', "orders.toml:6", "sinks[1].type is 'parket'; did you mean 'parquet'?"),
         ('["orders"]', "7", "orders.toml:2", "source.topics is a whole number; it must be a list"),
         ('path = "lake/orders"', "", "orders.toml:5", "a parquet sink needs a path"),

@@ -7,18 +7,19 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ixion.pipelines.errors import PipelineError
 from tests.pipelines.crash import crash_after_a_batch
-from tests.pipelines.support import Lab, column
+from tests.pipelines.support import PATIENCE_S, Lab, column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ixion.pipelines.upkeep import Upkept
+    from ixion.pipelines.upkept import Upkept
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 UPKEEP = "[sinks.upkeep]\ncompact_below_mb = 1\n"
@@ -174,6 +175,50 @@ def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
     assert lab.spark.read.format("iceberg").load(f"{path}#files").count() == 1
     assert lab.spark.read.format("iceberg").load(f"{path}#snapshots").count() == 1
     assert len(data_files(lab.folder / "iceberg")) == 1
+
+
+@pytest.mark.timeout(900)
+def test_upkeep_beside_a_run_that_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real tables, to one of which rows are added while the other's are changed."""
+    from ixion.cli.pipeline_metrics import FiguresPage
+    from ixion.pipelines.progress import Progress
+
+    monkeypatch.setattr("ixion.pipelines.upkeep_times.LOOK_S", 0.1)
+    upkeep = f'{UPKEEP}every = "1 ms"\n'
+    text = f'{FORMAT}[[sinks]]\ntype = "delta"\npath = "added"\n{upkeep}'
+    text += f'[[sinks]]\ntype = "delta"\npath = "changed"\nmode = "upsert"\nkeys = ["half"]\norder = "n"\n{upkeep}'
+    page, held, warnings = FiguresPage(["p"]), list[Progress](), list[str]()
+    arrived, joined = Semaphore(0), Event()
+
+    def upkept(done: Upkept) -> None:
+        page.add_upkeep("p", done)
+        if all(one["joined"] for one in page.upkeep["p"].values()) and len(page.upkeep["p"]) == 2:
+            joined.set()
+
+    def follow() -> None:
+        run = lab.pipeline(text).run
+        run(
+            lab.spark,
+            follow=True,
+            every_ms=100,
+            report=lambda _: arrived.release(),
+            started=held.append,
+            warn=warnings.append,
+            upkept=upkept,
+        )
+
+    thread = Thread(target=follow)
+    thread.start()
+    for number in range(4):
+        lab.send({"n": number, "half": number % 2})
+        assert arrived.acquire(timeout=PATIENCE_S)
+    assert joined.wait(PATIENCE_S), page.upkeep
+    held[0].stop()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive() and not warnings
+    tables = {name: lab.spark.read.format("delta").load(str(lab.folder / name)) for name in ("added", "changed")}
+    assert sorted(row.n for row in tables["added"].collect()) == [0, 1, 2, 3]
+    assert sorted((row.half, row.n) for row in tables["changed"].collect()) == [(0, 2), (1, 3)]
 
 
 def test_a_batch_that_is_to_come_again_stays_known_to_its_table(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Tables that were looked after, and whether beside a run."""
     need_module("pyspark")
     from ixion.pipelines import upkeep_times
-    from ixion.pipelines.upkeep import Upkept
+    from ixion.pipelines.upkept import Upkept
 
     seen: list[tuple[str, bool]] = []
 
@@ -166,7 +166,7 @@ def test_upkeep_that_fails_is_reported_and_tried_the_next_time(
     assert said == [
         "delta /added was not looked after: another job has changed the table"
     ]  # once an hour, not a second
-    assert checkpoint.upkeep() == {"delta /added": {"at": "2026-01-31T08:00:00+00:00"}}
+    assert checkpoint.upkeep()["delta /added"]["at"] == "2026-01-31T08:00:00+00:00"
 
 
 def test_young_versions_are_kept_while_a_run_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,14 +133,17 @@ def sample(file: Path, count: int, master: str | None, conf: list[str], jars: st
 
 
 def status(file: Path, conf: list[str], as_json: bool, prometheus: bool) -> None:
-    from ixion.cli.pipeline_run import guarded, history_of, status_lines
+    from ixion.cli.pipeline_run import checkpoint_of, guarded, status_lines
     from ixion.pipelines.figures import prometheus as prometheus_text
     from ixion.pipelines.figures import total
+    from ixion.pipelines.upkept import upkeep_lines
 
     with guarded(False):
-        spec, batches = history_of(file, conf)
+        with checkpoint_of(file, conf) as (spec, checkpoint):
+            batches, saved = checkpoint.history(), checkpoint.upkeep_totals()
         if prometheus:
             print(prometheus_text(spec.name, total(batches)), end="")
+            print("".join(upkeep_lines({spec.name: saved})), end="")
         elif as_json:
             print(json.dumps({"pipeline": spec.name, **total(batches).to_json()}))
         else:

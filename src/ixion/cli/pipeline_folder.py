@@ -23,6 +23,7 @@ from ixion.pipelines.folder import load_folder
 
 if TYPE_CHECKING:
     from ixion.pipelines.many import Many, Outcome
+    from ixion.pipelines.upkept import Upkept
 
 
 def run_folder(
@@ -83,9 +84,22 @@ def run_folder(
         def warn(name: str, text: str) -> None:
             print(f"ixion: {name}: {text}", file=sys.stderr)
 
-        pipelines = [Pipeline(spec) for spec in specs]
+        def upkept(name: str, done: Upkept) -> None:
+            if not as_json:
+                lines.add(f"{name} · upkeep · {done.line()}")
+            if page is not None:
+                page.add_upkeep(name, done)
+
         many = Many(
-            pipelines, spark, retries=retries, report=report, failed=failed, warn=warn, again=again, new_rules=new_rules
+            [Pipeline(spec) for spec in specs],
+            spark,
+            retries=retries,
+            report=report,
+            failed=failed,
+            warn=warn,
+            upkept=upkept,
+            again=again,
+            new_rules=new_rules,
         )
         with _interrupts(many):
             outcomes = many.run(follow=follow, every_ms=every_ms, at_a_time=at_a_time)

@@ -11,22 +11,29 @@ from typing import Final
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus_of
+from ixion.pipelines.upkept import Totals, Upkept, plus, upkeep_lines
 
 
 class FiguresPage:
     def __init__(self, pipelines: Sequence[str]) -> None:
         self.figures: Final = {name: RunFigures() for name in pipelines}
+        self.upkeep: Final[dict[str, dict[str, Totals]]] = {name: {} for name in pipelines}
         self.port = 0
 
     def add(self, pipeline: str, batch: BatchFigures) -> None:
         self.figures[pipeline] = self.figures[pipeline].plus(batch)
 
+    def add_upkeep(self, pipeline: str, done: Upkept) -> None:
+        """Replaces the mapping of PIPELINE: a scrape may be reading the old one."""
+        tables = self.upkeep[pipeline]
+        self.upkeep[pipeline] = {**tables, done.table: plus(tables.get(done.table, {}), done.to_json())}
+
     def answer(self, path: str) -> tuple[str, str] | None:
         """Type and text of what is at PATH."""
         if path == "/metrics":
-            return "text/plain; version=0.0.4", prometheus_of(self.figures)
+            return "text/plain; version=0.0.4", prometheus_of(self.figures) + "".join(upkeep_lines(self.upkeep))
         if path == "/figures":
-            each = [{"pipeline": name, **figures.to_json()} for name, figures in self.figures.items()]
+            each = [{"pipeline": name, **figures.to_json(), "upkeep": self.upkeep[name]} for name, figures in self.figures.items()]
             return "application/json", json.dumps(each[0] if len(each) == 1 else each)
         return None
 

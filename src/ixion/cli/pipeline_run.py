@@ -27,6 +27,7 @@ from ixion.pipelines.spec.durations import parse_duration_ms
 if TYPE_CHECKING:
     from ixion.pipelines.pipeline import Pipeline, Plan
     from ixion.pipelines.progress import Progress
+    from ixion.pipelines.upkept import Upkept
 
 AGAIN: Final = 75  # the exit code of an error that may be gone when the command is run again (EX_TEMPFAIL)
 
@@ -143,6 +144,12 @@ def run_job(
             lines.redraw("waiting for the first batch")
             interrupts.watch(progress)
 
+        def upkept(done: Upkept) -> None:
+            if not as_json:
+                lines.add(f"upkeep · {done.line()}")
+            if page is not None:
+                page.add_upkeep(job.pipeline.spec.name, done)
+
         job.pipeline.run(
             job.spark,
             follow=follow,
@@ -153,7 +160,7 @@ def run_job(
             started=started,
             stage=lines.redraw,
             warn=lambda text: print(f"ixion: {text}", file=sys.stderr),
-            upkept=lambda done: None if as_json else lines.add(f"upkeep · {done.line()}"),
+            upkept=upkept,
         )
     if as_json:
         print(json.dumps({"summary": figures.to_json()}), flush=True)

@@ -14,7 +14,7 @@ from ixion.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from ixion.pipelines.pipeline import Pipeline
-    from ixion.pipelines.upkeep import Upkept
+    from ixion.pipelines.upkept import Upkept
 
 
 def upkept_line(result: Upkept, as_json: bool) -> str:

@@ -37,6 +37,7 @@ from ixion.pipelines.figures import BatchFigures, Offsets
 from ixion.pipelines.runs import KEPT as KEPT_RUNS
 from ixion.pipelines.runs import RunRecord, record_of
 from ixion.pipelines.spec.pipeline import PipelineSpec
+from ixion.pipelines.upkept import Totals, plus
 
 UPKEEP: Final = "upkeep"  # in the lock, if it is not a run that has it
 KEPT: Final = 1000  # batches in the history
@@ -237,7 +238,14 @@ class Checkpoint:
         return found
 
     def remember_upkeep(self, table: str, result: Mapping[str, Any]) -> None:
-        self._store.write(f"{self._own}/upkeep.json", json.dumps({**self.upkeep(), table: result}))
+        """RESULT is what was done now; `totals` beside it is the sum of all that was done to TABLE."""
+        known = self.upkeep()
+        totals = plus(known.get(table, {}).get("totals", {}), result)
+        self._store.write(f"{self._own}/upkeep.json", json.dumps({**known, table: {**result, "totals": totals}}))
+
+    def upkeep_totals(self) -> dict[str, Totals]:
+        """Table -> what upkeep has saved there so far."""
+        return {table: result.get("totals", {}) for table, result in self.upkeep().items()}
 
     @contextmanager
     def free(self, jvm: int = 0) -> Iterator[bool]:

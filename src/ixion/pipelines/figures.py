@@ -146,7 +146,7 @@ def prometheus_of(pipelines: Mapping[str, RunFigures]) -> str:
         for pipeline, figures in pipelines.items():
             value = figures.to_json()[name]
             value = len(value) if isinstance(value, dict) else value
-            lines.append(f"{metric}{{{_label('pipeline', pipeline)}}} {value}")
+            lines.append(f"{metric}{{{label('pipeline', pipeline)}}} {value}")
     return "\n".join([*lines, *_expectation_lines(pipelines), *_histogram_lines(pipelines)]) + "\n"
 
 
@@ -156,7 +156,7 @@ def _expectation_lines(pipelines: Mapping[str, RunFigures]) -> Iterator[str]:
     yield f"# TYPE {metric} counter"
     for pipeline, figures in pipelines.items():
         for name, count in figures.broken.items():
-            yield f"{metric}{{{_label('pipeline', pipeline)},{_label('expectation', name)}}} {count}"
+            yield f"{metric}{{{label('pipeline', pipeline)},{label('expectation', name)}}} {count}"
 
 
 def _histogram_lines(pipelines: Mapping[str, RunFigures]) -> Iterator[str]:
@@ -164,14 +164,15 @@ def _histogram_lines(pipelines: Mapping[str, RunFigures]) -> Iterator[str]:
     yield f"# HELP {metric} Time that a batch took."
     yield f"# TYPE {metric} histogram"
     for pipeline, figures in pipelines.items():
-        label, count = _label("pipeline", pipeline), 0
+        of, count = label("pipeline", pipeline), 0
         for most in (*map(str, TOOK_S), "+Inf"):
             count += figures.took.get(most, 0)
-            yield f'{metric}_bucket{{{label},le="{most}"}} {count}'
-        yield f"{metric}_sum{{{label}}} {figures.busy_ms / 1000}"
-        yield f"{metric}_count{{{label}}} {count}"
+            yield f'{metric}_bucket{{{of},le="{most}"}} {count}'
+        yield f"{metric}_sum{{{of}}} {figures.busy_ms / 1000}"
+        yield f"{metric}_count{{{of}}} {count}"
 
 
-def _label(name: str, value: str) -> str:
+def label(name: str, value: str) -> str:
+    """One label of a metric, as Prometheus writes it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{name}="{escaped}"'

@@ -18,6 +18,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.pipeline import Pipeline
 from ixion.pipelines.progress import Progress
+from ixion.pipelines.upkept import Upkept
 
 FIRST_S: Final = 1.0
 LONGEST_S: Final = 60.0
@@ -41,6 +42,7 @@ class Many:
         report: Callable[[str, BatchFigures], None],
         failed: Callable[[str, PipelineError, float], None],
         warn: Callable[[str, str], None] = lambda name, text: None,  # noqa: ARG005 - nothing is said
+        upkept: Callable[[str, Upkept], None] = lambda name, done: None,  # noqa: ARG005
         again: bool = False,
         new_rules: bool = False,
     ) -> None:
@@ -52,6 +54,7 @@ class Many:
         self._report: Final = report
         self._failed: Final = failed
         self._warn: Final = warn
+        self._upkept: Final = upkept
         self._again: Final = again
         self._new_rules: Final = new_rules
         self._lock: Final = threading.Lock()
@@ -95,6 +98,7 @@ class Many:
                     new_rules=self._new_rules,
                     report=report,
                     warn=lambda text: self._warn(name, text),
+                    upkept=lambda done: self._upkept(name, done),
                     started=lambda progress: self._watch(name, progress),
                 )
                 return outcome

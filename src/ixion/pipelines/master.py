@@ -13,6 +13,11 @@ _TAKEN_AS_IT_IS: Final = r"local(\[[\w*, ]+\])?|local-cluster\[\s*\d+\s*,\s*\d+\
 _ADDRESS: Final = r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+"
 
 
+def is_one_process(master: str) -> bool:
+    """Whether driver and executors are one JVM."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+
+
 def need_master(master: str) -> None:
     """Fails if MASTER is nothing that Spark knows, or if nobody listens at any address of a standalone cluster."""
     if re.fullmatch(_TAKEN_AS_IT_IS, master):

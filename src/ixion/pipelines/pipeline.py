@@ -38,8 +38,8 @@ from ixion.pipelines.spec.source import Start
 from ixion.pipelines.steps import need_columns
 from ixion.pipelines.stream import Stream, build_stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
-from ixion.pipelines.upkeep import Upkept
 from ixion.pipelines.upkeep_times import Keeper
+from ixion.pipelines.upkept import Upkept
 
 FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
 

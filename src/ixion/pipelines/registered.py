@@ -26,7 +26,7 @@ from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.json_schema import columns_of
 from ixion.pipelines.registry import open_registry
-from ixion.pipelines.spec.format import FormatSpec
+from ixion.pipelines.spec.format import NO_PROTOBUF, FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.words import innermost
 
@@ -48,7 +48,8 @@ def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
         raise PipelineError(f"the schema registry has no subject {subject}", hint=hint)
     other = next((one.kind for one in versions if one.kind != format_.type.upper()), None)
     if other is not None:
-        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is {format_.type}")
+        hint = NO_PROTOBUF if other == "PROTOBUF" else ""
+        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is {format_.type}", hint=hint)
     if format_.type == "json":
         return replace(format_, schema=format_.schema or columns_of(versions[-1].schema))
     writers = {**checkpoint.registered(), **{one.id: one.schema for one in versions}}

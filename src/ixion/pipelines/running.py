@@ -32,8 +32,8 @@ from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.stream import Stream
 from ixion.pipelines.topics import find_topics, need_sink_brokers
-from ixion.pipelines.upkeep import Upkept
 from ixion.pipelines.upkeep_times import Keeper
+from ixion.pipelines.upkept import Upkept
 
 Build = Callable[[PipelineSpec], Stream]
 

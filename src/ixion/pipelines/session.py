@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from ixion.pipelines import jars as jar_files
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.java import need_java
 from ixion.pipelines.java_classes import java_class, keep_classes
-from ixion.pipelines.master import need_master
+from ixion.pipelines.master import is_one_process, need_master
 from ixion.pipelines.words import innermost
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _EXTENSIONS: Final = {
 }
 # Settings whose names hold one of these are not shown by Spark, and not given to it on its command line.
 _HIDDEN: Final = r"(?i)secret|password|token|access[.]?key|jaas|ssl[.]key"
+# Variables that Spark's launch script looks at.
+_LAST_ON_CLASS_PATH: Final = "SPARK_DIST_CLASSPATH"
+_OF_LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _ALWAYS: Final = {
     "spark.redaction.regex": _HIDDEN,
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
@@ -74,13 +78,16 @@ def open_session(
     carried = Path(pyspark.__file__).parent / "jars"
     found = jar_files.find(jar_files.needed(pyspark.__version__, formats), jars, carried)
     builder = SparkSession.builder.appName(name).master(master or "local[*]")
-    settings = _settings(formats, found, master or "local[*]", conf or {})
+    here = is_one_process(master or "local[*]") and SparkContext._gateway is None
+    on_class_path = [file for file in found.files if here and ":" not in file]
+    shipped = replace(found, files=tuple(file for file in found.files if file not in on_class_path))
+    settings = _settings(formats, shipped, master or "local[*]", conf or {})
     for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = None if verbose else _new_log()
     try:
-        with _output_to(log):
+        with _output_to(log), _launched_with(on_class_path):
             # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
             open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
             open_settings.append(("spark.master", master or "local[*]"))  # some of the launch depends on it
@@ -132,6 +139,28 @@ def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mappi
     if "delta" in formats:
         settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return {**settings, **conf}
+
+
+@contextmanager
+def _launched_with(jars: Iterable[str]) -> Iterator[None]:
+    """JARS come on the class path of a JVM that is launched meanwhile, after Spark's own.
+
+    Jars that are in `spark.jars` are copied for the executors, and read by a class loader of their own. In one process
+    there is nobody to copy them for. A first JVM just puts the command of the second together: it need not optimise.
+    """
+    before = {name: os.environ.get(name) for name in (_LAST_ON_CLASS_PATH, _OF_LAUNCHER)}
+    parts = [part for part in (before[_LAST_ON_CLASS_PATH], *jars) if part]
+    if parts:
+        os.environ[_LAST_ON_CLASS_PATH] = os.pathsep.join(parts)
+    os.environ.setdefault(_OF_LAUNCHER, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -27,38 +27,13 @@ from pyspark.sql import SparkSession
 
 from ixion.pipelines.joining import compact_parquet
 from ixion.pipelines.runs import utc_now
+from ixion.pipelines.sinks.fit import is_there
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
 from ixion.pipelines.spec.sinks import TableSink
+from ixion.pipelines.upkept import Upkept
 
 DAY_MS: Final = 24 * 3_600_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upkept:
-    """What was done to one table."""
-
-    table: str
-    at: str  # ISO 8601, UTC
-    joined: int = 0  # files that were replaced …
-    into: int = 0  # … by so many
-    removed_files: int = 0
-    removed_bytes: int = 0
-    removed_versions: int = 0
-    seconds: float = 0.0
-    left: str = ""  # why nothing was done
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def line(self) -> str:
-        if self.left:
-            return f"{self.table}: left for later, {self.left}"
-        parts = [f"{self.joined:,} files joined into {self.into:,}"] if self.joined else []
-        if self.removed_versions:
-            parts.append(f"{self.removed_versions:,} versions removed")
-        if self.removed_files:
-            parts.append(f"{self.removed_files:,} files removed, {self.removed_bytes / 1e6:,.1f} MB")
-        return f"{self.table}: {', '.join(parts) or 'nothing to do'} · {self.seconds:.1f} s"
+NO_TABLE: Final = "there is no table yet"
 
 
 def is_due(sink: TableSink, last: str | None, now: datetime) -> bool:
@@ -96,6 +71,8 @@ def look_after(
 
 def _look_after_delta(sink: TableSink, spark: SparkSession, done: Upkept) -> Upkept:
     upkeep, table = sink.upkeep, f"delta.`{sink.path}`"
+    if not is_there(sink, spark):
+        return replace(done, left=NO_TABLE)
     if upkeep.compact_below_bytes is not None or upkeep.cluster_by:
         if upkeep.compact_below_bytes is not None:
             spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(upkeep.compact_below_bytes))
@@ -124,6 +101,8 @@ def _newest_version(table: str, spark: SparkSession) -> int:
 
 def _look_after_iceberg(sink: TableSink, spark: SparkSession, done: Upkept, moment: datetime) -> Upkept:
     upkeep, name = sink.upkeep, iceberg_name(sink, spark)
+    if not is_there(sink, spark):
+        return replace(done, left=NO_TABLE)
     refresh(name, spark)
     catalog, _, table = name.partition(".")
 

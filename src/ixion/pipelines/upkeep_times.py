@@ -19,7 +19,8 @@ from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.explain import explain
 from ixion.pipelines.runs import utc_now
 from ixion.pipelines.spec.sinks import TableSink
-from ixion.pipelines.upkeep import Upkept, is_due, look_after, stands_aside
+from ixion.pipelines.upkeep import is_due, look_after, stands_aside
+from ixion.pipelines.upkept import Upkept
 
 LOOK_S: Final = 10.0  # between two looks whether something is due
 CANCEL_S: Final = 30.0  # for Spark to give up a job
@@ -107,6 +108,7 @@ class Keeper:
 
     def _look_after(self, sink: TableSink, spark: SparkSession, *, beside: bool = False) -> Upkept:
         result = look_after(sink, self._pipeline, spark, beside=beside, now=self._now)
-        self._checkpoint.remember_upkeep(sink.label, result.to_json())
-        self._done(result)
+        if not result.left:
+            self._checkpoint.remember_upkeep(sink.label, result.to_json())
+            self._done(result)
         return result

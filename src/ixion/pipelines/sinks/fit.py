@@ -137,6 +137,13 @@ def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
     return Existing(schema=spark.table(name).schema) if spark.catalog.tableExists(name) else Existing()
 
 
+def is_there(sink: TableSink, spark: SparkSession) -> bool:
+    """Whether there is a table; no data file is opened."""
+    if sink.format == "iceberg":
+        return spark.catalog.tableExists(iceberg_name(sink, spark))
+    return Files(spark).exists(f"{sink.path}/_delta_log" if sink.format == "delta" else sink.path)
+
+
 def _first_file(path: str, files: Files) -> str | None:
     """The first Parquet file in the folder or in its partitions; they may be many, so no more is looked at."""
     for name in files.names(path):

@@ -13,6 +13,10 @@ from ixion.pipelines.spec.section import Section
 
 DEBEZIUM: Final = "debezium"
 FORMATS: Final = ("json", "csv", "avro", "text", "bytes", DEBEZIUM)
+NO_PROTOBUF: Final = (
+    "Spark reads it with its module spark-protobuf, which is not tested here: take format bytes and a Python step that "
+    "calls from_protobuf, with the jar in --jars"
+)
 _JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
 _REGISTERED: Final = ("avro", "json")  # formats whose schemas a registry may have
 _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
@@ -67,6 +71,8 @@ class FormatSpec:
 def read_format(section: Section, folder: Path, *, registered: bool = False) -> FormatSpec:
     """REGISTERED: there is a registry, though SECTION does not name it."""
     section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry")
+    if section.raw("type") == "protobuf":
+        section.fail("format.type is 'protobuf', which pipelines do not read", "type", NO_PROTOBUF)
     kind = section.choice("type", FORMATS)
     schema = given_schema(section, folder)
     if kind == DEBEZIUM:
