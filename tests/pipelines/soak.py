@@ -82,7 +82,9 @@ PATIENCE_S = 240.0  # until a batch is done, or an end that was asked for has co
 
 
 class Soak:
-    def __init__(self, folder: Path, *, kills: int, seconds: float, seed: int, rate: float, kinds: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, *, kills: int, seconds: float, seed: int, rate: float, kinds: Sequence[str]
+    ) -> None:
         self._kinds = kinds
         self._kills = kills
         self._end = time.monotonic() + seconds
@@ -269,9 +271,7 @@ def main() -> int:
         folder: Path = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         kinds = given.kinds.split(",")
-        soak = Soak(
-            folder, kills=given.kills, seconds=given.seconds, seed=given.seed, rate=given.rate, kinds=kinds
-        )
+        soak = Soak(folder, kills=given.kills, seconds=given.seconds, seed=given.seed, rate=given.rate, kinds=kinds)
         soak.run()
         soak.judge()
     kills = ", ".join(f"{soak.killed[kind]} {kind}" for kind in KINDS)

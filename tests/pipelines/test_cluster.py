@@ -19,13 +19,13 @@ from ixion.testing import Broker
 from tests.pipelines.support import PATIENCE_S, SMALL, parquet_rows, send, spark_jars
 
 STEP = """
-import os
+from cluster_parts import folders
 from pyspark.sql import functions as F
 
 
 @F.udf("string")
 def executor_folder(n):
-    return os.getcwd()
+    return folders.here()
 
 
 def step(frame):
@@ -85,6 +85,9 @@ def test_a_pipeline_on_a_cluster(master: str, broker: Broker, tmp_path: Path) ->
     for partition in range(2):
         send(broker.bootstrap, "cluster", [{"n": n} for n in range(partition, 400, 2)], partition=partition)
     (tmp_path / "cluster_step.py").write_text(STEP)
+    (tmp_path / "cluster_parts").mkdir()
+    (tmp_path / "cluster_parts" / "__init__.py").touch()
+    (tmp_path / "cluster_parts" / "folders.py").write_text("import os\n\n\ndef here():\n    return os.getcwd()\n")
     file = tmp_path / "cluster.toml"
     file.write_text(f"""
 [source]

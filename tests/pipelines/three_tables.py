@@ -25,7 +25,9 @@ schema = "n INT, half INT"
 {more}"""
 
 
-def three_tables(bootstrap: str, *, batch: int, steps: str = "", upkeep: str = "", keep: str = "", more: str = "") -> str:
+def three_tables(
+    bootstrap: str, *, batch: int, steps: str = "", upkeep: str = "", keep: str = "", more: str = ""
+) -> str:
     """The pipeline file. UPKEEP goes to all tables, KEEP to those that have old versions, MORE to the format."""
     text = _SOURCE.format(bootstrap=bootstrap, topic=TOPIC, batch=batch, more=more) + steps
     for kind in ("parquet", "delta", "iceberg"):

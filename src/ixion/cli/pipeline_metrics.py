@@ -33,7 +33,10 @@ class FiguresPage:
         if path == "/metrics":
             return "text/plain; version=0.0.4", prometheus_of(self.figures) + "".join(upkeep_lines(self.upkeep))
         if path == "/figures":
-            each = [{"pipeline": name, **figures.to_json(), "upkeep": self.upkeep[name]} for name, figures in self.figures.items()]
+            each = [
+                {"pipeline": name, **figures.to_json(), "upkeep": self.upkeep[name]}
+                for name, figures in self.figures.items()
+            ]
             return "application/json", json.dumps(each[0] if len(each) == 1 else each)
         return None
 

@@ -49,7 +49,9 @@ def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
     other = next((one.kind for one in versions if one.kind != format_.type.upper()), None)
     if other is not None:
         hint = NO_PROTOBUF if other == "PROTOBUF" else ""
-        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is {format_.type}", hint=hint)
+        raise PipelineError(
+            f"the schemas of subject {subject} are {other}, and the format is {format_.type}", hint=hint
+        )
     if format_.type == "json":
         return replace(format_, schema=format_.schema or columns_of(versions[-1].schema))
     writers = {**checkpoint.registered(), **{one.id: one.schema for one in versions}}

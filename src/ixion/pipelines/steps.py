@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from ixion.config.table import meant
 from ixion.pipelines.debezium import unwrap
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.shipping import ship_modules
 from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.spec.steps import (
     DeduplicateStep,
@@ -98,7 +99,7 @@ def refuse_twins(frame: DataFrame) -> None:
 
 
 def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
-    """The function at "module:name"; a module beside the pipeline file is sent to the workers too."""
+    """The function at "module:name"; modules beside the pipeline file are sent to the workers too."""
     module_name, _, name = path.partition(":")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -112,9 +113,7 @@ def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[D
     function: Callable[[DataFrame], DataFrame] | None = getattr(module, name, None)
     if not callable(function):
         raise PipelineError(f"{module_name} has no function {name}{meant(name, dir(module), 0.6)}")
-    own_file = folder / f"{module_name}.py"
-    if own_file.is_file():
-        spark.sparkContext.addPyFile(str(own_file))
+    ship_modules(folder, spark)
     return function
 
 
