@@ -19,9 +19,9 @@ happens:
     anew       the topic is deleted and made anew; the pipeline must refuse it, and go on as its hint says
 
 One expectation looks at the clock: some records are in the tables or in the quarantine by the second at which they
-were judged. Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a stranger reads it:
-no row may ever be there twice. At the end everything is drained, and every table must hold each acknowledged record
-once and only once, or the quarantine in its place.
+were judged. Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a
+stranger reads it: no row may ever be there twice. At the end everything is drained, and every table must hold each
+acknowledged record once and only once, or the quarantine in its place.
 """
 
 from __future__ import annotations
@@ -63,10 +63,8 @@ def step(frame):
     return frame.withColumn("n", same("n"))
 """
 AGAIN = 75  # the exit code that says: running it again can help
-KINDS = {  # with their weights
-    **{"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2},
-    **{"column": 1, "stranger": 2, "clock": 2, "anew": 1},
-}
+KINDS = {"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2}  # with their weights
+KINDS |= {"column": 1, "stranger": 2, "clock": 2, "anew": 1}
 MOST_COLUMNS = 6
 JUMPS = (-3600, -90, 0, 90, 3600)  # seconds
 DRIFT = '[format.drift]\nnew = "add"\n'
