@@ -6,7 +6,7 @@ it, by `every`; or by `ixion pipeline upkeep`, which may run at any time:
 
     | | rows are added | rows are changed (upsert) | Parquet |
     |---|---|---|---|
-    | a run goes on, in this process | beside it | between two batches | beside it |
+    | a run goes on, in this process | beside it; see `waits_for_batches` | between two batches | beside it |
     | a run goes on, in another process | beside it | left for later | left for later |
     | no run goes on | yes | a run that begins waits | a run that begins waits |
 
@@ -49,6 +49,13 @@ def is_due(sink: TableSink, last: str | None, now: datetime) -> bool:
 def stands_aside(sink: TableSink) -> bool:
     """Whether SINK is looked after only while no run goes on, or between its batches."""
     return sink.format == "parquet" or sink.upsert is not None
+
+
+def waits_for_batches(sink: TableSink) -> bool:
+    """Whether SINK is looked after between two batches of a run in this process. Delta's VACUUM removes files that no
+    version has, also those of a batch that is not committed yet, unless they are younger than what is kept."""
+    keep_ms = sink.upkeep.keep_ms
+    return sink.upsert is not None or (sink.format == "delta" and keep_ms is not None and keep_ms < DAY_MS)
 
 
 def look_after(

@@ -19,7 +19,7 @@ from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.explain import explain
 from ixion.pipelines.runs import utc_now
 from ixion.pipelines.spec.sinks import TableSink
-from ixion.pipelines.upkeep import is_due, look_after, stands_aside
+from ixion.pipelines.upkeep import is_due, look_after, stands_aside, waits_for_batches
 from ixion.pipelines.upkept import Upkept
 
 LOOK_S: Final = 10.0  # between two looks whether something is due
@@ -69,8 +69,8 @@ class Keeper:
 
     @contextmanager
     def beside(self, gate: threading.Lock, given_up: Callable[[], bool]) -> Iterator[None]:
-        """Around a run that goes on; tables whose rows are changed are looked after while GATE is held, which a batch
-        holds too."""
+        """Around a run that goes on; tables that must wait for its batches are looked after while GATE is held, which a
+        batch holds too."""
         if not any(sink.upkeep.every_ms is not None for sink in self._tables):
             yield
             return
@@ -94,7 +94,7 @@ class Keeper:
             for sink in self._tables:
                 if sink.upkeep.every_ms is None or ending.is_set() or not self._is_due(sink):
                     continue
-                with gate if sink.upsert is not None else nullcontext():
+                with gate if waits_for_batches(sink) else nullcontext():
                     try:
                         self._look_after(sink, session)
                     except Exception as error:
