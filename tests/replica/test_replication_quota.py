@@ -26,13 +26,40 @@ def test_which_replicas_are_named() -> None:
 
 
 def test_a_mean_above_the_limit_is_too_much_until_time_has_passed(world: World) -> None:
+    """Over the time since the first bytes, but over one window at least, as Kafka's SimpleRate has it."""
     quota = quota_of(world)
-    quota.record(10_000)  # as much as 10 s allow
+    quota.record(1_000)
+    assert not quota.is_exceeded()
+    quota.record(3_000)  # there is no credit for the time before
+    assert quota.is_exceeded()
+    world.advance(3_999)
+    assert quota.is_exceeded()
+    world.advance(1)
     assert not quota.is_exceeded()
     quota.record(1)
     assert quota.is_exceeded()
     world.advance(12_000)
     assert not quota.is_exceeded()
+
+
+def test_a_follower_that_catches_up_gets_the_rate(world: World) -> None:
+    """Within 5 %, over a minute of virtual time, and no burst in its first seconds."""
+    limit = 10_000
+    partition = world.lead(replicas=(SELF, FOLLOWER), isr=(SELF,))
+    partition.throttled_as_leader = True
+    world.replicas.leader_quota = quota_of(world, limit)
+    for _ in range(limit * 70 // 900):
+        world.produce(b"x" * 1_000, acks=1)
+    got = [0]
+    offset = 0
+    for _ in range(600):
+        results = world.fetch(offset, replica=FOLLOWER, wait_ms=0, partition_bytes=1_500)
+        for result in results:
+            offset += len(offsets(result))
+            got.append(got[-1] + len(result.records))
+        world.advance(100)
+        assert got[-1] <= limit + 1_500 + limit * 0.1 * len(got)
+    assert 0.95 * limit * 60 <= got[-1] <= 1.05 * limit * 60
 
 
 def test_a_leader_above_its_rate_gives_nothing_to_a_follower_that_catches_up(world: World) -> None:

@@ -44,6 +44,21 @@ class Rate:
 
     def measure(self, now_ms: int) -> tuple[float, int]:
         """The rate a second, and the time in milliseconds that it is about."""
+        total, length_ms = self._sum(now_ms)
+        missing = self._count - 1 - length_ms // self._window_ms
+        if missing > 0:
+            length_ms += missing * self._window_ms
+        length_ms = max(length_ms, 1)
+        return total * 1_000 / length_ms, length_ms
+
+    def measure_simply(self, now_ms: int) -> float:
+        """The rate a second over the time since the oldest window began, or over one window: no burst at the start.
+        Kafka's SimpleRate, by which it limits replication."""
+        total, length_ms = self._sum(now_ms)
+        return total * 1_000 / max(length_ms, self._window_ms)
+
+    def _sum(self, now_ms: int) -> tuple[float, int]:
+        """What was recorded in windows that have not expired, and the time since the oldest of them began."""
         oldest_ms = now_ms
         total = 0.0
         expired_ms = now_ms - self._count * self._window_ms
@@ -53,12 +68,7 @@ class Rate:
             elif window.begun_ms < oldest_ms:
                 oldest_ms = window.begun_ms
             total += window.value
-        length_ms = now_ms - oldest_ms
-        missing = self._count - 1 - length_ms // self._window_ms
-        if missing > 0:
-            length_ms += missing * self._window_ms
-        length_ms = max(length_ms, 1)
-        return total * 1_000 / length_ms, length_ms
+        return total, now_ms - oldest_ms
 
 
 def reset(window: Window, now_ms: int) -> None:

@@ -3,8 +3,8 @@
 A partition is limited if its topic names this broker's replica of it in leader.replication.throttled.replicas or
 follower.replication.throttled.replicas (`0:1,3:2`, or `*`), and only while a copy is not in sync: acks=all waits for
 those that are. A leader above leader.replication.throttled.rate gives such a follower no records; a follower above
-follower.replication.throttled.rate leaves the partition out of its fetches. Rates are over the last windows of time
-(`quota.rate`): a burst may be above, the mean is not.
+follower.replication.throttled.rate leaves the partition out of its fetches. Rates are over the last windows of time,
+from the first record on (`quota.rate`): one fetch may go above, the mean stays below.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ class ReplicationQuota:
         self._rate.record(size, self._clock_ms())
 
     def is_exceeded(self) -> bool:
-        rate, _ = self._rate.measure(self._clock_ms())
-        if rate <= self._limit():
+        if self._rate.measure_simply(self._clock_ms()) <= self._limit():
             return False
         self.throttled += 1
         return True
