@@ -217,3 +217,35 @@ def test_leaders_and_places(tools: Tools) -> None:
         "elsewhere.json", {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [6]}]}
     )
     assert "6" in tools(REASSIGN, "--execute", "--reassignment-json-file", elsewhere, code=1)
+
+
+def test_delayed_delivery(box: ToolBox, tmp_path: Path) -> None:
+    """kafka-topics knows Kafka's own topic settings only: what it cannot set, delivery.delay.topics decides by name."""
+    with Broker({"broker.id": 5, "delivery.delay.topics": r"reminders-.*:record;.*-retry:fixed:60000"}) as broker:
+        tools = Tools(box, broker, tmp_path)
+        mode = "delivery.delay.mode=record"
+        refused = tools("TopicCommand", "--create", "--topic", "t", "--config", mode, code=1)
+        assert "Unknown topic config name: delivery.delay.mode" in refused
+        for name in ("reminders-1", "orders-retry", "plain"):
+            tools("TopicCommand", "--create", "--topic", name)
+        assert mode in tools("TopicCommand", "--describe", "--topic", "reminders-1")
+        rule = "synonyms={STATIC_BROKER_CONFIG:delivery.delay.topics="
+        described = tools(CONFIG, "--describe", "--topic", "orders-retry", "--all").splitlines()
+        (line,) = [line for line in described if "delivery.delay.ms=" in line]
+        assert line.startswith(f"  delivery.delay.ms=60000 sensitive=false {rule}")
+        alter = ("--alter", "--topic", "plain")
+        added = f"{mode},delivery.delay.max.ms=3600000"
+        assert "Completed" in tools(CONFIG, *alter, "--add-config", added)
+        described = tools(CONFIG, "--describe", "--topic", "plain").splitlines()
+        assert [line.split()[0] for line in described[1:]] == ["delivery.delay.max.ms=3600000", mode]
+        assert "Completed" in tools(CONFIG, *alter, "--delete-config", "delivery.delay.max.ms")
+        assert "delivery.delay.max.ms" not in tools(CONFIG, "--describe", "--topic", "plain")
+        for bad, reason in (
+            ("delivery.delay.mode=sometimes", "one of off, fixed, record"),
+            ("delivery.delay.mode=fixed", "unless delivery.delay.ms is set to 1 or more"),
+            ("delivery.delay.max.ms=soon", "a whole number of 64 bits"),
+            ("delivery.delay.pending.max=-5", "at least 0"),
+            ("delivery.delay.nonsense=1", "did you mean 'delivery.delay.mode'?"),
+        ):
+            assert reason in tools(CONFIG, *alter, "--add-config", bad, code=1)
+        assert tools(CONFIG, "--describe", "--topic", "plain").splitlines()[1].split()[0] == mode

@@ -13,7 +13,7 @@ Secret values are never shown, nor values of unknown names: they may be secrets 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from ixion.apis.call import Call, Handle
@@ -21,8 +21,10 @@ from ixion.apis.loggers import logger_levels
 from ixion.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
-from ixion.config.dynamic import Described, DynamicConfig, Level, Source
+from ixion.config.delay_rules import with_delay
+from ixion.config.dynamic import Described, DynamicConfig, Level, Source, Synonym
 from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
+from ixion.config.log_settings import DELIVERY_DELAY_TOPICS
 from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
@@ -85,7 +87,7 @@ def make(services: Services) -> Handle:
                 check_topic(image, name)
                 given = image.topics[name].config
                 return tuple(
-                    entry(config.describe_topic(key, given), TOPIC_SETTINGS[key], synonyms, documentation)
+                    entry(of_topic(config, name, key, given), TOPIC_SETTINGS[key], synonyms, documentation)
                     for key in chosen(TOPIC_SETTINGS)
                 )
             case ResourceType.BROKER if name:
@@ -119,6 +121,18 @@ def make(services: Services) -> Handle:
                 raise unsupported(other)
 
     return sliced(handle)
+
+
+def of_topic(config: DynamicConfig, topic: str, name: str, given: Mapping[str, str]) -> Described:
+    """A setting of a topic; delivery.delay.topics may decide about those that the topic does not set."""
+    rule = with_delay(config.current, topic, given)
+    if name in given or name not in rule:
+        return config.describe_topic(name, given)
+    behind = config.describe(DELIVERY_DELAY_TOPICS.name)
+    synonym = Synonym(name=behind.name, value=behind.value, source=behind.source)
+    return Described(
+        name=name, value=rule[name], source=behind.source, synonyms=(synonym,), read_only=False, sensitive=False
+    )
 
 
 def for_all_brokers(config: DynamicConfig, name: str) -> Described:
