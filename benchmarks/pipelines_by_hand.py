@@ -3,6 +3,11 @@
 The job by hand is what a careful engineer writes on the first day: `from_json` with a schema, a filter for bad records,
 a Parquet sink with a checkpoint. It does not count, and bad records are gone. Rows per second of processor time of the
 JVM, so that the broker and a busy machine do not count.
+
+Where the time of a JSON record of 1 KB goes (processor time of Spark's tasks, rows thrown away, loaded machine): the
+read from the topic takes 2.4 to 2.9 us, `from_json` 6.4 us, our look at its keys and its end (see
+`ixion.pipelines.usual`) 1.7 us; counting and putting bad records aside is within the noise. Without `observe` Spark
+parses a record twice, once for the filter: what is counted also keeps the two apart.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ AGAIN = 75  # the exit code that says: running it again can help
 KINDS = {"driver": 3, "jvm": 1, "worker": 1, "broker": 2, "stop": 1, "back": 2, "upkeep": 2}  # with their weights
 KINDS |= {"column": 1, "stranger": 2, "clock": 2, "anew": 1}
 MOST_COLUMNS = 6
-JUMPS = (-3600, -90, 0, 90, 3600)  # seconds
+JUMPS = (-3600, -90, -30, 0, 20)  # seconds; a table that has a snapshot of the future takes none of now
+REFUSED = -60  # by Iceberg, if the clock is set back by more
 DRIFT = '[format.drift]\nnew = "add"\n'
 BY_THE_CLOCK = """
 [[expectations]]
@@ -76,7 +77,7 @@ otherwise = "quarantine"
 """
 BATCH = 300  # records, so that what came while a driver was starting makes several batches
 MOST_BATCHES = 5  # of one life, before something happens
-PATIENCE_S = 240.0  # until a batch is done, or an end that was asked for has come
+PATIENCE_S = 900.0  # until a batch is done, or an end that was asked for has come
 
 
 class Soak:
@@ -154,6 +155,10 @@ class Soak:
             jump = self._chance.choice(JUMPS)
             print(f"the clock shows {jump:+} s", flush=True)
             self.clock.jump(jump)
+            if jump < REFUSED:
+                self._wait_for_refusal(AGAIN, "the clock shows an earlier time")
+                self.clock.jump(0)
+                self.driver.start()
         elif kind == "stranger":
             if not batches:
                 return  # there may be no tables yet
@@ -182,17 +187,24 @@ class Soak:
             self._wait_until(lambda: TOPIC not in self._admin.list_topics(timeout=60).topics, "the topic stays")
             self._create_topic()
             self.ledger.anew.append(self.load.number)
-        end = time.monotonic() + PATIENCE_S
-        while (code := self.driver.ended(0.5)) in (None, AGAIN) and time.monotonic() < end:
-            if code == AGAIN:
-                self._start_again(code)
-        if code != 1 or "made anew" not in self.driver.last_words():
-            self.problems.append(f"a topic made anew: the driver ended with {code}: {self.driver.last_words()}")
-        self.driver.kill()
+        self._wait_for_refusal(1, "made anew")
         checkpoint = self.folder / ".ixion" / "soak"
         checkpoint.rename(checkpoint.with_name(f"soak-{len(self.ledger.anew)}"))
         self.driver.words = ["--again"]
         self.driver.start()
+
+    def _wait_for_refusal(self, wanted: int, words: str) -> None:
+        """Until the driver has ended with the code WANTED, and these WORDS among its last."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            code = self.driver.ended(0.5)
+            if code == wanted and words in self.driver.last_words():
+                break
+            if code is not None:
+                self._start_again(code)
+        else:
+            self.problems.append(f"{words!r} was never said: {self.driver.last_words()}")
+        self.driver.kill()
 
     def _arrived(self) -> int:
         try:

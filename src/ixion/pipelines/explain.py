@@ -59,6 +59,13 @@ _KNOWN: Final = (
         True,
     ),
     (
+        r"Invalid update timestamp \S+: before|Expected sorted (?:snapshot|previous metadata) log entries",
+        "the clock shows an earlier time than the newest snapshot of an Iceberg table has (SAID)",
+        "Iceberg takes no snapshot that is older than the last one by more than a minute: set the clock right or wait; "
+        "nothing is lost",
+        True,
+    ),
+    (
         r"Timed? ?out.*(?:node assignment|fetch|offset)|TimeoutException|Bootstrap broker|DisconnectException",
         "the broker stopped answering (SAID)",
         "run again when it is back: nothing is lost, nothing is written twice",

@@ -46,8 +46,8 @@ class Many:
         again: bool = False,
         new_rules: bool = False,
     ) -> None:
-        """REPORT and FAILED are called on the threads of the pipelines, one at a time; FAILED with the pause until the
-        pipeline is run again. AGAIN and NEW_RULES are as those of `Pipeline.run`."""
+        """REPORT, FAILED and UPKEPT are called on threads of the pipelines, one at a time; FAILED with the pause until
+        the pipeline is run again. AGAIN and NEW_RULES are as those of `Pipeline.run`."""
         self._pipelines: Final = pipelines
         self._spark: Final = spark
         self._retries: Final = retries
@@ -88,6 +88,10 @@ class Many:
             with self._lock:
                 self._report(name, batch)
 
+        def upkept(done: Upkept) -> None:
+            with self._lock:
+                self._upkept(name, done)
+
         while not self._stopping.is_set():
             try:
                 pipeline.run(
@@ -98,7 +102,7 @@ class Many:
                     new_rules=self._new_rules,
                     report=report,
                     warn=lambda text: self._warn(name, text),
-                    upkept=lambda done: self._upkept(name, done),
+                    upkept=upkept,
                     started=lambda progress: self._watch(name, progress),
                 )
                 return outcome

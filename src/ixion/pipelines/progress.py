@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,27 +20,42 @@ from ixion.pipelines.spec.pipeline import Expectation
 from ixion.pipelines.stream import METRICS
 
 POLL_S: Final = 0.2
+SET_BACK_S: Final = 5.0  # a smaller step of the clock is waited for
 
 
 class Progress:
     def __init__(
-        self, query: StreamingQuery, writer: BatchWriter, expectations: list[Expectation], ends: Offsets
+        self,
+        query: StreamingQuery,
+        writer: BatchWriter,
+        expectations: list[Expectation],
+        ends: Offsets,
+        *,
+        wall: Callable[[], float] = lambda: time.time() - time.monotonic(),
     ) -> None:
-        """ENDS are how far the topics reached when the run began: of a repeated batch, Spark does not say it."""
+        """ENDS are how far the topics reached when the run began: of a repeated batch, Spark does not say it. WALL is
+        what the wall clock shows, without the time that passes."""
         self._query: Final = query
         self._writer: Final = writer
         self._expectations: Final = expectations
         self._ends: Final = ends
+        self._wall: Final = wall
         self._at_once: Final = threading.Event()
+        self._asked = False  # to stop
+        self._set_back = False
         self._last = -1
         self.over = False  # no batch is to come; the tables may still be looked after
 
     def follow(self) -> Iterator[BatchFigures]:
         """Each batch when it is through, until the query ends; its error, if it had one, is raised at the end."""
-        ended = False
+        ended, latest = False, self._wall()
         while not ended:
             ended = self._ended()
             yield from self._new_batches()
+            latest = max(latest, self._wall())
+            if latest - self._wall() > SET_BACK_S:
+                self._set_back = True
+                self._writer.stopping.set()
             if self._at_once.is_set() or (self._writer.stopping.is_set() and self._idle()):
                 self._query.stop()
         self.over = True
@@ -52,15 +68,23 @@ class Progress:
     @property
     def stopped(self) -> bool:
         """Whether the caller has asked for an end."""
-        return self._writer.stopping.is_set()
+        return self._asked
+
+    @property
+    def set_back(self) -> bool:
+        """Whether the query was ended because the wall clock was set back. Spark waits for the time of day at which the
+        next batch is due, so it would do nothing for as long as the clock was set back."""
+        return self._set_back and not self._asked
 
     def stop(self) -> None:
         """What has begun is finished; nothing more is begun."""
+        self._asked = True
         self._writer.stopping.set()
 
     def stop_at_once(self) -> None:
         """What has begun is given up; it is taken up again by the next run. May be called by a signal handler: Spark is
         told by the thread that follows, since the way to it bears no interruption."""
+        self._asked = True
         self._at_once.set()
         self._writer.stopping.set()
 

@@ -60,7 +60,8 @@ class Run:
         self.stopped = False  # by the caller
 
     def go(self, topics: Mapping[str, Topic], build: Callable[[], Stream]) -> None:
-        """BUILD gives the stream; it is asked again when the schema has grown, or another schema id was met."""
+        """BUILD gives the stream; it is asked again when the schema has grown, another schema id was met, or the clock
+        was set back."""
         with TopicWatch(self._spark, self._spec.source, self._checkpoint) as watch:
             while not self._follow(topics, build(), watch):
                 pass
@@ -68,7 +69,7 @@ class Run:
             self._kept.forget()
 
     def _follow(self, topics: Mapping[str, Topic], stream: Stream, watch: TopicWatch) -> bool:
-        """Whether the run is over; otherwise the unfinished batch is to be taken up again, with another schema."""
+        """Whether the run is over; otherwise another query goes on, from the batch that was not finished."""
         writer = self._writer(stream, watch)
         starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", self._spec.checkpoint)
         if self._every_ms is not None and self._last is None:
@@ -94,7 +95,7 @@ class Run:
                 find_topics(self._spark, self._spec.source, self._checkpoint)
             raise
         self.given_up, self.stopped = progress.given_up, progress.stopped
-        return True
+        return not progress.set_back
 
     def _take(self, batch: BatchFigures) -> None:
         if batch.new_fields and self._spec.format.drift.new != "add":
