@@ -13,7 +13,7 @@ RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move apps check format support bench dist lock clean
+.PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move judges-matrix apps check format support bench dist lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -82,6 +82,9 @@ judges: .venv/.built ## Kafka's own programs look at three brokers on a real Zoo
 
 judges-move: .venv/.built ## a cluster of Apache Kafka becomes one of ixion and goes back, broker by broker, under load
 	$(BIN)/python -m tests.cluster.move
+
+judges-matrix: .venv/.built ## every role on Apache Kafka and on ixion, killed under load beside the other   ARGS="leader-ixion"
+	$(BIN)/python -m tests.cluster.matrix $(ARGS)
 
 apps: .venv/.built ## applications written for Apache Kafka, run unmodified, beside Apache Kafka where one fails; ARGS="celery sarama"
 	$(BIN)/python -m devtools.apps $(ARGS)

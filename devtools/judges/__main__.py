@@ -32,6 +32,7 @@ from ixion.testing import Broker
 
 KAFKA: Final = "kafka-3.9.1"
 TOPIC: Final = "judged"
+MESSAGES: Final = 6_000
 PATIENCE_S: Final = 120.0
 HERE: Final = Path(__file__).parent
 SETTINGS: Final = {
@@ -190,7 +191,7 @@ def clients(court: Court) -> str:
     writer = ("VerifiableProducer", str(written), "--bootstrap-server", court.bootstrap, "--topic", TOPIC)
     tools = (
         "\t".join((*reader, "--group-id", "judge", "--reset-policy", "latest", "--verbose")),
-        "\t".join((*writer, "--throughput", "300", "--acks", "-1", "--max-messages", "6000")),
+        "\t".join((*writer, "--throughput", "300", "--acks", "-1", "--max-messages", str(MESSAGES))),
     )
     command = java_command("Verifiables", *tools, classpath=f"{classes}:{court.classpath}", options=QUICK)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -202,6 +203,10 @@ def clients(court: Court) -> str:
 
     def acknowledged() -> set[tuple[object, object]]:
         return {(each["partition"], each["offset"]) for each in events(written, "producer_send_success")}
+
+    def refused() -> int:
+        """It does not repeat what a moving leader refused."""
+        return len(events(written, "producer_send_error"))
 
     def consumed() -> list[tuple[object, object]]:
         return [(each["partition"], each["offset"]) for each in events(seen, "record_data")]
@@ -217,14 +222,44 @@ def clients(court: Court) -> str:
         until(lambda: len(consumed()) > 300, "records are produced and consumed")
         for number in court.brokers:
             court.restart(number)
-        until(lambda: bool(events(written, "tool_data")), "the producer ends", 5 * PATIENCE_S)
+        until(lambda: len(acknowledged()) + refused() >= MESSAGES, "the producer has sent all", 5 * PATIENCE_S)
         until(lambda: not missing(), "every acknowledged record is consumed")
     finally:
         process.kill()
         process.wait()
-    refused = len(events(written, "producer_send_error"))  # it does not repeat what a moving leader refused
-    counts = f"{len(acknowledged())} acknowledged, {refused} refused, {len(set(consumed()))} consumed"
+    counts = f"{len(acknowledged())} acknowledged, {refused()} refused, {len(set(consumed()))} consumed"
     return f"{counts}, none of the acknowledged missing"
+
+
+def segments(court: Court) -> str:
+    """DumpLogSegments reads every replica record by record, and finds the same in all replicas of a partition."""
+    court.healthy()
+    found: dict[int, dict[str, list[str]]] = {}
+    for number in court.brokers:
+        files = sorted((court.home / str(number)).glob(f"{TOPIC}-*/*.log"))
+        names = ",".join(str(file) for file in files)
+        words = ("--deep-iteration", "--print-data-log", "--files", names)
+        said = run_java("kafka.tools.DumpLogSegments", *words, classpath=court.classpath)
+        require("isvalid: false" not in said and "mismatch" not in said.lower(), said[-2_000:])
+        found[number] = dumped(said)
+    for partition in {name for of_broker in found.values() for name in of_broker}:
+        copies = [of_broker[partition] for of_broker in found.values() if partition in of_broker]
+        require(len(copies) > 1, f"{partition} has one replica only")
+        require(all(copy == copies[0] for copy in copies), f"the replicas of {partition} differ")
+    records = sum(len(lines) for lines in found[1].values())
+    return f"{records} batches and records on broker 1, the same on the other replicas"
+
+
+def dumped(said: str) -> dict[str, list[str]]:
+    """What was found, by segment (`judged-0/00000000000000000000.log`)."""
+    lines: dict[str, list[str]] = {}
+    segment = ""
+    for line in said.splitlines():
+        if line.startswith("Dumping "):
+            segment = "/".join(line.removeprefix("Dumping ").split("/")[-2:])
+        elif segment and line.startswith(("baseOffset:", "| offset:")):
+            lines.setdefault(segment, []).append(line)
+    return lines
 
 
 JUDGES: Final[dict[str, Callable[[Court], str]]] = {
@@ -234,6 +269,7 @@ JUDGES: Final[dict[str, Callable[[Court], str]]] = {
     "transactions": transactions,
     "replicas": replicas,
     "clients": clients,
+    "segments": segments,
 }
 
 

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ixion.broker.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
+from ixion.metadata import paths
+from ixion.metadata.config_node import encode_config, read_config
 from ixion.model.errors import ErrorCode
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
@@ -46,6 +49,25 @@ def test_single_settings_change_and_others_stay(asking: Asking) -> None:
         assert setting(asking, TOPIC, "t", "retention.ms").value == "1000"
         assert change(asking, TOPIC, "t", [("segment.bytes", DELETE, None)], version=version) == DONE
         assert setting(asking, TOPIC, "t", "segment.bytes").config_source == Source.DEFAULT
+
+
+def test_a_topic_with_settings_that_we_do_not_know_can_be_changed(asking: Asking, broker: Broker) -> None:
+    """An Apache Kafka of the cluster has stored them, and they stay."""
+
+    async def stored(real: RealBroker) -> dict[str, str]:
+        return await read_config(real.parts.session, "topics", "listed")
+
+    async def store(real: RealBroker) -> None:
+        config = {**await stored(real), "of.another.version": "x"}
+        await real.parts.session.set(paths.config("topics", "listed"), encode_config(config))
+
+    broker.call(store)
+    assert change(asking, TOPIC, "listed", [("segment.bytes", SET, "1048576")]) == DONE
+    assert broker.call(stored)["of.another.version"] == "x"
+    assert change(asking, TOPIC, "listed", [("of.another.version", SET, "y")])[0] == ErrorCode.INVALID_CONFIG
+    assert change(asking, TOPIC, "listed", [("segment.bytes", DELETE, None)]) == DONE
+    assert change(asking, TOPIC, "listed", [("of.another.version", DELETE, None)]) == DONE
+    assert "of.another.version" not in broker.call(stored)
 
 
 def test_lists_grow_and_shrink_from_the_default(asking: Asking) -> None:

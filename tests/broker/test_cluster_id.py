@@ -39,7 +39,7 @@ class SlowTree:
 
 def test_the_broker_that_comes_second_takes_the_id_of_the_first() -> None:
     tree = SlowTree()
-    parts = SimpleNamespace(session=tree, paths=[], cluster_id="")
+    parts = SimpleNamespace(engine=None, session=tree, paths=[], cluster_id="")
 
     async def scene() -> None:
         await cluster_id(cast(Parts, parts))

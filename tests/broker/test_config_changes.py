@@ -101,6 +101,27 @@ def test_a_change_is_followed_by_the_next_session_if_this_one_expires_before_it_
     play(story)
 
 
+def test_a_broker_that_was_away_while_notices_were_deleted_reads_all_settings_again() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.set("t", "1")
+        await stage.settle()
+        assert stage.configs() == ["1", None]
+        other = stage.open()
+        await stage.session.close()  # it hears of nothing any more
+        stage.session = other
+        for topic in ("t", "u"):
+            await stage.set(topic, "2")
+        for name in await other.children(paths.CONFIG_CHANGES):  # as every broker does after a quarter of an hour
+            await other.delete(f"{paths.CONFIG_CHANGES}/{name}")
+        await stage.settle()
+        assert stage.configs() == ["1", None]
+        stage.parts.session = other
+        await stage.changes.resume(other)
+        assert stage.configs() == ["2", "2"]
+
+    play(story)
+
+
 def test_garbage_among_the_notices_does_not_hide_those_behind_it() -> None:
     async def story(stage: Stage) -> None:
         for garbage in (b"garbage", encode_config_change("topics//..")):

@@ -228,6 +228,27 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+def test_a_wrong_path_is_one_clear_line_and_no_second_cluster(connect: str, tmp_path: Path) -> None:
+    """A broker that adopted its topics there would lead what the other brokers lead."""
+
+    async def work() -> None:
+        broker = broker_on(connect, tmp_path / "d")
+        await broker.start()
+        await make_topic(broker, "t")
+        await broker.stop(drain_ms=100)
+        strayed = broker_on(f"{connect}/wrong", tmp_path / "d")
+        with pytest.raises(StartupError, match=rf"no cluster at zookeeper.connect={connect}/wrong yet"):
+            await strayed.start()
+        again = broker_on(connect, tmp_path / "d")
+        await again.start()
+        try:
+            assert "t" in again.parts.image.topics
+        finally:
+            await again.stop(drain_ms=100)
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     ("connect", "message"),
     [

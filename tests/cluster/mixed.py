@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,10 +44,12 @@ SETTINGS = {
 
 
 class Ixion:
-    """`ixion serve` as broker 2."""
+    """`ixion serve` in a process."""
 
-    def __init__(self, connect: str, data: Path) -> None:
+    def __init__(self, connect: str, data: Path, number: int = IXION, settings: Mapping[str, str] = SETTINGS) -> None:
         self.port = free_port()
+        self._number = number
+        self._settings = settings
         self.data = data
         self._connect = connect
         self._process: subprocess.Popen[bytes] | None = None
@@ -63,12 +65,12 @@ class Ixion:
 
     def start(self) -> None:
         settings = {
-            "broker.id": str(IXION),
+            "broker.id": str(self._number),
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.data / "logs"),
             "zookeeper.connect": self._connect,
             "delivery.delay.topics": "delayed-.*:record",  # Kafka's controller knows no such setting of a topic
-            **SETTINGS,
+            **self._settings,
         }
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         with (self.data / "broker.out").open("ab") as output:

@@ -104,9 +104,11 @@ class Seat:
 class Transactions:
     """Commits a transaction of two records and the offset of a group, again and again."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, topic: str = "transacted", transactional_id: str = "mover") -> None:
         self.committed = 0
         self._bootstrap = bootstrap
+        self._topic = topic
+        self._id = transactional_id
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -122,7 +124,7 @@ class Transactions:
             try:
                 producer.begin_transaction()
                 for partition in (0, 1):
-                    producer.produce("transacted", b"%d" % self.committed, partition=partition)
+                    producer.produce(self._topic, b"%d" % self.committed, partition=partition)
                 producer.commit_transaction(PATIENCE_S)
                 self.committed += 1
             except KafkaException as error:
@@ -133,17 +135,19 @@ class Transactions:
                     producer = self._begin()
 
     def _begin(self) -> Producer:
-        settings = {"bootstrap.servers": self._bootstrap, "transactional.id": "mover", "log_level": 0}
+        settings = {"bootstrap.servers": self._bootstrap, "transactional.id": self._id, "log_level": 0}
         producer = Producer({**settings, "transaction.timeout.ms": 60_000})
         producer.init_transactions(PATIENCE_S)
         return producer
 
 
-def consume(bootstrap: str, end: threading.Event, seen: dict[int, int]) -> None:
+def consume(
+    bootstrap: str, end: threading.Event, seen: dict[int, int], topic: str = TOPIC, group: str = "movers"
+) -> None:
     """A member of a group that reads and commits; `seen` has the next offset of each partition."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "movers", "auto.offset.reset": "earliest", "log_level": 0}
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "log_level": 0}
     consumer = Consumer({**settings, "enable.auto.commit": False, "session.timeout.ms": 30_000})
-    consumer.subscribe([TOPIC])
+    consumer.subscribe([topic])
     while not end.is_set():
         message = consumer.poll(0.2)
         if message is None or message.error() is not None:

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ixion.broker.own_disks import OwnDisks, propose_isr_to
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.controller.planning import NewTopic
 from ixion.controller.topics import TopicOutcome
 from ixion.metadata import paths
+from ixion.metadata.cluster_node import decode_controller_epoch
+from ixion.metadata.config_node import read_config
 from ixion.metadata.embedded import EmbeddedStore
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
 from ixion.metadata.topic_node import decode_partition_state
 from ixion.model.errors import ErrorCode
+from ixion.replica.control import Control
 from tests.replica.world import SELF, World
 
 T = TypeVar("T")
@@ -48,8 +54,20 @@ class Realm:
         for number in self._brokers:
             self.image.brokers[number] = BrokerImage(broker_id=number, epoch=1, endpoints={"PLAINTEXT": ("h", 1)})
         config = DynamicConfig(self._settings)
-        local = LocalBroker(SELF, self.world.replicas, self.world.logs, config)
-        self.controller = Controller(session, self.image, local, config, self.world.now_ms)
+        replicas, logs = self.world.replicas, self.world.logs
+        self.workers = ThreadPoolExecutor(1)
+        self.control = Control(
+            self.image,
+            replicas,
+            logs,
+            broker_epoch=lambda: 1,
+            last_controller_epoch=partial(last_controller_epoch, session),
+            read_config=partial(read_config, session, "topics"),
+            workers=self.workers,
+        )
+        own = OwnBroker(SELF, self.image, self.control, OwnDisks(replicas, logs))
+        self.controller = Controller(session, self.image, own, config, self.world.now_ms)
+        propose_isr_to(replicas, self.controller.leaders.change_isr)
 
     async def _engine(self) -> EmbeddedEngine:
         return EmbeddedEngine(self.store)
@@ -66,7 +84,8 @@ class Realm:
         self._open()
 
     def close(self) -> None:
-        self.controller.stop()
+        self.run(self.controller.stop())
+        self.workers.shutdown()
         self.world.close()
         self.engine.close()
 
@@ -74,6 +93,10 @@ class Realm:
         """Of the logs, without the marks that make them unique."""
         names = [entry.name for path in self.world.paths for entry in Path(path).iterdir() if entry.is_dir()]
         return sorted(name.partition(".")[0] + ("-" + name.rpartition("-")[2] if "." in name else "") for name in names)
+
+
+async def last_controller_epoch(session: LoopSession) -> int:
+    return decode_controller_epoch((await session.get(paths.CONTROLLER_EPOCH)).data)
 
 
 def create(realm: Realm, *wishes: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:

@@ -93,7 +93,7 @@ def test_of_two_requests_for_the_same_topic_one_is_refused(realm: Realm) -> None
 def test_a_deleted_topic_is_gone_everywhere_and_its_name_is_free(realm: Realm) -> None:
     realm.start()
     told: list[list[str]] = []
-    realm.controller.topics.on_deleted.append(told.append)
+    realm.control.on_deleted.append(told.append)
     create(realm, NewTopic(name="t", partitions=2), NewTopic(name="other"))
     before = realm.image.topics["t"].topic_id
     realm.world.produce()
@@ -161,7 +161,7 @@ def test_partitions_that_cannot_be_added(realm: Realm, name: str, count: int, as
 
 def test_a_controller_that_has_stopped_refuses_with_a_code(realm: Realm) -> None:
     realm.start()
-    realm.controller.stop()
+    realm.run(realm.controller.stop())
     with pytest.raises(KafkaError) as refused:
         create(realm, NewTopic(name="late", partitions=1))
     assert refused.value.code == ErrorCode.NOT_CONTROLLER

@@ -278,14 +278,15 @@ def test_a_replica_whose_directory_fails_during_the_change_is_not_led_with_an_em
     assert member.codes(state()) == [ErrorCode.NONE]
     log = world.replicas.partitions["t", 0].log
     log.append_as_leader(batch(b"acknowledged"), 0, Origin.CLIENT)
-    make_log = member.control._make_log
+    prepare = member.control._prepare
 
-    def fails_then(role: Any) -> None:
-        make_log(role)
+    def fails_then(*roles: Any) -> Any:
+        failed = prepare(*roles)
         log.directory.fail("reading", OSError(5, "input/output error"))
         world.loop.call_soon_threadsafe(world.replicas.directory_failed, log.directory.path)
+        return failed
 
-    monkeypatch.setattr(member.control, "_make_log", fails_then)
+    monkeypatch.setattr(member.control, "_prepare", fails_then)
     assert member.codes(state(epoch=1, is_new=False)) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert ("t", 0) not in world.replicas.partitions
     assert ("t", 0) not in world.logs.logs

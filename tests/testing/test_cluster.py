@@ -11,11 +11,15 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from ixion.broker.broker import Broker as RealBroker
 from ixion.config.cluster_settings import NUM_PARTITIONS
 from ixion.metadata import paths
 from ixion.metadata.ensure import ensure
+from ixion.metadata.image import ClusterImage
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.testing import Cluster
 from ixion.testing import broker as module
+from ixion.testing.member import Member
 from ixion.testing.shared_tree import SharedTree
 
 
@@ -216,3 +220,41 @@ def test_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_fixture_takes_a_marker(ixion_cluster: Cluster) -> None:
     assert set(ixion_cluster.brokers) == {1, 2}
     assert all(real.parts.config.current[NUM_PARTITIONS] == 4 for _, real in ixion_cluster._reals())
+
+
+def test_internal_topics_wait_for_as_many_brokers_as_they_have_replicas(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka: made while fewer brokers live, they would keep too few replicas for good."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("t")
+        dead = next(broker for broker in (1, 2, 3) if broker != cluster.controller)
+        cluster.kill(dead)
+        live = cluster.brokers[cluster.controller]
+        cluster.wait(lambda: len(_image(live).brokers) == 2, "the controller knows that a broker is gone")
+
+        async def find(real: RealBroker) -> list[str]:
+            faults = []
+            for topic in real.parts.internal_topics.values():
+                with pytest.raises(KafkaError) as refused:
+                    await topic.ensure()
+                assert refused.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+                faults.append(refused.value.message or "")
+            return faults
+
+        with caplog.at_level("ERROR", "ixion.broker.internal_topics"):
+            offsets, transactions = live.call(find)
+            live.call(find)
+        assert offsets == (
+            "__consumer_offsets cannot be made: 2 brokers live, and offsets.topic.replication.factor is 3"
+        )
+        assert "transaction.state.log.replication.factor is 3" in transactions
+        lines = [record.message for record in caplog.records if record.name == "ixion.broker.internal_topics"]
+        assert lines == [offsets, transactions], "once, although clients ask again and again"
+        cluster.restart(dead)
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+        consumer.commit(offsets=[TopicPartition("t", 0, 7)], asynchronous=False)
+        consumer.close()
+        assert all(len(each.replicas) == 3 for each in _image(live).topics["__consumer_offsets"].partitions)
+
+
+def _image(member: Member) -> ClusterImage:
+    return member._running()[1].parts.image

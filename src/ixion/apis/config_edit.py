@@ -109,8 +109,13 @@ class ConfigEditor:
 
                 def change_topic(current: dict[str, str]) -> Mapping[str, str]:
                     check_topic(self._image, name)
-                    wanted = edited(current if start is None else start, edits, TOPIC_SETTINGS)
-                    return check_topic_config(wanted, self._config.current)
+                    named = {each.name for each in edits}
+                    # An Apache Kafka of the cluster may have stored settings that we do not know. They stay.
+                    unknown = set() if replace else current.keys() - TOPIC_SETTINGS.keys() - named
+                    known = {key: value for key, value in current.items() if key not in unknown}
+                    wanted = edited(known if start is None else start, edits, TOPIC_SETTINGS)
+                    checked = check_topic_config(wanted, self._config.current)
+                    return {**checked, **{key: current[key] for key in unknown}}
 
                 check_topic(self._image, name)
                 await self._controller.configs.alter("topics", name, change_topic, validate_only)

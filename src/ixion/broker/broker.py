@@ -40,7 +40,7 @@ from ixion.timer.loop_timer import LoopTimer
 logger = logging.getLogger(__name__)
 
 # Parts that wait for disks and threads when they stop; timers and purgatories belong to the loop.
-BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "controller", "metadata"})
+BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "metadata"})
 SHARED_SESSION: Final = "session of the shared tree"
 DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
 

@@ -2,7 +2,7 @@
 
 Changes that this broker makes itself are applied when they are made, so that the client that asked sees them at once;
 the notification that follows finds nothing new. Notifications are kept for a quarter of an hour, for brokers that were
-disconnected.
+disconnected. A broker that was away for longer finds the last one that it followed gone, and reads all settings again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.quota_nodes import take_address, take_quotas
+from ixion.broker.quota_nodes import children, take_address, take_quotas
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 GROUPS: Final = f"{paths.CONFIG}/groups"
 KEPT_MS: Final = 15 * 60 * 1000
+KINDS: Final = ("brokers", "topics", "users", "clients", "ips", "groups")
 
 
 class ConfigChanges:
@@ -50,7 +51,11 @@ class ConfigChanges:
     async def resume(self, session: MetadataSession) -> None:
         """Go on with another session: what was missed meanwhile is followed."""
         session.watch(paths.CONFIG_CHANGES, self._follow_soon)
+        is_there = self._seen in await session.children(paths.CONFIG_CHANGES)
         await self._follow()
+        if not is_there:  # it was deleted, and perhaps others after it
+            for entity in await all_entities(session):
+                await self._apply(entity)
 
     def _follow_soon(self, _event: Event) -> None:
         parts = self._parts
@@ -140,6 +145,18 @@ class ConfigChanges:
         parts.image.group_configs.pop(paths.plain(entity), None)
         if taken:
             parts.image.group_configs[paths.plain(entity)] = taken
+
+
+async def all_entities(session: MetadataSession) -> list[str]:
+    """Whatever has settings, as notices name it."""
+    entities = []
+    for kind in KINDS:
+        for name in await children(session, f"{paths.CONFIG}/{kind}"):
+            entities.append(f"{kind}/{name}")
+            if kind == "users":
+                clients = await children(session, f"{paths.CONFIG}/users/{name}/clients")
+                entities += [f"users/{name}/clients/{client_id}" for client_id in clients]
+    return entities
 
 
 async def read_notice(session: MetadataSession, name: str) -> str:

@@ -1,13 +1,15 @@
 """The topics that coordinators keep their state in, made when they are first needed.
 
-Kafka wants three replicas of them, and fails on a cluster with fewer brokers. Here they get one replica per broker, up
-to that number, so that a single broker has groups and transactions.
+In a cluster they are made once as many brokers live as offsets.topic.replication.factor or
+transaction.state.log.replication.factor want, as Kafka does: made sooner, they would keep too few replicas for good. A
+broker alone can never have others, so it makes them with one replica, whatever these settings say.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from ixion.broker.topic_creation import create_topics
 from ixion.config import group_settings as group
@@ -18,17 +20,40 @@ from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE, Inter
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.config.setting import Setting
+
+logger = logging.getLogger(__name__)
+
+PARTITIONS: Final = {
+    GROUP_OFFSETS: group.OFFSETS_TOPIC_NUM_PARTITIONS,
+    TRANSACTION_STATE: txn.TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+}
 
 
 def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
     image = parts.image
+    complaints: dict[str, str] = {}  # the last that was logged, by topic: clients ask again and again
+
+    def replication(name: str, setting: Setting[int]) -> int:
+        """KafkaError if too few brokers live."""
+        factor: int = parts.config.current[setting]
+        if parts.engine is not None:
+            return 1
+        if len(image.brokers) >= factor:
+            complaints.pop(name, None)
+            return factor
+        fault = f"{name} cannot be made: {len(image.brokers)} brokers live, and {setting.name} is {factor}"
+        if complaints.get(name) != fault:
+            complaints[name] = fault
+            logger.error("%s", fault)
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, fault)
 
     def offsets_wanted() -> NewTopic:
         config = parts.config.current
         return NewTopic(
             name=GROUP_OFFSETS,
-            partitions=config[group.OFFSETS_TOPIC_NUM_PARTITIONS],
-            replication=min(config[group.OFFSETS_TOPIC_REPLICATION_FACTOR], len(image.brokers)),
+            partitions=config[PARTITIONS[GROUP_OFFSETS]],
+            replication=replication(GROUP_OFFSETS, group.OFFSETS_TOPIC_REPLICATION_FACTOR),
             config={
                 "cleanup.policy": "compact",
                 "segment.bytes": str(config[group.OFFSETS_TOPIC_SEGMENT_BYTES]),
@@ -38,17 +63,17 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
 
     def transactions_wanted() -> NewTopic:
         config = parts.config.current
-        replication = min(config[txn.TRANSACTION_STATE_LOG_REPLICATION_FACTOR], len(image.brokers))
+        copies = replication(TRANSACTION_STATE, txn.TRANSACTION_STATE_LOG_REPLICATION_FACTOR)
         return NewTopic(
             name=TRANSACTION_STATE,
-            partitions=config[txn.TRANSACTION_STATE_LOG_NUM_PARTITIONS],
-            replication=replication,
+            partitions=config[PARTITIONS[TRANSACTION_STATE]],
+            replication=copies,
             config={
                 "cleanup.policy": "compact",
                 "segment.bytes": str(config[txn.TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
                 "compression.type": "uncompressed",
                 "unclean.leader.election.enable": "false",
-                "min.insync.replicas": str(min(config[txn.TRANSACTION_STATE_LOG_MIN_ISR], replication)),
+                "min.insync.replicas": str(min(config[txn.TRANSACTION_STATE_LOG_MIN_ISR], copies)),
             },
         )
 
@@ -65,7 +90,7 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
 
     def count_of(name: str) -> int:
         topic = image.topics.get(name)
-        return len(topic.partitions) if topic is not None else wanted[name]().partitions
+        return len(topic.partitions) if topic is not None else parts.config.current[PARTITIONS[name]]
 
     def make(name: str) -> InternalTopic:
         return InternalTopic(name, parts.replicas, partition_count=lambda: count_of(name), create=create)

@@ -18,7 +18,7 @@ from ixion.metadata.config_node import read_config
 from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.node import ANY_VERSION, Check
-from ixion.replica.control import Control
+from ixion.replica.control import Control, at_once
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
@@ -55,7 +55,7 @@ def make_control(parts: Parts) -> Control:
         last_controller_epoch=last_controller_epoch,
         read_config=settings_of,
         workers=parts.scheduler.workers,
-        catch_up=catch_up,
+        catch_up=at_once if parts.engine else catch_up,
     )
     if parts.engine is None:
         join_others(parts, control)

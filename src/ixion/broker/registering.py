@@ -1,13 +1,14 @@
 """The registration of this broker, `/brokers/ids/1`: an ephemeral node, whose created zxid is the broker epoch.
 
-It may be there already. If its owner is this session, an earlier attempt succeeded and its answer was lost. If it is
-the session that this broker had before, that one has expired and its node is about to go: it is deleted. Else a broker
-that was killed has left it, which goes when its session expires, or another broker has this id.
+It may be there already. If its owner is this session, an earlier attempt succeeded and its answer was lost. If it is a
+session that this broker had before, that one has expired or was given up, and its node is about to go: it is deleted.
+Else a broker that was killed has left it, which goes when its session expires, or another broker has this id.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from ixion.apis.features import SUPPORTED
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXPIRY_MS: Final = 4_000  # ZooKeeper looks for expired sessions once a tick, which is 2 or 3 s long
-NONE: Final = 0
 
 
-async def register(parts: Parts, previous_session: int = NONE) -> None:
-    """StartupError if another broker has this id. `previous_session`: the id of the one that has expired."""
+async def register(parts: Parts, earlier: Collection[int] = ()) -> None:
+    """StartupError if another broker has this id. `earlier`: the ids of the sessions that this broker had before."""
     node = registration_of(parts)
     path = paths.broker(parts.node_id)
-    while not await _create(parts, path, encode_registration(node), previous_session):
+    while not await _create(parts, path, encode_registration(node), earlier):
         # A broker that was killed stays registered until its session expires.
         timeout_ms = parts.config.current[cluster.ZOOKEEPER_SESSION_TIMEOUT_MS]
         patience_ms = timeout_ms + EXPIRY_MS if parts.engine is None else 0
@@ -52,7 +52,7 @@ async def register(parts: Parts, previous_session: int = NONE) -> None:
     )
 
 
-async def _create(parts: Parts, path: str, data: bytes, previous_session: int) -> bool:
+async def _create(parts: Parts, path: str, data: bytes, earlier: Collection[int]) -> bool:
     """False if the node is there and belongs to a session that we know nothing of."""
     session = parts.session
     while True:
@@ -67,7 +67,7 @@ async def _create(parts: Parts, path: str, data: bytes, previous_session: int) -
             continue
         if stat.owner == session.session_id:
             return True
-        if stat.owner != previous_session or previous_session == NONE:
+        if stat.owner not in earlier:
             return False
         try:
             await session.delete(path)

@@ -67,14 +67,16 @@ class Renewal:
 
     async def _renew(self) -> None:
         parts = self._parts
+        earlier: set[int] = set()  # all that were tried: each may have left a registration
         while True:
             before = parts.session
+            earlier.add(before.session_id)
             try:
                 self._again = False
                 await self._controller.end()
                 parts.session = session = await self._open_session()
                 session.on_expired(partial(self._expired_again, session))
-                await register(parts, before.session_id)
+                await register(parts, earlier)
                 await self._controller.begin(session)
                 for follow in parts.on_new_session:
                     await follow(session)

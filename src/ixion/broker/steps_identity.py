@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Mapping
 
 from ixion.broker.errors import (
     InconsistentBrokerIdError,
@@ -56,14 +57,27 @@ async def cluster_id(parts: Parts) -> None:
         except NoNodeError:
             pass
         # A directory that Apache Kafka has written keeps its cluster id: a new tree knows no other.
-        known = {found.cluster_id for found in read_all_meta(parts.paths).values() if found is not None}
-        parts.cluster_id = next(iter(known - {None}), None) or id_text(new_id())
+        metas = read_all_meta(parts.paths)
+        known = {found.cluster_id: path for path, found in metas.items() if found is not None and found.cluster_id}
+        if parts.engine is None:
+            check_new_cluster(parts, known)
+        parts.cluster_id = next(iter(known), None) or id_text(new_id())
         await ensure(session, [os.path.dirname(paths.CLUSTER_ID)])
         try:
             await session.create(paths.CLUSTER_ID, encode_cluster_id(parts.cluster_id))
             return
         except NodeExistsError:
             continue  # another broker starts at the same time and was first
+
+
+def check_new_cluster(parts: Parts, known: Mapping[str, str]) -> None:
+    """`known`: the log directories by their cluster ids. With a wrong path after the servers this broker would be a
+    cluster of its own, and lead what others lead."""
+    for cluster_id, path in known.items():
+        raise InconsistentClusterIdError(
+            f"{path} belongs to cluster {cluster_id}, but there is no cluster at"
+            f" zookeeper.connect={parts.config.current[cluster.ZOOKEEPER_CONNECT]} yet; its path may be wrong"
+        )
 
 
 async def load_meta_properties(parts: Parts) -> None:

@@ -12,6 +12,7 @@ from ixion.broker.config_changes import ConfigChanges
 from ixion.broker.errors import StartupError
 from ixion.broker.internal_topics import make_internal_topics
 from ixion.broker.late_groups import LateGroups
+from ixion.broker.own_disks import OwnDisks, propose_isr_to
 from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
 from ixion.broker.preflight import check_authorizer
@@ -21,7 +22,7 @@ from ixion.config.cluster_settings import AUTHORIZER_CLASS_NAME
 from ixion.config.listeners import listeners
 from ixion.config.security_settings import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER_USERS
 from ixion.controller.controller import Controller
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.metadata.content import CorruptNodeError
 from ixion.replica.internal_topic import TRANSACTION_STATE
@@ -36,9 +37,11 @@ async def controller(parts: Parts) -> None:
     if parts.engine is None:
         make_cluster_controller(parts)
     else:
-        local = LocalBroker(parts.node_id, parts.replicas, parts.logs, parts.config)
-        parts.controller = Controller(parts.session, parts.image, local, parts.config, parts.clock_ms)
-        parts.undo.append(("controller", parts.controller.stop))
+        disks = OwnDisks(parts.replicas, parts.logs)
+        own = OwnBroker(parts.node_id, parts.image, parts.control, disks)
+        sole = parts.controller = Controller(parts.session, parts.image, own, parts.config, parts.clock_ms)
+        propose_isr_to(parts.replicas, sole.leaders.change_isr)
+        parts.undo.append(("controller", sole.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
         refuse_to_adopt_half(parts)
         await adopt_logs(parts.session, parts.logs, parts.node_id)
@@ -87,9 +90,6 @@ async def group_coordinator(parts: Parts) -> None:
     """19. The group coordinator, for the partitions of __consumer_offsets that this broker leads."""
     groups = parts.groups = LateGroups(parts)
     parts.replicas.on_leadership.append(groups.follow)
-    if parts.engine is not None:
-        parts.sole_controller.topics.on_deleted.append(groups.on_topics_deleted)
-        parts.sole_controller.topics.on_deleted.append(parts.schedules.topics_deleted)
     parts.control.on_deleted.append(groups.on_topics_deleted)
     parts.control.prepare_to_lead = groups.prepare_to_lead
     parts.control.on_deleted.append(parts.schedules.topics_deleted)

@@ -1,7 +1,8 @@
 """The controller: one broker of the cluster, which makes every change of topics, leaders and settings.
 
-A change goes through three places in this order: the tree; the logs, on the controller's own thread; then, on the event
-loop, the cluster image and the replicas. `queue` lets one change run at a time.
+This is the controller of a broker alone. A change goes to the tree first, and then to the broker, by the requests that
+a controller sends to any broker (`own_broker`): these change roles, logs and the cluster image. `queue` lets one change
+run at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.configs import Configs
 from ixion.controller.leaders import Leaders
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.controller.queue import ChangeQueue
 from ixion.controller.reassignments import Reassignments
 from ixion.controller.take_over import take_over
@@ -28,17 +29,17 @@ class Controller:
         self,
         session: MetadataSession,
         image: ClusterImage,
-        local: LocalBroker,
+        own: OwnBroker,
         config: DynamicConfig,
         clock_ms: Callable[[], int],
     ) -> None:
         self._session = session
         self._image = image
-        self._local = local
+        self._own = own
         self._clock_ms = clock_ms
         self.queue = ChangeQueue()
-        self.topics = Topics(self.queue, session, image, local, config)
-        self.leaders = Leaders(self.queue, session, image, local)
+        self.topics = Topics(self.queue, session, image, own, config)
+        self.leaders = Leaders(self.queue, session, image, own)
         self.configs = Configs(self.queue, session, image)
         self.reassignments = Reassignments(image)
 
@@ -50,16 +51,8 @@ class Controller:
         """
         live = tuple(self._image.brokers)
         now_ms = self._clock_ms()
-        taken = await take_over(self._session, self.queue, self._local, live, now_ms, unclean)
-        image = self._image
-        image.controller_id = taken.elected.controller_id
-        image.controller_epoch = taken.elected.epoch
-        for topic in taken.topics:
-            image.put_topic(topic)
-        image.complete = True  # before coordinators look for the partitions of what they have to finish
-        for topic in taken.topics:
-            for partition in topic.partitions:
-                self._local.lead(topic, partition)
+        taken = await take_over(self._session, self.queue, self._own, live, now_ms, unclean)
+        await self._own.begin(taken.topics)
         logger.info(
             "controller %d, epoch %d: %d topics, %d new leaders",
             taken.elected.controller_id,
@@ -71,7 +64,7 @@ class Controller:
     @property
     def has_more_to_do(self) -> bool:
         """Whether `bring_back` may find something to do."""
-        return bool(self._local.offline or self.topics.half_deleted)
+        return bool(self._own.disks.offline or self.topics.half_deleted)
 
     async def bring_back(self) -> None:
         """Finish what had to wait for room or for file descriptors: partitions offline, topics half deleted."""
@@ -81,14 +74,20 @@ class Controller:
         if self.topics.half_deleted:
             await self.topics.finish_deletions()
         waiting: list[tuple[TopicImage, PartitionImage]] = []
-        for name, number in sorted(self._local.offline):
+        for name, number in sorted(self._own.disks.offline):
             partition = self._image.partition(name, number)
-            if partition is not None and partition.leader == self._local.node_id:
+            if partition is not None and partition.leader == self._own.node_id:
                 waiting.append((self._image.topics[name], partition))
         if not waiting:
             return
-        if await self.queue.in_thread(lambda: self._local.open_again(waiting)):
-            self._local.lead_opened(waiting)
+        opened = await self.queue.in_thread(lambda: self._own.disks.open_again(waiting))
+        await self._own.lead([(topic, [partition]) for topic, partition in opened])
+        for topic, partition in opened:
+            if (topic.name, partition.number) not in self._own.disks.offline:
+                logger.warning("%s-%d is online again", topic.name, partition.number)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
+        """Returns when the change that was running has ended."""
         self.queue.stop()
+        async with self.queue.turn:
+            pass

@@ -1,6 +1,6 @@
 """Changes the state of partitions: their leaders, leader epochs and in-sync replicas.
 
-Every change is written to the tree before it is shown in the cluster image and before this broker acts on it.
+Every change is written to the tree before the broker hears of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ixion.controller.leader_rules import elect_leader, without_leader
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.controller.queue import ChangeQueue
 from ixion.controller.topic_nodes import operations_to_change_state
 from ixion.metadata.image import ClusterImage, PartitionImage
@@ -23,12 +23,11 @@ Changes = list[tuple[str, PartitionImage]]  # topic and new state
 
 
 class Leaders:
-    def __init__(self, queue: ChangeQueue, session: MetadataSession, image: ClusterImage, local: LocalBroker) -> None:
+    def __init__(self, queue: ChangeQueue, session: MetadataSession, image: ClusterImage, own: OwnBroker) -> None:
         self._queue = queue
         self._session = session
         self._image = image
-        self._local = local
-        local.propose_isr_to(self.change_isr)
+        self._own = own
 
     async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
         """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
@@ -67,9 +66,9 @@ class Leaders:
         await self._queue.run(lambda: self._take_from(path))
 
     async def _take_from(self, path: str) -> None:
-        node_id = self._local.node_id
+        node_id = self._own.node_id
         changes = []
-        for name, number in self._local.directory_failed(path):
+        for name, number in await self._own.door.directory_failed(path):
             partition = self._image.partition(name, number)
             if partition is not None and partition.leader == node_id:
                 changes.append((name, without_leader(partition, (node_id,))))
@@ -87,7 +86,7 @@ class Leaders:
         after = replace(known, isr=isr)
         operation = operations_to_change_state(topic, after, self._image.controller_epoch)
         await self._session.multi([operation])
-        self._image.put_partition(topic, after)
+        await self._own.show([(self._image.topics[topic], [after])])
         return True
 
     async def _change(self, changes: Changes) -> None:
@@ -96,11 +95,8 @@ class Leaders:
         epoch = self._image.controller_epoch
         operations = [operations_to_change_state(name, partition, epoch) for name, partition in changes]
         await self._session.multi(operations)
-        await in_turns(self._show(changes))
-
-    def _show(self, changes: Changes) -> Steps[None]:
+        changed: dict[str, list[PartitionImage]] = {}
         for name, partition in changes:
-            if name in self._image.topics:
-                self._image.put_partition(name, partition)
-                self._local.state_changed(self._image.topics[name], partition)
-            yield
+            changed.setdefault(name, []).append(partition)
+        topics = self._image.topics
+        await self._own.take([(topics[name], partitions) for name, partitions in changed.items() if name in topics])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ixion.controller.election import Elected, OtherControllerError, elect
 from ixion.controller.leader_rules import elect_leader, without_leader
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.controller.queue import ChangeQueue
 from ixion.controller.topic_nodes import (
     operations_to_add,
@@ -33,28 +33,30 @@ class TakenOver:
 
 
 async def take_over(
-    session: MetadataSession, queue: ChangeQueue, local: LocalBroker, live: Collection[int], now_ms: int, unclean: bool
+    session: MetadataSession, queue: ChangeQueue, own: OwnBroker, live: Collection[int], now_ms: int, unclean: bool
 ) -> TakenOver:
     """Become the controller and bring the tree in order.
 
     `live`: the brokers that are registered. `unclean`: this broker did not stop cleanly, so that every partition gets
     a new leader epoch.
     """
-    elected = await elect(session, local.node_id, now_ms)
-    if elected.controller_id != local.node_id:
+    elected = await elect(session, own.node_id, now_ms)
+    if elected.controller_id != own.node_id:
         raise OtherControllerError(elected.controller_id)
+    own.controller_epoch = elected.epoch
     await ensure(session, [paths.DELETE_TOPICS])
     doomed = await session.children(paths.DELETE_TOPICS)
-    await queue.in_thread(lambda: local.delete_logs(frozenset(doomed)))
+    found = [await read_topic(session, name) for name in doomed]
+    await own.delete_logs([each[0] for each in found if each is not None])
     for name in doomed:
         await session.multi(await operations_to_delete(session, name))
     topics: list[TopicImage] = []
     operations: list[Operation] = []
     for name in await session.children(paths.TOPICS):
-        found = await read_topic(session, name)
-        if found is None:
+        read = await read_topic(session, name)
+        if read is None:
             continue
-        topic, missing = found
+        topic, missing = read
         if not topic.topic_id:
             topic.topic_id = new_id()
             operations.append(Set(paths.topic(name), encode_topic(topic_node(topic))))
@@ -69,7 +71,7 @@ async def take_over(
         topics.append(topic)
     if operations:
         await session.multi(operations)
-    await queue.in_thread(lambda: local.set_strays_aside(topics))
+    await queue.in_thread(lambda: own.disks.set_strays_aside(topics))
     return TakenOver(elected=elected, topics=topics, changes=len(operations))
 
 

@@ -1,6 +1,6 @@
 """Creates and deletes topics, and adds partitions to them.
 
-A change is planned, written to the tree, then to the disks on the controller's thread, and shown in the cluster image
+A change is planned, written to the tree, and given to the broker (`own_broker`): its disks first, its cluster image
 last. So a client that sees a topic can use it, and a crash in between leaves the tree as the truth from
 which the next start goes on.
 """
@@ -8,14 +8,14 @@ which the next start goes on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ixion.config.cluster_settings import DELETE_TOPIC_ENABLE
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.configs import warn_without_effect
-from ixion.controller.local_broker import LocalBroker
+from ixion.controller.own_broker import OwnBroker
 from ixion.controller.planning import (
     Names,
     NewTopic,
@@ -62,16 +62,15 @@ class Topics:
         queue: ChangeQueue,
         session: MetadataSession,
         image: ClusterImage,
-        local: LocalBroker,
+        own: OwnBroker,
         config: DynamicConfig,
     ) -> None:
         self._queue = queue
         self._session = session
         self._image = image
-        self._local = local
+        self._own = own
         self._config = config
         self.half_deleted: set[str] = set()  # their logs are gone; the tree could not be written yet
-        self.on_deleted: list[Callable[[list[str]], None]] = []
 
     async def create(
         self, wanted: Sequence[NewTopic], validate_only: bool = False, charge: Charge = free
@@ -85,9 +84,7 @@ class Topics:
         made = [outcome.topic for outcome in outcomes if outcome.topic is not None]
         if made and not validate_only:
             await self._write(made)
-            for topic in made:
-                self._image.put_topic(topic)
-                await in_turns(self._local.lead_all(topic, topic.partitions))
+            await self._own.take([(topic, topic.partitions) for topic in made], is_new=True)
         return outcomes
 
     def _plan(self, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome], charge: Charge) -> Steps[None]:
@@ -96,7 +93,7 @@ class Topics:
         names = Names((*self._image.topics, *self.half_deleted))
         counts = [partitions_of(wish, settings) for wish in wanted]
         refused = refusal_of(lambda: check_partitions_of_request(counts))
-        full = refusal_of(self._local.check_room)
+        full = refusal_of(self._own.disks.check_room)
         for wish, outcome in zip(wanted, outcomes, strict=True):
             fault = refused or refusal_of(partial(names.check, wish.name)) or full
             try:
@@ -119,8 +116,6 @@ class Topics:
             configured = await self._session.exists(paths.config("topics", topic.name)) is not None
             operations += operations_to_create(topic, self._image.controller_epoch, configured)
         await self._session.multi(operations)
-        partitions = [(topic, partition) for topic in topics for partition in topic.partitions]
-        await self._queue.in_thread(lambda: self._local.make_logs(partitions))
 
     async def delete(
         self, names: Sequence[str], ids: Mapping[str, bytes] | None = None, charge: Charge = free
@@ -149,22 +144,10 @@ class Topics:
             gone = list(doomed)
             marks = [paths.delete_topic(name) for name in gone]
             await ensure(self._session, marks)
-            await in_turns(self._take_out(doomed.values()))
-            await self._delete(gone)
-            for deleted in self.on_deleted:
-                deleted(gone)
+            await self._own.forget(list(doomed.values()))
+            self.half_deleted.update(gone)
+            await self.finish_deletions()
         return outcomes
-
-    def _take_out(self, topics: Iterable[TopicImage]) -> Steps[None]:
-        """From the image, so that no request finds them any more, and then their partitions."""
-        for topic in topics:
-            self._image.remove_topic(topic.name)
-        yield from self._local.stop_all(topics)
-
-    async def _delete(self, names: list[str]) -> None:
-        await self._queue.in_thread(lambda: self._local.delete_logs(frozenset(names)))
-        self.half_deleted.update(names)
-        await self.finish_deletions()
 
     async def finish_deletions(self) -> None:
         """Delete the nodes of half-deleted topics. The next start would do it, too; better now."""
@@ -197,7 +180,7 @@ class Topics:
     ) -> None:
         topics = self._image.topics
         added = await in_turns(plan_growth(topics, name, count, assignment, sorted(self._image.brokers)))
-        self._local.check_room()
+        self._own.disks.check_room()
         if validate_only:
             return
         charge(len(added))
@@ -207,9 +190,7 @@ class Topics:
         for partition in added:
             operations += operations_to_add(name, partition, self._image.controller_epoch)
         await self._session.multi(operations)
-        await self._queue.in_thread(lambda: self._local.make_logs([(after, partition) for partition in added]))
-        self._image.put_topic(after)
-        await in_turns(self._local.lead_all(after, added))
+        await self._own.take([(topic, added)], is_new=True)
 
 
 def charged(outcome: TopicOutcome, charge: Charge, count: int) -> bool:

@@ -123,6 +123,11 @@ class LogManager:
         self._sync_name(log)
         return log
 
+    def is_made(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Whether `create` would have nothing to do."""
+        log = self.logs.get((topic, partition))
+        return log is not None and log.topic_id == topic_id and log.folder not in self._unsynced
+
     def _create(self, key: TopicPartition, directory: LogDirectory | None, config: LogConfig | None) -> Log:
         # A checkpoint that is being written may have offsets of a log of this name that was deleted meanwhile.
         with self.checkpoints.lock:

@@ -42,7 +42,7 @@ from ixion.replica.metadata_update import (
 from ixion.replica.partition import Partition
 from ixion.timer.turns import Steps, in_turns
 
-# A broker that is alone gets no such requests, and starts sooner without their tables: they are imported when needed.
+# A broker starts sooner without the tables that it does not need yet: they are imported when needed.
 if TYPE_CHECKING:
     from ixion.protocol.messages.k04_leader_and_isr import (
         LeaderAndIsrPartitionError,
@@ -65,6 +65,7 @@ logger = logging.getLogger(__name__)
 
 ANY_EPOCH: Final = -1  # of StopReplica: the controller does not know the leader epoch
 TOPIC_DELETED: Final = -2  # of StopReplica: the topic is being deleted, whatever the leader epoch
+FULL: Final = 2  # type of UpdateMetadata: it names all topics of the cluster
 
 
 class Fetchers(Protocol):
@@ -152,7 +153,8 @@ class Control:
         if before - image.brokers.keys():
             self._replicas.look_at_followers()
         deleted = await in_turns(take_topics(image, topics, image.early_configs))
-        image.complete = image.complete or bool(topics)  # the first that names topics names all of them
+        # The first that names topics names all of them; a controller that says so may name none.
+        image.complete = image.complete or bool(topics) or request.type == FULL
         await in_turns(self._wake_elections(topics))
         if deleted:
             for listener in self.on_deleted:
@@ -196,8 +198,10 @@ class Control:
         strange = [role.topic for role in accepted if known_topic(self._image, role.topic, role.topic_id) is None]
         self._image.early_configs.update(await self._configs_of(strange))
         await self.fetchers.stop([role.key for role in accepted])
+        unmade = [role for role in accepted if not self._logs.is_made(*role.key, role.topic_id)]
+        led = {role.topic for role in accepted if role.state.leader == self._replicas.node_id}
         loop = asyncio.get_running_loop()
-        for role, error in await loop.run_in_executor(self._workers, for_each, accepted, self._make_log):
+        for role, error in await loop.run_in_executor(self._workers, self._prepare, unmade, led):
             self._failed(role, error, codes)
         await in_turns(self._become(accepted, codes))
         return codes
@@ -216,16 +220,21 @@ class Control:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
 
+    def _prepare(self, unmade: Sequence[Role], led: Collection[str]) -> list[tuple[Role, KafkaError]]:
+        """On a worker thread: what takes long. The roles whose logs could not be made."""
+        failed = for_each(unmade, self._make_log)
+        for topic in led:
+            self.prepare_to_lead(topic)
+        return failed
+
     def _make_log(self, role: Role) -> None:
-        """On a worker thread. KafkaError if there is no log, and none can be made."""
+        """KafkaError if there is no log, and none can be made."""
         if self._logs.get(*role.key) is None and not role.state.is_new:
             # The log may be in a directory that cannot be read now; an empty one must not take its place.
             offline = [directory.path for directory in self._logs.directories if directory.state.offline]
             if offline:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its log may be in {offline[0]}, which is offline")
         self._logs.create(*role.key, None if role.topic_id == NO_ID else role.topic_id)
-        if role.state.leader == self._replicas.node_id:
-            self.prepare_to_lead(role.topic)
 
     def _become(self, roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> Steps[None]:
         for role in roles:
@@ -260,9 +269,11 @@ class Control:
 
     # What happens here.
 
-    async def directory_failed(self, path: str) -> None:
-        """A log directory went offline: its replicas neither lead nor follow any more."""
-        await self.fetchers.stop(self._replicas.directory_failed(path))
+    async def directory_failed(self, path: str) -> list[TopicPartition]:
+        """A log directory went offline: its replicas neither lead nor follow any more. Which they are."""
+        gone = self._replicas.directory_failed(path)
+        await self.fetchers.stop(gone)
+        return gone
 
     # StopReplica.
 

@@ -205,6 +205,29 @@ def test_step_12_a_rebalance_comes_before_records() -> None:
     assert sim.poll(machine, 30.0) == [(0, 0), (0, 1), (0, 2)]  # nothing was committed
 
 
+def test_what_is_given_up_was_committed_up_to_the_last_record_although_a_commit_was_under_way() -> None:
+    sim = ConsumerSimulation(1, trouble=0.0)
+    machine = joined(sim)
+    sim.logs[0].append(5)
+    sim.run(60.0, lambda: machine.buffer.has_next)
+    assert len(machine.buffer.take(3)) == 3
+    generation = sim.group.generation
+    assert machine.commit_automatically(sim.now_s) is not None
+    assert len(machine.buffer.take(2)) == 2
+    assert machine.group is not None
+    machine.group.member.must_rejoin = True
+    machine.enter(sim.now_s)
+    duty = None
+    for _ in range(100):
+        duty = machine.next_duty(sim.now_s)
+        if duty is not None:
+            break
+        sim.run(0.1)
+    assert duty is not None
+    assert duty.kind == "revoked"
+    assert [offset for term, place, offset in sim.group.commits if (term, place) == (generation, A)][-2:] == [3, 5]
+
+
 def test_step_14_small_polls_out_of_one_fetch_cost_no_turn() -> None:
     sim, machine = reading(10)
     sim.run(60.0, lambda: machine.buffer.has_next)
@@ -271,6 +294,23 @@ def test_a_new_leader_with_other_records_is_noticed() -> None:
         while len(again) < 5:
             again += sim.poll(machine, 1.0)
         assert again == [(0, offset) for offset in range(5, 10)]
+
+
+def test_a_leader_that_knows_nothing_of_what_was_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers -1, as Apache Kafka does for an epoch of which it has nothing."""
+    sim = ConsumerSimulation(1, trouble=0.0, partitions=1)
+    sim.logs[0].append(5)
+    machine = sim.consumer(settings=EARLIEST)
+    machine.assign([A])
+    assert sim.poll(machine, 60.0) == [(0, offset) for offset in range(5)]
+    monkeypatch.setattr(sim.logs[0], "end_of", lambda _epoch: -1)
+    sim.logs[0].truncate(0)
+    for _ in range(3):
+        sim.logs[0].append(5)
+    found: list[tuple[int, int]] = []
+    while not found:
+        found = sim.poll(machine, 1.0)
+    assert found[0] == (0, 0), "from the beginning, as auto.offset.reset says"
 
 
 def test_a_committed_position_is_compared_with_the_leader_as_well() -> None:

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.listeners import Endpoint
 from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import ControlResponse, LogEnds
+from ixion.controller.cluster.channels import ControlResponse
 from ixion.controller.cluster.cluster import Member
 from ixion.controller.cluster.controller import ClusterController
 from ixion.controller.cluster.term import Term
+from ixion.controller.door import LogEnds
 from ixion.controller.planning import NewTopic
 from ixion.metadata import paths
 from ixion.metadata.broker_node import Registration, encode_registration

@@ -10,8 +10,9 @@ import pytest
 from ixion.config.listeners import Endpoint
 from ixion.controller.cluster import channels as module
 from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import VERSIONS, Channels, ControlResponse, LogEnds, RemoteCarrier, carriers
+from ixion.controller.cluster.channels import VERSIONS, Channels, ControlResponse, RemoteCarrier, carriers
 from ixion.controller.cluster.cluster import Member
+from ixion.controller.door import LogEnds
 from ixion.metadata.broker_node import Registration
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import NO_LOG, TopicPartition

@@ -18,7 +18,7 @@ from ixion.coordinators.txn.remote_verification import RemoteVerification
 from ixion.coordinators.txn.spread_markers import SpreadMarkers
 from ixion.coordinators.txn.verification import offset_commit_client, produce_client
 from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -59,7 +59,7 @@ def image_of(*leaders: int) -> ClusterImage:
 class Brokers:
     """The other brokers: an answer or a fault for each request."""
 
-    answer: Callable[[Struct], Struct] | KafkaError
+    answer: Callable[[Struct], Struct] | Exception
     asked: list[tuple[int, Struct]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
 
@@ -67,7 +67,7 @@ class Brokers:
         self.asked.append((broker_id, request))
         await asyncio.sleep(0)
         self.before_answer()
-        if isinstance(self.answer, KafkaError):
+        if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer(request)
 
@@ -134,6 +134,8 @@ def test_each_leader_gets_the_markers_of_its_partitions() -> None:
     [
         (written(ErrorCode.NOT_LEADER_OR_FOLLOWER), ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (DisconnectedError("gone"), ErrorCode.LEADER_NOT_AVAILABLE),
+        (FileNotFoundError("no such certificate"), ErrorCode.LEADER_NOT_AVAILABLE),
+        (ValueError("an answer that cannot be read"), ErrorCode.LEADER_NOT_AVAILABLE),
     ],
 )
 def test_a_leader_that_does_not_write_leaves_a_code_to_try_again(answer: Any, code: ErrorCode) -> None:
@@ -267,7 +269,12 @@ def test_a_write_that_something_has_overtaken_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [DisconnectedError("gone"), verified(0, top=ErrorCode.NOT_COORDINATOR), verified(ErrorCode.NOT_COORDINATOR)],
+    [
+        DisconnectedError("gone"),
+        OSError("no certificate"),
+        verified(0, top=ErrorCode.NOT_COORDINATOR),
+        verified(ErrorCode.NOT_COORDINATOR),
+    ],
 )
 def test_a_client_tries_again_when_the_coordinator_cannot_say(answer: Any) -> None:
     assert verify(World(), Brokers(answer)) == ErrorCode.NOT_ENOUGH_REPLICAS

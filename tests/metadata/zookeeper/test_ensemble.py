@@ -42,6 +42,23 @@ def test_nobody_there_is_said_in_one_line() -> None:
         asyncio.run(_open("127.0.0.1:1"))
 
 
+def test_a_server_without_a_quorum_is_said_in_one_line() -> None:
+    """It closes the connection to a client that wants to write, also if it serves others in read-only mode."""
+
+    async def work() -> None:
+        async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            writer.close()
+
+        async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            said = rf"127.0.0.1:{port}: closed the connection, as a server without a quorum does, read-only or not$"
+            with pytest.raises(StoreUnusableError, match=said):
+                await _open(f"127.0.0.1:{port}")
+
+    asyncio.run(work())
+
+
 async def _open(connect: str) -> None:
     await open_session(connect, 6_000, connect_timeout_ms=300)
 

@@ -403,7 +403,7 @@ class Consumer(ConsumerFace):
         """Commit what is to be committed, tell the listener, and leave."""
         machine = self._machine
         try:
-            machine.commit_automatically(time.monotonic())
+            machine.commit_automatically(time.monotonic(), latest=True)
             await self._until(lambda: not machine.is_committing, until_s)
             self._tell()
             duty = machine.last_duty()

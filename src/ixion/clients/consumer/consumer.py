@@ -381,7 +381,7 @@ class Consumer(ConsumerFace):
         try:
             with self._lock:
                 now_s = time.monotonic()
-                machine.commit_automatically(now_s)
+                machine.commit_automatically(now_s, latest=True)
                 self._engine.wait(lambda: not machine.is_committing, until_s)
             self._tell()
             duty = machine.last_duty()

@@ -17,6 +17,7 @@ from ixion.clients.address import Address
 from ixion.clients.channel import Connect, connect
 from ixion.controller.cluster.batch import ControlRequest, address_of
 from ixion.controller.cluster.cluster import Member
+from ixion.controller.door import Door, LogEnds
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import NO_LOG, TopicPartition
 from ixion.protocol.messages.k02_list_offsets import (
@@ -34,7 +35,6 @@ from ixion.protocol.registry import ApiKey
 logger = logging.getLogger(__name__)
 
 ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
-LogEnds = dict[TopicPartition, tuple[int, int]]  # the last leader epoch in the log, and the next offset
 Answered = Callable[[int, ControlRequest, ControlResponse], None]
 
 PAUSE_S: Final = 0.1  # before a request is sent again
@@ -47,18 +47,6 @@ VERSIONS: Final[dict[type[Struct], tuple[ApiKey, int]]] = {
     StopReplicaRequest: (ApiKey.STOP_REPLICA, 4),
     UpdateMetadataRequest: (ApiKey.UPDATE_METADATA, 8),
 }
-
-
-class Door(Protocol):
-    """What a broker does with the requests of a controller."""
-
-    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
-
-    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
-
-    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
-
-    def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds: ...
 
 
 class Carrier(Protocol):

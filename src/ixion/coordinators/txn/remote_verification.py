@@ -126,6 +126,9 @@ class RemoteVerification:
         except KafkaError as error:
             logger.info("broker %d cannot verify %s: %s", broker_id, transaction.transactional_id, error)
             return codes
+        except Exception:  # such as a certificate that cannot be read: the client waits for an answer
+            logger.exception("broker %d cannot verify %s", broker_id, transaction.transactional_id)
+            return codes
         if answer.error_code != ErrorCode.NONE:
             return dict.fromkeys(partitions, error_code(answer.error_code))
         for result in answer.results_by_transaction:

@@ -73,6 +73,8 @@ class SpreadMarkers:
             answer = cast(WriteTxnMarkersResponse, await asked)
         except KafkaError as error:
             logger.info("markers of producer %d are sent to broker %d again: %s", marker.producer_id, leader, error)
+        except Exception:  # such as a certificate that cannot be read: without an answer nobody would send them again
+            logger.exception("markers of producer %d are sent to broker %d again", marker.producer_id, leader)
         else:
             for result in answer.markers:
                 for topic in result.topics:

@@ -40,6 +40,7 @@ T = TypeVar("T")
 # ZooKeeper closes the connection when a request is longer than its jute.maxbuffer (1 MiB - 1 by default), and would do
 # so again each time the request is repeated. So we refuse it ourselves, a little earlier.
 MAX_REQUEST: Final = (1 << 20) - 1_024
+CLOSED: Final = "closed the connection"
 CLOSE_MS: Final = 2_000  # patience with a server that does not answer to the end of the session
 
 
@@ -60,6 +61,8 @@ async def open_session(
     except TimeoutError:
         session.abandon()
         problem = f"no server took us in within {patience_ms} ms; the last one tried was {session.last_fault}"
+        if session.last_fault.endswith(CLOSED):
+            problem += ", as a server without a quorum does, read-only or not"
         raise StoreUnusableError(f"ZooKeeper ({ensemble})", problem) from None
     except BaseException:
         session.abandon()
@@ -98,7 +101,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._session is not None:
-            self._session.link_lost(self, "closed the connection" if error is None else str(error))
+            self._session.link_lost(self, CLOSED if error is None else str(error))
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:

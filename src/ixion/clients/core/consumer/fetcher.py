@@ -322,7 +322,9 @@ class Fetcher:
             return
         if code != ErrorCode.NONE:
             self._fault(state, KafkaError(code, f"{state.place}: {code.explanation}"), now_s)
-        elif 0 <= end_offset < state.fetch_offset:
+        elif end_offset < 0:
+            state.out_of_range = True  # the leader has nothing of the epoch that was read, nor of one before it
+        elif end_offset < state.fetch_offset:
             state.truncated_to = end_offset
         else:
             state.checked_epoch = leader_epoch

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.clients.address import Address
@@ -218,14 +219,19 @@ class ConsumerMachine:
         self.start(errand)
         return errand
 
-    def commit_automatically(self, now_s: float) -> Commit | None:
-        """What has not been committed yet; None if there is nothing, or that is not wanted."""
+    def commit_automatically(self, now_s: float, *, latest: bool = False) -> Commit | None:
+        """What has not been committed yet; None if there is nothing, or that is not wanted. `latest`: partitions are
+        about to be given up, so a commit that is under way with older positions is not enough."""
         if not self._commits:
             return None
         self._commit_s = now_s + max(self.settings.auto_commit_interval_ms / 1000, LEAST_S)
-        if self._auto_commit is not None and not self._auto_commit.is_done:
-            return self._auto_commit
         changed = {place: at for place, at in self.consumed().items() if self.committed.get(place) != at.offset}
+        under_way = self._auto_commit
+        is_enough = not latest or (
+            under_way is not None and all(under_way.offsets.get(place) == at for place, at in changed.items())
+        )
+        if under_way is not None and not under_way.is_done and is_enough:
+            return under_way
         if not changed or (self.group is not None and self.group.member.generation < 0):
             return None
         self._auto_commit = self.commit(changed, retries=False)
@@ -386,7 +392,7 @@ class ConsumerMachine:
                 new_member(self.client, self.coordinator, self.settings),
                 self.subscription,
                 take_over=self.assign,
-                commit=self.commit_automatically,
+                commit=partial(self.commit_automatically, latest=True),
                 max_poll_s=self.settings.max_poll_interval_ms / 1000,
                 now_s=now_s,
             )

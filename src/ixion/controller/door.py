@@ -1,0 +1,62 @@
+"""What the controller asks of a broker: the same requests, whether they come over a socket or by a call.
+
+The controller knows neither logs nor replicas. Of its own broker it also needs to know how its disks are (`OwnDisks`),
+if that broker is alone: there is no other broker that would hold the replicas meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ixion.metadata.image import PartitionImage, TopicImage
+from ixion.model.topic_partition import TopicPartition
+
+# A broker that starts without topics needs few of these tables: they are imported when they are needed.
+if TYPE_CHECKING:
+    from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+    from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
+    from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+LogEnds = dict[TopicPartition, tuple[int, int]]  # the last leader epoch in the log, and the next offset
+
+
+class Door(Protocol):
+    """What a broker does with the requests of a controller."""
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
+
+    def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds: ...
+
+
+class OwnDoor(Door, Protocol):
+    """That of a broker alone, whose controller hears of a failed disk by a call."""
+
+    async def directory_failed(self, path: str) -> list[TopicPartition]:
+        """Take the replicas of a log directory offline; which they are."""
+        ...
+
+
+class OwnDisks(Protocol):
+    """The disks of a broker alone."""
+
+    @property
+    def offline(self) -> Collection[TopicPartition]:
+        """Partitions that the broker should lead, but whose logs it could not open."""
+        ...
+
+    def check_room(self) -> None:
+        """KafkaError if the disks have no room for another log."""
+
+    def set_strays_aside(self, topics: Iterable[TopicImage]) -> None:
+        """Rename the logs of no topic, or of an earlier topic of that name. Blocks."""
+
+    def open_again(
+        self, waiting: Sequence[tuple[TopicImage, PartitionImage]]
+    ) -> list[tuple[TopicImage, PartitionImage]]:
+        """Try again to open logs that could not be opened; those of them that are open now. Blocks."""
+        ...
