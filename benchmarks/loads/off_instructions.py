@@ -72,7 +72,7 @@ def main() -> None:
 
     instructions = Instructions()
     with Broker() as broker:
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         broker.create_topic("plain")
         port = int(broker.bootstrap.rsplit(":", 1)[1])
         bodies = {
