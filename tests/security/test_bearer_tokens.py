@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from ixion.broker.mechanisms import Logins, mechanisms_of
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.sasl.exchange import SaslRefusedError
-from ixion.security.bearer_tokens import BearerTokens, Expected
+from ixion.security.bearer_tokens import LATEST_S, BearerTokens, Expected
 from ixion.security.key_set import KeySet
 from tests.security.certificates import Authority
 from tests.security.identity_provider import ISSUER, Provider
@@ -34,6 +36,7 @@ def keys(provider: Provider, tmp_path: Path) -> KeySet:
     return KeySet(provider.write(tmp_path / "keys.json"), 3_600)
 
 
+DEEP = "deep"
 STRICT = Expected(issuer=ISSUER, audience=("kafka", "other"), skew_s=0)
 
 
@@ -73,7 +76,30 @@ BAD: dict[str, tuple[Callable[[Provider], str], str]] = {
     "signature cut off": (lambda p: p.token().rpartition(".")[0] + ".", "signature"),
     "no token": (lambda p: "x.y", "not a signed token"),
     "hmac": (lambda p: p.token(algorithm="HS256", key="k" * 64), "not accepted"),
+    "expiry in quotes": (lambda p: p.token(exp="9999999999"), "not a number"),
+    "endless expiry": (lambda p: p.token(exp=float("inf")), "not valid"),
+    "key id of a file": (lambda p: p.token(key_id="../../keys.json"), "not known"),
+    "a key in the header": (lambda p: with_header(p, alg="RS256", jwk={"kty": "oct", "k": "AA"}), "signature"),
+    "keys elsewhere": (lambda p: with_header(p, alg="RS256", kid="r1", jku="https://evil.example/"), "signature"),
+    "a condition": (lambda p: with_header(p, alg="RS256", kid="r1", crit=["b64"], b64=False), "not a signed|signature"),
+    "list of algorithms": (lambda p: with_header(p, alg=["RS256", "none"]), "not accepted"),
+    "zeros for a signature": (lambda p: with_header(p, "A" * 86, alg="ES256", kid="e1"), "signature"),
+    "deep header": (lambda p: with_header(p, alg="RS256", kid="r1", deep=DEEP), "not a signed token|signature"),
 }
+
+
+def with_header(provider: Provider, signature: str | None = None, **header: Any) -> str:
+    """A good token with another header, and another signature if one is given."""
+    _, claims, signed = provider.token().split(".")
+    text = json.dumps(header).replace(json.dumps(DEEP), "[" * 20_000 + "]" * 20_000)
+    first = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return f"{first}.{claims}.{signed if signature is None else signature}"
+
+
+def test_a_late_expiry_is_bounded(provider: Provider, keys: KeySet) -> None:
+    """It goes into a field of 64 bits."""
+    for expiry in (10**30, 1e300):
+        assert BearerTokens(keys, STRICT).validate(provider.token(exp=expiry)).expires_ms == LATEST_S * 1_000
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -172,6 +198,30 @@ def test_keys_from_an_address(provider: Provider, tmp_path: Path) -> None:
             KeySet(url, 3_600)  # the authority is not one of the system's
 
 
+def test_an_address_that_never_ends_its_answer_is_given_up(tmp_path: Path) -> None:
+    """Each byte comes in time, but not all of them do."""
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.sign("provider", "/CN=provider"))
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def drip() -> None:
+        found, _ = listening.accept()
+        with found, suppress(OSError), context.wrap_socket(found, server_side=True) as client:
+            client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            while True:
+                client.sendall(b"x")
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    trusting = ssl.create_default_context(cafile=str(authority.certificate))
+    with listening, pytest.raises(ValueError, match=r"cannot be read|not a JSON Web Key Set"):
+        KeySet(f"https://127.0.0.1:{listening.getsockname()[1]}/", 60, context=trusting, all_patience_s=0.5)
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 def test_no_redirection_is_followed(provider: Provider, tmp_path: Path) -> None:
     elsewhere = provider.write(tmp_path / "keys.json").encode()
     with https(tmp_path, [(302, elsewhere)]) as (url, context), pytest.raises(ValueError, match="answers 302"):
@@ -187,7 +237,18 @@ def test_addresses_that_are_not_allowed(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "x"}]}', '{"keys": 1}', "x" * (1 << 21)]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"keys": []}',
+        '{"keys": [{"kty": "oct", "k": "x"}]}',
+        '{"keys": 1}',
+        "x" * (1 << 21),
+        "[" * 200_000,
+    ],
+    ids=range(8),
 )
 def test_sets_that_are_none(tmp_path: Path, text: str) -> None:
     place = tmp_path / "keys.json"

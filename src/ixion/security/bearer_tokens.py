@@ -14,6 +14,7 @@ from ixion.security.key_set import ALGORITHMS, KeySet
 
 EVERY: Final = tuple(name for names in ALGORITHMS.values() for name in names)
 LONGEST_USER: Final = 1_000
+LATEST_S: Final = 253_402_300_799  # the end of the year 9999
 
 
 def check_installed() -> None:
@@ -68,7 +69,10 @@ class BearerTokens:
             raise SaslRefusedError(
                 f"the token is not accepted: {REASONS.get(type(error).__name__, 'it is not valid')}"
             ) from None
-        return Bearer(self._user_of(claims), int(claims["exp"] * 1_000))
+        expiry_s = claims["exp"]
+        if not isinstance(expiry_s, int | float):  # PyJWT takes digits in quotes, too
+            raise SaslRefusedError("the token is not accepted: its expiry is not a number")
+        return Bearer(self._user_of(claims), int(min(expiry_s, LATEST_S) * 1_000))
 
     def _user_of(self, claims: dict[str, Any]) -> str:
         user = claims.get(self._expected.user_claim)

@@ -12,19 +12,24 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
+    import http.client
     import ssl
 
 logger = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 1 << 20
 MOST_KEYS: Final = 1_000
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 10.0  # for one step,
+ALL_PATIENCE_S: Final = 30.0  # and for all of them: an address that sends a byte now and then holds nobody up
 SOONEST_S: Final = 10.0  # between two questions to an address, however many keys are missing
 # Signatures by a private key only: with HS256 the public key would do to sign a token.
 ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -38,13 +43,20 @@ Key = Mapping[str, Any]  # a JSON Web Key
 
 class KeySet:
     def __init__(
-        self, url: str, refresh_s: float, *, late: bool = False, context: ssl.SSLContext | None = None
+        self,
+        url: str,
+        refresh_s: float,
+        *,
+        late: bool = False,
+        context: ssl.SSLContext | None = None,
+        all_patience_s: float = ALL_PATIENCE_S,
     ) -> None:
         """Reads the keys. ValueError, with the reason, if there are none. `late`: only when `look` is called.
         `context`: of https, where the authorities of the system are not the ones to trust."""
         self._url = url
         self._refresh_s = refresh_s
         self._context = context
+        self._all_patience_s = all_patience_s
         self._path = path_of(url)
         self._stamp = self._stamp_now()
         self._read_s = time.monotonic()
@@ -105,17 +117,28 @@ class KeySet:
         connection = http.client.HTTPSConnection(
             place.hostname or "", place.port, timeout=PATIENCE_S, context=self._context
         )
+        watch = threading.Timer(self._all_patience_s, cut_off, [connection])
+        watch.daemon = True
+        watch.start()
         try:
             path = (place.path or "/") + (f"?{place.query}" if place.query else "")
             connection.request("GET", path, headers={"Accept": "application/json", "User-Agent": "ixion"})
             answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise ValueError(f"{self._url} answers {answer.status} {answer.reason}")
-            return answer.read(MOST_BYTES + 1)
-        except (OSError, http.client.HTTPException) as error:
+            status, reason, found = answer.status, answer.reason, answer.read(MOST_BYTES + 1)
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise ValueError(f"{self._url} cannot be read: {error}") from None
         finally:
+            watch.cancel()
             connection.close()
+        if status != http.client.OK:
+            raise ValueError(f"{self._url} answers {status} {reason}")
+        return found
+
+
+def cut_off(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def path_of(url: str) -> str | None:
@@ -134,7 +157,7 @@ def keys_of(source: str, data: bytes) -> list[Key]:
     try:
         keys = json.loads(data)["keys"]
         usable = [key for key in keys if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{source} is not a JSON Web Key Set") from None
     if not usable or len(usable) > MOST_KEYS:
         raise ValueError(f"{source} has {len(usable)} public keys for signatures; 1 to {MOST_KEYS} are allowed")
