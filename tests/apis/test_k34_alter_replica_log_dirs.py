@@ -214,3 +214,24 @@ def test_what_cannot_be(paths: list[str]) -> None:
         broker.call(lose)
         assert move(asking, other(paths, home), "t", 0) == [(0, ErrorCode.KAFKA_STORAGE_ERROR)]
         assert places(asking)["t", 0] == [(home, False)]
+
+
+def test_delayed_records_stay_where_they_wait_and_come_to_the_partition_that_has_moved(paths: list[str]) -> None:
+    with start(paths) as broker, Asking(broker.bootstrap) as asking:
+        broker.create_topic("t", delivery_delay_mode="record")
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        producer.produce("t", b"far", headers={"x-deliver-after-ms": "100000000", "x-schedule-id": "a"})
+        assert producer.flush(60) == 0
+        ((here, _),) = places(asking)["t", 0]
+        there = other(paths, here)
+        assert move(asking, there, "__delay.t", 0) == [(0, ErrorCode.POLICY_VIOLATION)]
+        assert move(asking, there, "t", 0) == [(0, ErrorCode.NONE)]
+        wait_until(lambda: places(asking)["t", 0] == [(there, False)])
+        assert places(asking)["__delay.t", 0] == [(here, False)]
+        producer.produce("t", b"near", headers={"x-deliver-after-ms": "0", "x-schedule-id": "a"})
+        assert producer.flush(60) == 0
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "log_level": 0})
+        consumer.assign([TopicPartition("t", 0, 0)])
+        (message,) = consumer.consume(1, 60)
+        assert message.value() == b"near"
+        consumer.close()

@@ -89,3 +89,12 @@ def test_metrics_tell_what_waits_and_what_became_of_the_rest(ixion: Ixion, broke
     assert int(lines["ixion_schedule_delivered_total"]) >= 1
     assert int(lines["ixion_schedule_superseded_total"]) >= 1
     assert int(lines["ixion_schedule_lateness_seconds_count"]) >= 1
+    names = {name.partition("{")[0] for name in lines}
+    assert names >= {
+        "ixion_schedule_near",
+        "ixion_schedule_oldest_overdue_seconds",
+        "ixion_schedule_lateness_seconds_bucket",
+        *(f"ixion_schedule_{what}_total" for what in ("accepted", "cancelled", "rejected", "aborted", "dropped")),
+        *(f"ixion_schedule_{what}_total" for what in ("orphaned", "failures")),
+        "ixion_clock_jumps_total",
+    }

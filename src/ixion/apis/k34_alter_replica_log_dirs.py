@@ -3,6 +3,8 @@
 The answer says that the moves have begun; DescribeLogDirs shows how far they are. Writing and reading go on meanwhile.
 For a partition that is not there yet the answer is UNKNOWN_TOPIC_OR_PARTITION, as it is Kafka's, but the broker
 remembers the directory until it stops: the partition is made there.
+
+The log where delayed records of a partition wait stays where it was made, and cannot be moved (POLICY_VIOLATION).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import cast
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
 from ixion.apis.sliced import sliced
+from ixion.model.delay_names import is_sibling
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_name import is_topic_name
 from ixion.protocol.messages.k34_alter_replica_log_dirs import (
@@ -57,6 +60,8 @@ def move(replicas: ReplicaManager, topic: str, number: int, path: str) -> ErrorC
     directory = next((each for each in logs.directories if each.path == path), None)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
+    if is_sibling(topic):
+        return ErrorCode.POLICY_VIOLATION
     partition = replicas.partition(topic, number)
     if directory.state.offline or (partition is None and (topic, number) in replicas.offline):
         return ErrorCode.KAFKA_STORAGE_ERROR

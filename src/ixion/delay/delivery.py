@@ -59,6 +59,7 @@ class Delivery:
         self.targets: Final = targets
         self._replicas = replicas
         self._sender: Sender | None = None
+        self._complaint = ""  # the last failure of a send that was logged
         self._timer = timer
         self._lane = lane
         self._clock_ms = clock_ms
@@ -232,9 +233,12 @@ class Delivery:
             return
         if error is not None:
             self._figures.failures += 1
-            logger.warning("delayed records of %s wait on: %s", self._schedule.partition.log.name, error)
+            if str(error) != self._complaint:  # once, however long the target is away
+                self._complaint = str(error)
+                logger.warning("delayed records of %s wait on: %s", self._schedule.partition.log.name, error)
             self._wake_at(self._clock_ms() + self._sender.retry_ms)
             return
+        self._complaint = ""
         self._count(delivered, self._clock_ms())
         if delivered:
             self._wake_at(self._clock_ms())
