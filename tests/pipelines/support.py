@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 
 JARS = "spark-4.0.0"
 PATIENCE_S = 240  # for what must come sooner or later: a JVM on a busy machine takes its time
+# Without its second compiler a JVM keeps 48 MB of compiled code. Spark fills that within a minute; from then on code is
+# dropped, interpreted and compiled anew all the time. Room for classes from the start saves a few full collections.
+JAVA_OPTIONS = (*QUICK, "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
 SMALL = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    "spark.driver.extraJavaOptions": " ".join(QUICK),
+    "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
     "spark.python.worker.faulthandler.enabled": "false",
 }
 # For the Spark that all tests share and that is never killed: Spark's other way to write a checkpoint. The usual one
-# starts `readlink` and `chmod` a dozen times for every batch.
+# starts `readlink` and `chmod` a dozen times for every batch. A plan for a few rows is interpreted as it stands:
+# generating and compiling its code takes longer than running it. Pipelines in processes of their own compile it.
 SHARED = {
     **SMALL,
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
     ),

@@ -42,26 +42,32 @@ def test_what_passes_by_now_leaves_the_quarantine(lab: Lab, kind: str) -> None:
         assert mended.replay(lab.spark).taken.rows_in == 0
 
 
-@pytest.mark.parametrize("times", [3, 5])
-def test_a_replay_that_is_killed_is_finished_by_the_next_run(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
-    """The process ends before a rename: all is removed and that is not noted; the batch is being written."""
+def test_a_replay_that_is_killed_is_finished_by_the_next_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends twice, before a rename: all is removed, which is not noted; then the batch is being written."""
     from ixion.pipelines.files import Files
 
     lab.send({"n": 1}, {"n": 20}, "broken", {"n": 30})
     lab.run(FORMAT + STRICT + sink("parquet"))
     mended = lab.pipeline(FORMAT + sink("parquet"))
-    with monkeypatch.context() as patch:
-        patch.setattr(Files, "rename", crash_before(Files, "rename", times))
-        with pytest.raises(PipelineError):
-            mended.replay(lab.spark)
-    assert [path.name for path in (lab.folder / ".ixion/p/ixion/replay").iterdir()]
+    noted = lab.folder / ".ixion/p/ixion/replay"
+
+    def replay_and_crash(times: int) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(Files, "rename", crash_before(Files, "rename", times))
+            with pytest.raises(PipelineError):
+                mended.replay(lab.spark)
+        (left,) = noted.iterdir()
+        return left.name
+
+    assert not replay_and_crash(3).endswith(".removed")
+    assert column(lab.rows("out_quarantine"), "value") == [b"broken"]
+    assert replay_and_crash(2).endswith(".removed")
+    assert column(lab.rows(), "n") == [1]
     lab.send({"n": 2})
     mended.run(lab.spark)
     assert column(lab.rows(), "n") == [1, 2, 20, 30]
     assert column(lab.rows("out_quarantine"), "value") == [b"broken"]
-    assert not list((lab.folder / ".ixion/p/ixion/replay").iterdir())
+    assert not list(noted.iterdir())
 
 
 def test_what_has_no_replay(lab: Lab) -> None:
