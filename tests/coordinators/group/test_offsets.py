@@ -9,6 +9,7 @@ from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.records.control import transaction_marker
+from tests.coordinators.group.consumer_kit import Client
 from tests.coordinators.group.kit import GROUP, World, settle, whole
 
 DAY_MS = 86_400_000
@@ -328,3 +329,22 @@ def test_offsets_that_no_batch_can_hold_are_refused_before_one_is_made(monkeypat
     assert told == [[ErrorCode.NONE] * 100, [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 101]
     assert len(world.log.batches) == 1
     assert len(world.log.batches[0]) > 4_300, "the estimate is of the smallest records there are"
+
+
+def test_there_can_be_so_many_groups() -> None:
+    """Each commit for a group that nobody knows makes one, and so does each join."""
+    world = World()
+
+    def commit_for(group: str) -> ErrorCode:
+        told: list[list[ErrorCode]] = []
+        world.groups.commits.commit(Committer(group), [Wanted(("t", 0), 1, -1, "")], told.append)
+        world.run()
+        return told[0][0]
+
+    world.groups.shards.most_groups = 3
+    assert [commit_for(f"g{n}") for n in range(4)] == [ErrorCode.NONE] * 3 + [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert commit_for("g0") is ErrorCode.NONE  # one of those that are there
+    assert world.join().code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert Client(world, "a", "t").join() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.groups.shards.most_groups = 4
+    assert commit_for("g3") is ErrorCode.NONE

@@ -51,7 +51,7 @@ class ClassicProtocol:
         def later(answer: object) -> None:
             self._call_soon(respond, answer)
 
-        shard = self._shards.find(request.group_id)
+        shard = self._shards.find_for(request.group_id)
         if not request.group_id:
             respond(join_error(ErrorCode.INVALID_GROUP_ID, request.member_id))
         elif isinstance(shard, ErrorCode):

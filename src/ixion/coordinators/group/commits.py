@@ -74,7 +74,7 @@ class Commits:
 
     def commit(self, committer: Committer, wanted: Sequence[Wanted], done: Answered, *, retention_ms: int = -1) -> None:
         """A retention of -1 is the broker's."""
-        shard = self._shards.find(committer.group_id)
+        shard = self._shards.find_for(committer.group_id)
         if isinstance(shard, ErrorCode):
             done([shard] * len(wanted))
             return

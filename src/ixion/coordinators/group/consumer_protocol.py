@@ -211,7 +211,7 @@ class ConsumerProtocol:
             )
         check_request(request, caller.version, self._limits.assignors)
         check_topics(len(request.subscribed_topic_names or ()))
-        shard = self._shards.find(request.group_id)
+        shard = self._shards.find_for(request.group_id)
         if isinstance(shard, ErrorCode):
             raise KafkaError(shard)
         if request.member_epoch < JOIN:

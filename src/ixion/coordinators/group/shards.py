@@ -22,6 +22,7 @@ from ixion.replica.coordinator_log import CoordinatorLog
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
+MOST_GROUPS: Final = 100_000  # on this broker
 MAX_REMEMBERED: Final = 10_000
 
 
@@ -40,6 +41,7 @@ class Shards:
         self._clock_ms = clock_ms
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
+        self.most_groups = MOST_GROUPS
         self._shards: dict[int, GroupShard] = {}
         self._places: dict[str, int] = {}  # the partitions of groups that were asked for
         self.loader = Loader(log, timer)
@@ -71,6 +73,17 @@ class Shards:
         if not shard.loading:
             return shard
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def find_for(self, group_id: str) -> GroupShard | ErrorCode:
+        """As `find`, for a request that may make the group: there can be `most_groups`, of which most have no members
+        any more, only offsets. Clients try again; groups that nobody uses expire."""
+        shard = self.find(group_id)
+        if isinstance(shard, ErrorCode) or group_id in shard.groups:
+            return shard
+        count = 0
+        for each in self._shards.values():
+            count += len(each.groups)
+        return shard if count < self.most_groups else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def elect(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on. An epoch that is not new says nothing."""
