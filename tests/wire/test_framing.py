@@ -54,6 +54,44 @@ def test_any_split_of_the_stream_gives_the_same_frames(wanted: list[bytes], at: 
     assert not framer.inside_frame
 
 
+@given(bodies, st.data())
+def test_a_reader_that_trusts_reads_straight_into_the_frame(wanted: list[bytes], data: st.DataObject) -> None:
+    framer = Framer(LIMIT)
+    framer.trusting = True
+    frames: list[bytes] = []
+    stream = b"".join(map(framed, wanted))
+    at = 0
+    while at < len(stream):
+        frames += drain(framer)
+        room = framer.room
+        size = data.draw(st.integers(1, 90))
+        if room is not None and data.draw(st.booleans()):
+            size = min(size, len(room), len(stream) - at)
+            room[:size] = stream[at : at + size]
+            framer.received(size)
+        else:
+            framer.feed(stream[at : at + size])
+        at += size
+    assert frames + drain(framer) == wanted
+    assert framer.room is None
+    assert not framer.inside_frame
+
+
+def test_a_large_frame_is_read_into_without_a_copy() -> None:
+    framer = Framer(LIMIT)
+    framer.trusting = True
+    framer.feed(framed(bytes(LIMIT))[:10])
+    assert not framer.complete()
+    room = framer.room
+    assert room is not None
+    assert len(room) == LIMIT - 6
+    room[:] = b"x" * len(room)
+    framer.received(len(room))
+    data, start, end = framer.take()
+    assert (start, end) == (0, LIMIT)
+    assert data == bytes(6) + b"x" * (LIMIT - 6)
+
+
 @given(st.binary(min_size=1, max_size=200), places)
 def test_the_size_is_known_as_soon_as_its_four_bytes_are(body: bytes, at: list[int]) -> None:
     framer = Framer(LIMIT)

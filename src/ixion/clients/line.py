@@ -17,7 +17,7 @@ from ixion.clients.core.security import Security
 from ixion.clients.dial import Dial, Place
 from ixion.clients.faults import UnreachableError
 
-READ_BYTES: Final = 1024 * 1024
+READ_BYTES: Final = 64 * 1024  # at most in one read, unless it is the rest of a large answer
 FIRST_BYTES: Final = 16 * 1024  # of the buffer, until a read fills it
 PIECES: Final = 64  # buffers per system call; the system's own limit is 1,024
 
@@ -85,10 +85,14 @@ class Line:
         self._socket.close()
 
     def read(self, now_s: float) -> None:
-        """What the socket has, into a buffer that is used again: a new one for each read costs more than the read."""
-        if not len(self._view):
+        """What the socket has: straight to where it belongs if that is known, else into a buffer that is used again.
+
+        A new buffer for each read would cost more than the read, and a copy of a large answer half as much.
+        """
+        room = self.machine.room
+        if room is None and not len(self._view):
             self._view = memoryview(bytearray(FIRST_BYTES))
-        view = self._view
+        view = self._view if room is None else room
         try:
             size = self._socket.recv_into(view)
         except BlockingIOError:
@@ -96,12 +100,14 @@ class Line:
         except OSError as error:
             self.machine.lost(reason(error))
             return
-        if size == len(view) < READ_BYTES:
-            self._view = memoryview(bytearray(min(4 * size, READ_BYTES)))
-        if size:
-            self.machine.receive_from(view[:size], now_s)
-        else:
+        if not size:
             self.machine.lost()
+        elif room is not None:
+            self.machine.received(size, now_s)
+        else:
+            if size == len(view) < READ_BYTES:
+                self._view = memoryview(bytearray(min(4 * size, READ_BYTES)))
+            self.machine.receive_from(view[:size], now_s)
 
     def _connect(self, dial: Dial, now_s: float) -> None:
         if self.machine.phase == CLOSED:

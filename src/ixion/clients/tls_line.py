@@ -19,8 +19,9 @@ from ixion.clients.core.connection import CLOSED, NEGOTIATING, READY, Connection
 from ixion.clients.core.security import Tls
 from ixion.clients.dial import Place
 from ixion.clients.faults import AuthenticationError
-from ixion.clients.line import READ_BYTES, Line, reason
+from ixion.clients.line import Line, reason
 
+READ_BYTES: Final = 1024 * 1024  # that are handed on at once
 RECORD_BYTES: Final = 16 * 1024  # the most that one read gives
 
 

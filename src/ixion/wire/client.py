@@ -65,6 +65,7 @@ class ClientConnection:
         self.client_id = client_id
         self._framer = Framer(limit)
         self._framer.shown = True
+        self._framer.trusting = True
         self._next_id: i64 = 0
         self._pending: deque[Pending] = deque()
 
@@ -92,6 +93,14 @@ class ClientConnection:
     def receive_from(self, buffer: memoryview) -> None:
         """Like `receive`, from a buffer that the caller uses again."""
         self._framer.feed_from(buffer)
+
+    @property
+    def room(self) -> memoryview | None:
+        """Where the rest of a large answer belongs, for a caller that can read it there; then `received`."""
+        return self._framer.room
+
+    def received(self, count: i64) -> None:
+        self._framer.received(count)
 
     def next_answer(self) -> ResponseFrame | None:
         """The next answer, or None while not all of it has come. WireError if it is not the one that is due."""

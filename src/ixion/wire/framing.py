@@ -9,6 +9,12 @@ A frame that lies within one chunk is not copied: `take` names the chunk and the
 copied once, into a buffer that grows with what has really come, never with what was announced, and becomes the frame
 itself. Announcing 100 MiB costs the sender 4 bytes and us none.
 
+A client believes its broker (`trusting`): there the buffer has its full size at once, and the socket is read straight
+into it, without a copy:
+
+    framer.room                        # where the rest of the frame belongs; None: read anywhere and feed it
+    framer.received(count)             # so many bytes were read into `room`
+
 Not thread-safe. A fault is final: it is raised again by every later call.
 """
 
@@ -30,12 +36,14 @@ CHUNK_COST: Final = 64  # bytes that a chunk costs beside its own: many chunks o
 class Framer:
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit  # largest frame, in bytes without its size; may change between frames
+        self.trusting = False  # whether a size that is announced is believed
         self.shown = False  # whether the stream is known to be Kafka's; only the fault's wording depends on it
         self._chunk = b""  # the chunk being read, from `_at` on; exhausted only when `_later` is empty
         self._at: i64 = 0
         self._later: deque[bytes] = deque()  # the chunks behind it
         self._size: i64 = -1  # of the frame that has begun
         self._body: BytesIO | None = None  # what has come of a frame that spans chunks
+        self._room: memoryview | None = None  # of a `_body` that has its full size: where what it lacks belongs
         self._missing: i64 = 0  # bytes that `_body` lacks
         self._fault: WireError | None = None
 
@@ -54,6 +62,18 @@ class Framer:
             self._fill(buffer)
         else:
             self.feed(bytes(buffer))
+
+    @property
+    def room(self) -> memoryview | None:
+        """Where to read the rest of the frame into; None if there is no such place."""
+        return self._room
+
+    def received(self, count: i64) -> None:
+        """So many bytes were read into `room`."""
+        room = self._room
+        assert room is not None
+        self._missing -= count
+        self._room = room[count:] if self._missing > 0 else None
 
     def announced(self) -> i64:
         """The size of the frame that comes next, or -1 while it is not known. WireError if it is absurd."""
@@ -135,6 +155,7 @@ class Framer:
         self._at = 0
         self._later = deque()
         self._size = -1
+        self._room = None
         self._body = None
         self._missing = 0
 
@@ -151,8 +172,14 @@ class Framer:
 
     def _gather(self, size: i64) -> None:
         """The frame goes on beyond this chunk: collect its parts."""
-        self._body = BytesIO()
-        self._missing = size - self._body.write(memoryview(self._chunk)[self._at :])
+        begun = memoryview(self._chunk)[self._at :]
+        self._missing = size
+        if self.trusting:
+            self._body = BytesIO(bytes(size))
+            self._room = self._body.getbuffer()
+        else:
+            self._body = BytesIO()
+        self._fill(begun)
         later = self._later
         self._chunk = b""
         self._at = 0
@@ -164,11 +191,20 @@ class Framer:
         body = self._body
         assert body is not None, "bytes are missing only from a body"
         missing = self._missing
+        room = self._room
         if len(data) <= missing:
-            body.write(data)
-            self._missing = missing - len(data)
+            if room is None:
+                body.write(data)
+                self._missing = missing - len(data)
+            else:
+                room[: len(data)] = data
+                self.received(len(data))
             return
-        body.write(memoryview(data)[:missing])
+        if room is None:
+            body.write(memoryview(data)[:missing])
+        else:
+            room[:] = memoryview(data)[:missing]
+            self._room = None
         self._missing = 0
         self._chunk = bytes(data[missing:])
         self._at = 0

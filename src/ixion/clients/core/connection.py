@@ -231,6 +231,18 @@ class ConnectionMachine:
         self._wire.receive_from(buffer)
         self._take_answers(now_s)
 
+    @property
+    def room(self) -> memoryview | None:
+        """Where the rest of a large answer belongs, for a shell that can read it there; then `received`."""
+        return self._wire.room
+
+    def received(self, count: int, now_s: float) -> None:
+        """So many bytes were read into `room`."""
+        if self.phase == CLOSED:
+            return
+        self._wire.received(count)
+        self._take_answers(now_s)
+
     def worked(self, now_s: float) -> None:
         """What was in `work` is done."""
         answer, self._worked_on = self._worked_on, None
