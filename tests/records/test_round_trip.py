@@ -152,3 +152,17 @@ def test_an_empty_batch_is_a_header_without_codec() -> None:
     assert view.crc_is_valid()
     assert list(view) == []
     assert view.next_offset == 5
+
+
+def test_a_builder_that_has_ended_shares_nothing_with_the_next_one() -> None:
+    first = BatchBuilder()
+    first.append(None, b"a" * 1000)
+    first.end()
+    second = BatchBuilder()
+    second.append(None, b"b" * 500)
+    first.append(None, b"c")
+    assert [record.value for record in BatchView(first.build())] == [b"a" * 1000, b"c"]
+    third = BatchBuilder()
+    third.append(None, b"d")
+    assert [record.value for record in BatchView(second.build())] == [b"b" * 500]
+    assert [record.value for record in BatchView(third.build())] == [b"d"]

@@ -44,6 +44,10 @@ TWO_TO_THE_32: Final = 1 << 32
 # What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
 PIECE_SIZE: Final = 16 * 1024
 
+# The buffers of builders that are done, for the next ones: one that has grown is filled without asking for memory.
+SPARE: Final[list[BytesWriter]] = []
+MOST_SPARE: Final = 8
+
 NO_HEADERS: Final = b"\0"
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -72,7 +76,7 @@ class BatchBuilder:
     ) -> None:
         """`delete_horizon` (milliseconds) takes the place of the base timestamp, from which the deltas then count."""
         # Records are written into a small buffer that stays in the processor's cache and is emptied into `_pieces`.
-        self._writer = BytesWriter()
+        self._writer = spare_writer()
         self._pieces: list[bytes] = []
         self._pieces_size: i64 = 0
         self.max_bytes: i64 = max_bytes
@@ -190,9 +194,16 @@ class BatchBuilder:
         self._producer_epoch = i16(producer_epoch)
         self._base_sequence = i32(base_sequence)
 
+    def end(self) -> None:
+        """No record follows: the next builder gets the buffer, and the records take no more memory than they need."""
+        self._empty_writer()
+        if len(SPARE) < MOST_SPARE:
+            SPARE.append(self._writer)
+        self._writer = BytesWriter()
+
     def build(self) -> bytes:
         """The batch, ready to be sent or written."""
-        self._empty_writer()
+        self.end()
         pieces = self._pieces
         if self.count == 0:
             self._attributes &= ~CODEC_MASK  # what compaction leaves of a batch: a header, and nothing to compress
@@ -233,6 +244,13 @@ class BatchBuilder:
     def _add_piece(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._pieces_size += len(piece)
+
+
+def spare_writer() -> BytesWriter:
+    try:
+        return SPARE.pop() if SPARE else BytesWriter()
+    except IndexError:  # another thread was quicker
+        return BytesWriter()
 
 
 def check_distance(timestamp: int, base_timestamp: int) -> None:

@@ -95,8 +95,11 @@ class Outbox:
 
     def seal(self) -> None:
         """End the open batch, if there is one."""
-        if self.open is not None:
-            self.waiting.append(self.open)
+        batch = self.open
+        if batch is not None:
+            if batch.builder is not None:
+                batch.builder.end()
+            self.waiting.append(batch)
             self.open = None
 
     @property
