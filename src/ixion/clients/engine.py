@@ -21,7 +21,10 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
+
+from librt.random import random as any_fraction
+from librt.threading import Lock
 
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
@@ -53,16 +56,17 @@ class Engine:
         thread while `stands_in` is False."""
         self.machine = machine
         self.stands_in = stands_in
-        self.lock = threading.Lock()
+        self.lock: Final = Lock()  # one that compiled code takes without a call into Python
         self.is_stopped = False
         self.planned_s = -NEVER  # when the thread that polls will look again; nobody polls: long ago
         self._name = name
         self._tell = tell
         self._lines = Lines(machine.client)
-        self._stepped = threading.Condition(self.lock)  # after a turn of the thread that polls, if another waits for it
+        lock = cast(threading.Lock, self.lock)
+        self._stepped = threading.Condition(lock)  # after a turn of the thread that polls, if another waits for it
         self._watchers = 0  # threads that wait for `_stepped`
         # Our own thread rests here, and not at `_stepped`: to wake it after every turn cost a caller 40 µs.
-        self._resting = threading.Condition(self.lock)
+        self._resting = threading.Condition(lock)
         self._is_polling = False
         self._spins = False  # whether the last answer came quickly
         self._poll = select.poll()
@@ -275,4 +279,4 @@ os.register_at_fork(after_in_child=mark_forked)
 
 def random() -> float:
     """For back-offs. (The standard library's own costs several milliseconds of every start.)"""
-    return int.from_bytes(os.urandom(4)) / 2**32
+    return any_fraction()

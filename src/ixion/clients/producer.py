@@ -31,7 +31,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from librt.time import time as wall_s
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.core.connection import NEVER
@@ -47,6 +49,8 @@ from ixion.records.builder import Headers
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.group_offsets import GroupMetadata
+
+monotonic: Final = time.monotonic  # looked up once
 
 
 class DeliveryFuture:
@@ -118,13 +122,13 @@ class Producer:
         if key is not None and type(key) is not bytes:
             key = as_bytes("key", key)
         if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
+            timestamp_ms = int(wall_s() * 1000)
         if self._engine.is_forked:
             raise self._unusable()  # before the lock, which a thread of the parent may have held when it forked
         with self._lock:
             if self._is_closed or self._sender.fatal is not None:
                 raise self._unusable()
-            now_s = time.monotonic()
+            now_s = monotonic()
             batch = None
             if not self._turns:
                 batch = self._machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
