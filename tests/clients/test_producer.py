@@ -182,6 +182,7 @@ def test_several_requests_are_under_way_once_the_broker_knows_the_producer() -> 
             held = Event()
             fakes.at(1, ApiKey.PRODUCE, when(held, calmly(fakes, 1)))
             send_all(producer, numbered(50, 1))
+            producer.poll()  # what is full goes out now, and not a moment later with the next ones
             (box,) = producer._machine.active
             assert len(box.flying) == 5
             held.set()

@@ -10,9 +10,12 @@ import pytest
 
 from ixion.clients import Producer
 from ixion.clients.core.producer.batch import Delivery
+from ixion.clients.core.producer.sender import GATHER_S, GATHERED_BYTES
+from ixion.clients.core.producer.settings import ProducerSettings
 from ixion.clients.faults import TimedOutError
+from tests.clients.core.sim import Simulation
 from tests.clients.core.test_connection import METADATA, ask, numbers, ready
-from tests.clients.core.test_steps import box_of, carried, fill, started
+from tests.clients.core.test_steps import SMALL, box_of, carried, fill, started
 from tests.clients.fake import FakeCluster, answer_bytes
 from tests.clients.test_reader import ORDERS
 
@@ -158,6 +161,40 @@ def test_step_11_12_nothing_is_slept_while_a_leader_is_ready() -> None:
     assert sim.machine.sender.is_awake
     sim.machine.tick(sim.now_s)
     assert any(machine.unsent for machine in sim.machine.client.machines)
+
+
+def is_awake(sim: Simulation) -> bool:
+    return sim.machine.sender.is_awake
+
+
+def test_step_11_12_full_batches_wait_a_moment_for_each_other_while_a_broker_is_busy() -> None:
+    sim = started()
+    fill(sim, 1)
+    sim.run(1.0)
+    fill(sim, 8)
+    assert is_awake(sim)  # nothing is under way
+    sim.machine.tick(sim.now_s)
+    fill(sim, 8)
+    assert not is_awake(sim)
+    assert sim.machine.sender.wake_s == sim.now_s + GATHER_S
+    sim.now_s += GATHER_S
+    fill(sim, 8)
+    assert is_awake(sim)  # the first has waited for long enough
+    sim.machine.tick(sim.now_s)
+    fill(sim, 8)
+    assert not is_awake(sim)
+    fill(sim, 8 * GATHERED_BYTES // SMALL.batch_size)
+    assert is_awake(sim)  # there is enough
+    sim.finish()
+
+
+@pytest.mark.parametrize("linger_s", [0.0, GATHER_S])
+def test_step_11_12_a_producer_that_hardly_lingers_sends_full_batches_at_once(linger_s: float) -> None:
+    sim = started(ProducerSettings(batch_size=150, linger_s=linger_s))
+    for _ in range(3):
+        fill(sim, 8)
+        assert sim.machine.sender.is_awake
+        sim.machine.tick(sim.now_s)
 
 
 @pytest.mark.parametrize("step", ["11.13", "11.16", "11.18"])

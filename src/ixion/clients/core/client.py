@@ -92,6 +92,11 @@ class Client:
     def machines(self) -> list[ConnectionMachine]:
         return list(self._machines.values())
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether a broker has something to answer."""
+        return any(machine.in_flight for machine in self._machines.values())
+
     def ready(self, node_id: int, now_s: float) -> ConnectionMachine | None:
         """The connection to a broker, if it can take requests; it is opened if need be and allowed yet."""
         machine = self._machines.get(node_id)

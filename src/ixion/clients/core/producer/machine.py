@@ -134,7 +134,7 @@ class ProducerMachine:
         if batch is None or not box.append(key, value, headers, timestamp_ms):
             if batch is not None:
                 box.seal()
-                self.sender.is_awake = True
+                self.sender.filled(batch.reserved, now_s)
                 if is_free and queues.sticky.produced >= self._batch_size:
                     chosen = self._move_on(queues, now_s)
                     box = queues.boxes[chosen] or self._box(queues, chosen)

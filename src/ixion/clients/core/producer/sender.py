@@ -38,6 +38,10 @@ from ixion.protocol.registry import ApiKey
 if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
 
+# Full batches that are sent together while a broker is busy with earlier ones, and how long the first of them waits.
+# Sending each by itself took a quarter of the time of a producer of 100-byte records, and half of it with 1 KB.
+GATHERED_BYTES: Final = 64 * 1024
+GATHER_S: Final = 0.001
 LAST_BY_NAME: Final = 12  # later versions of Produce name topics by id only
 LAST_OF_V1: Final = 11  # in later versions a broker adds the partition to the transaction by itself
 MAY_BE_WRITTEN: Final = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
@@ -80,6 +84,7 @@ class Sender:
         self._delivery_timeout_s = settings.delivery_timeout_s
         self._max_request_size = settings.max_request_size
         self._turn: i64 = 0
+        self._filled: i64 = 0  # bytes of batches that are full since the last step
 
     def opened(self, now_s: float) -> None:
         """A batch was begun."""
@@ -88,9 +93,19 @@ class Sender:
         elif now_s + self._linger_s < self.wake_s:
             self.wake_s = now_s + self._linger_s
 
+    def filled(self, size: i64, now_s: float) -> None:
+        """A batch is full: it is sent at once, or with the next ones if a broker still has something to answer."""
+        self._filled += size
+        is_enough = self._filled >= GATHERED_BYTES or now_s >= self.wake_s
+        if is_enough or self._linger_s <= GATHER_S or not self._client.is_owed:
+            self.is_awake = True
+        elif now_s + GATHER_S < self.wake_s:
+            self.wake_s = now_s + GATHER_S
+
     def step(self, now_s: float) -> None:
         """Settle what is over and send all that can be sent now."""
         self.is_awake = False
+        self._filled = 0
         self.wake_s = NEVER
         owner = self._owner
         if not owner.active:
