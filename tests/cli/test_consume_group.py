@@ -99,7 +99,7 @@ def test_two_share_and_one_takes_over(ixion: Ixion) -> None:
     assert described(ixion, group) == ("Empty", 0, [3, 3])
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_beside_another_client(ixion: Ixion, strategy: str) -> None:
     topic = filled(ixion, 2, 1)
     group = f"{topic}-group"

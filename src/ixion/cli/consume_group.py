@@ -19,6 +19,7 @@ from ixion.clients import Consumer, RebalanceListener
 from ixion.clients.admin.offsets import EARLIEST, LATEST
 from ixion.clients.admin.runner import AdminRunner
 from ixion.clients.admin.starts import find_topic, offsets_at, resolve_start
+from ixion.clients.assignors import ASSIGNORS
 from ixion.clients.core.consumer.errors import CommitFailedError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.starts import Start
@@ -39,6 +40,7 @@ def consume_in_group(
         enable_auto_commit=False,
         isolation_level="read_committed" if copy.read_committed else "read_uncommitted",
         metadata_max_age_ms=LOOK_MS,
+        partition_assignment_strategy=tuple(ASSIGNORS),  # it joins any group, whatever the other members offer
         allow_auto_create_topics=False,
         **access.security,
     )
