@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ixion._native import mypyc_attr
-from ixion.log.reader import Isolation, read_slice
+from ixion.log.log import Log
+from ixion.log.reader import FetchSlice, Isolation, read_slice
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.timer.turns import Steps
@@ -127,6 +128,8 @@ class LogReader:
             else:  # it has moved to another directory in this very moment
                 self._read(result)
             return
+        if partition.covers is not None and has_no_more(log, wish.offset, data):
+            result.last_stable_offset = wish.offset  # its last notes were cut off: this follower has all that are left
         result.records = data.records
         result.aborted = data.aborted
         result.segment_base = data.segment_base
@@ -138,3 +141,11 @@ class LogReader:
         follower = self._follower
         if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start, self._follower_epoch):
             self._replicas.high_watermark_moved(partition)
+
+
+def has_no_more(log: Log, offset: int, data: FetchSlice) -> bool:
+    """Whether a log has no batch from `offset` on, where its end is further: an answer may be empty for other reasons,
+    as for an answer that is full."""
+    if len(data.records) or offset >= log.end_offset:
+        return False
+    return not len(read_slice(log, offset, 1).records)
