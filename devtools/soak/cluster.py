@@ -74,10 +74,12 @@ class ClusterSoak(Soak):
                 self._launch(broker)
             for broker in BROKERS:
                 self._await(broker)
+            bootstrap = ",".join(f"{self._address(broker)}:{PORT}" for broker in BROKERS)
+            self._await_controller(bootstrap)
         except BaseException:
             self._stop_serving()
             raise
-        return ",".join(f"{self._address(broker)}:{PORT}" for broker in BROKERS)
+        return bootstrap
 
     def _stop_serving(self) -> None:
         try:
@@ -225,6 +227,18 @@ class ClusterSoak(Soak):
             if self._brokers[broker].poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"broker {broker} did not start; see {name_of(broker)}.log")
             time.sleep(0.02)
+
+    def _await_controller(self, bootstrap: str) -> None:
+        """librdkafka waits for minutes if the first broker that it asks has not heard of the controller yet."""
+        deadline = time.monotonic() + 60
+        for broker in bootstrap.split(","):
+            while True:
+                found = AdminClient({"bootstrap.servers": broker, "log_level": 0}).list_topics(timeout=60)
+                if len(found.brokers) == len(BROKERS) and found.controller_id in BROKERS:
+                    break
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{broker} does not know the cluster")
+                time.sleep(0.1)
 
     def _kill(self, broker: int) -> None:
         self._brokers[broker].kill()
