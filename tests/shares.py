@@ -97,6 +97,7 @@ ONCE = (
     "cli",
     "clients/admin",
     "clients/consumer/test_rolling.py",
+    "clients/test_cancellation.py",
     "config",
     "controller",
     "coordinators/group/test_bounded_memory.py",

@@ -77,6 +77,7 @@ class Engine:
         os.set_blocking(self._bell_in, False)
         os.set_blocking(self._bell_out, False)
         self._stand_in: threading.Thread | None = None
+        self._is_dropped = False
         self._forks = FORKS[0]
 
     @property
@@ -196,12 +197,24 @@ class Engine:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         with self.lock:
-            self._lines.close()
-            ends = (self._bell_in, self._bell_out)
-            self._bell_in = self._bell_out = -1
-            for end in ends:
-                if end >= 0:
-                    os.close(end)
+            self._close_files()
+
+    def _close_files(self) -> None:
+        self._lines.close()
+        ends = (self._bell_in, self._bell_out)
+        self._bell_in = self._bell_out = -1
+        for end in ends:
+            if end >= 0:
+                os.close(end)
+
+    def abandon(self) -> None:
+        """The client was dropped without being closed: its thread ends, and the last one to look closes the sockets.
+        This runs in a collection of garbage, maybe on a thread that holds the lock."""
+        self._is_dropped = True
+        self.is_stopped = True
+        self.ring()
+        if self._stand_in is None:
+            self._close_files()
 
     def _drain(self, now_s: float) -> None:
         """Tick and write until neither has more to do."""
@@ -253,6 +266,8 @@ class Engine:
         while True:
             with self.lock:
                 if self.is_stopped:
+                    if self._is_dropped:
+                        self._close_files()
                     return
                 away_s = time.monotonic() - self._driven_s
                 if self._is_polling or self._callers:

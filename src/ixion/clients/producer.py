@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from librt.time import time as wall_s
 
 from ixion.clients.address import parse_bootstrap
+from ixion.clients.core.checks import check_long
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
@@ -123,6 +124,8 @@ class Producer:
             key = as_bytes("key", key)
         if timestamp_ms is None:
             timestamp_ms = int(wall_s() * 1000)
+        else:
+            check_long("timestamp_ms", timestamp_ms)
         if self._engine.is_forked:
             raise self._unusable()  # before the lock, which a thread of the parent may have held when it forked
         with self._lock:

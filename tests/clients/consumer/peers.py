@@ -50,9 +50,12 @@ class Peer:
     def close(self) -> None:
         """Leave the group; what went wrong is raised."""
         self.ended.set()
-        self._runner.join()
+        self.join()
         if self.fault is not None:
             raise self.fault
+
+    def join(self) -> None:
+        self._runner.join()
 
     def _run(self) -> None:
         try:

@@ -11,6 +11,7 @@ consumer belongs to the loop in which it was made, and to one task at a time; `w
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -72,6 +73,7 @@ class Consumer(ConsumerFace):
         self._closed = False
         self._timeout_s = self._settings.default_api_timeout_ms / 1000
         self._engine = AioEngine(self._machine, self._after)
+        self._made_in = os.getpid()
         self._steps: list[asyncio.Future[None]] = []  # of those that wait for anything to happen
         if topics or pattern is not None:
             self._subscribe(topics, listener, pattern)
@@ -198,8 +200,6 @@ class Consumer(ConsumerFace):
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
         with self._entered():
-            if offset < 0:
-                raise ValueError(f"an offset is not negative, as {offset} is")
             self._machine.seek(partition, offset)
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -299,6 +299,10 @@ class Consumer(ConsumerFace):
         self._listener = listener or RebalanceListener()
         self._engine.soon()
 
+    def _let_go(self) -> None:
+        if not self._engine.loop.is_closed():
+            self._engine.loop.call_soon_threadsafe(self._engine.stop)
+
     def _inside(self) -> SingleTask:
         return self._entered()
 
@@ -313,6 +317,7 @@ class Consumer(ConsumerFace):
 
     async def _wait_for(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
         machine, engine = self._machine, self._engine
+        self._check_listener()
         machine.check_poll(timeout_s)
         now_s = time.monotonic()
         end_s = now_s + timeout_s
@@ -355,11 +360,13 @@ class Consumer(ConsumerFace):
             raise WakeupError
 
     async def _perform(self, duty: Duty) -> None:
+        self._is_in_listener = True
         try:
             heard = self._listener.hear(duty.kind, duty.places)
             if isinstance(heard, Awaitable):
                 await heard
         finally:
+            self._is_in_listener = False
             self._machine.done(duty)
             self._engine.soon()
 

@@ -20,6 +20,7 @@ from typing import Any, Unpack
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
+from ixion.clients.core.checks import check_long
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.group_offsets import GroupMetadata
 from ixion.clients.core.producer.machine import ProducerMachine
@@ -105,6 +106,8 @@ class Producer:
             key = as_bytes("key", key)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
+        else:
+            check_long("timestamp_ms", timestamp_ms)
         batch: Batch | None = None
         now_s = time.monotonic()
         if not self._turns:

@@ -14,6 +14,7 @@ The decisions are those of `ixion.clients.core.consumer`; here is what waits.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -79,6 +80,7 @@ class Consumer(ConsumerFace):
         self._closed = False
         self._timeout_s = self._settings.default_api_timeout_ms / 1000
         self._engine = Engine(self._machine, "ixion-heartbeats", do_nothing, stands_in=False)
+        self._made_in = os.getpid()
         self._lock = self._engine.lock
         if topics or pattern is not None:
             self.subscribe(topics, listener, pattern=pattern)
@@ -199,8 +201,6 @@ class Consumer(ConsumerFace):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         with self._entered(), self._lock:
-            if offset < 0:
-                raise ValueError(f"an offset is not negative, as {offset} is")
             self._machine.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -294,6 +294,9 @@ class Consumer(ConsumerFace):
 
     # Within
 
+    def _let_go(self) -> None:
+        self._engine.abandon()
+
     @contextmanager
     def _inside(self) -> Iterator[None]:
         with self._entered(), self._lock:
@@ -306,6 +309,7 @@ class Consumer(ConsumerFace):
 
     def _wait_for(self, timeout_s: float, take: Callable[[], list[T]]) -> list[T]:
         machine, engine = self._machine, self._engine
+        self._check_listener()
         machine.check_poll(timeout_s)  # step 3
         now_s = time.monotonic()
         end_s = now_s + timeout_s
@@ -348,9 +352,11 @@ class Consumer(ConsumerFace):
             raise WakeupError
 
     def _perform(self, duty: Duty) -> None:
+        self._is_in_listener = True
         try:
             self._listener.hear(duty.kind, duty.places)
         finally:
+            self._is_in_listener = False
             with self._lock:
                 self._machine.done(duty)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding
+from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.consumer.machine import ConsumerMachine
+from ixion.clients.log import log_dropped
 from ixion.clients.metadata import TopicPartition
 
 if TYPE_CHECKING:
@@ -17,6 +21,25 @@ if TYPE_CHECKING:
 class ConsumerFace:
     _machine: ConsumerMachine
     _decoding: Decoding
+    _closed = False
+    _made_in = 0  # the process, once it is made
+    _is_in_listener = False
+
+    def __del__(self) -> None:
+        """A consumer that nobody can close any more ends its part in the group, without a word to its coordinator. Its
+        copy in a forked child, and those left at the end of the program, are let alone."""
+        if not self._closed and self._made_in == os.getpid() and not sys.is_finalizing():
+            self._let_go()
+            log_dropped()
+
+    def _let_go(self) -> None:
+        """Stop the engine, from whatever thread."""
+        raise NotImplementedError
+
+    def _check_listener(self) -> None:
+        """ConsumerUseError within a listener, which would be called again and again."""
+        if self._is_in_listener:
+            raise ConsumerUseError("a rebalance listener cannot poll")
 
     def _inside(self) -> AbstractContextManager[object]:
         """Only one caller is inside, of a consumer that is open, and the machine does not move meanwhile."""

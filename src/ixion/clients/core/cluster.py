@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Backoff
+from ixion.clients.core.checks import check_topic
 from ixion.clients.core.connection import NEVER
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic, TopicPartition
@@ -58,6 +59,7 @@ class ClusterState:
                 self._wanted.pop(name, None)
                 raise fault
             if name not in self._wanted:
+                check_topic(name)
                 self._is_stale = True
         self._wanted[name] = now_s
         return topic

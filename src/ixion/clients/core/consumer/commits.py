@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ixion.clients.core.checks import check_long
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import CommitFailedError
@@ -275,6 +276,6 @@ class Commit(CoordinatorErrand):
 
 def as_offset(given: int | OffsetAndMetadata) -> OffsetAndMetadata:
     found = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
-    if found.offset < 0:
-        raise ValueError(f"an offset is not negative, as {found.offset} is")
+    check_long("an offset", found.offset)
+    found.metadata.encode()  # UnicodeEncodeError here, and not when the request is written
     return found

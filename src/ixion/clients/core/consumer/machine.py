@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Random
+from ixion.clients.core.checks import check_long, check_place, check_topic
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.consumer.buffer import Buffer
@@ -33,7 +34,7 @@ from ixion.clients.core.consumer.membership import check_pattern, new_member
 from ixion.clients.core.consumer.positions import Positions
 from ixion.clients.core.consumer.reset import read_policy
 from ixion.clients.core.consumer.settings import ConsumerSettings, client_settings
-from ixion.clients.core.consumer.subscription import Subscription
+from ixion.clients.core.consumer.subscription import EARLIEST, LATEST, Subscription
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import DisconnectedError, TimedOutError
 from ixion.clients.metadata import TopicPartition
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 TURN_S: Final = 0.005  # longest time between two ticks of a caller that polls
 LEAST_S: Final = 0.001  # between two automatic commits
+ENDS: Final = (EARLIEST, LATEST)
 
 
 class ConsumerMachine:
@@ -104,6 +106,8 @@ class ConsumerMachine:
             raise ValueError("subscribe to topics or to a pattern, not to both")
         if self.group is None and self.subscription.assigned:
             raise ConsumerUseError("this consumer reads partitions of its choice; it cannot subscribe as well")
+        for topic in topics or ():
+            check_topic(topic)
         group = self._the_group(now_s)
         if pattern is not None:
             group.match(pattern)
@@ -114,7 +118,7 @@ class ConsumerMachine:
         """The caller says what is read."""
         if self.group is not None:
             raise ConsumerUseError("this consumer has subscribed to topics; the group assigns their partitions")
-        self.assign([TopicPartition(*each) for each in places])
+        self.assign([check_place(each) for each in places])
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
         """Read these and no others. Those that stay keep their positions."""
@@ -125,6 +129,7 @@ class ConsumerMachine:
         self.subscription.assign(wanted)
 
     def seek(self, place: TopicPartition, offset: int) -> None:
+        check_long("an offset", offset)
         self.subscription.place(place, offset)
         self.buffer.drop(place)
 
@@ -138,7 +143,7 @@ class ConsumerMachine:
 
     def check_poll(self, timeout_s: float) -> None:
         """Step 3: a negative timeout, or nothing to read."""
-        if timeout_s < 0:
+        if not timeout_s >= 0:
             raise ValueError(f"a timeout is not negative, as {timeout_s:g} is")
         if self.group is None and not self.subscription.assigned:
             raise ConsumerUseError("there is nothing to read: subscribe() to topics, or assign() partitions")
@@ -160,8 +165,8 @@ class ConsumerMachine:
         return None if self.group is None else self.group.next_duty(now_s)
 
     def done(self, duty: Duty) -> None:
-        assert self.group is not None
-        self.group.done(duty)
+        if self.group is not None:  # the listener has not unsubscribed
+            self.group.done(duty)
 
     def check(self) -> None:
         """Raise what the caller must know, once nothing is left to hand out."""
@@ -195,12 +200,16 @@ class ConsumerMachine:
         errand.finish()
 
     def list_offsets(self, times: Mapping[TopicPartition, int]) -> OffsetLookup:
-        lookup = OffsetLookup(self.client, times, read_committed=self.read_committed)
+        asked = {
+            check_place(place): check_long("a time", time) if time not in ENDS else time
+            for place, time in times.items()
+        }
+        lookup = OffsetLookup(self.client, asked, read_committed=self.read_committed)
         self.start(lookup)
         return lookup
 
     def stored_offsets(self, places: Iterable[TopicPartition]) -> Committed:
-        errand = Committed(self._the_coordinator(), places)
+        errand = Committed(self._the_coordinator(), [check_place(each) for each in places])
         self.start(errand)
         return errand
 
@@ -213,7 +222,9 @@ class ConsumerMachine:
     ) -> Commit:
         """Commit the positions, or these offsets."""
         coordinator = self._the_coordinator()
-        chosen = self.consumed() if offsets is None else {place: as_offset(each) for place, each in offsets.items()}
+        chosen = self.consumed()
+        if offsets is not None:
+            chosen = {check_place(place): as_offset(each) for place, each in offsets.items()}
         member = None if self.group is None else self.group.member
         errand = Commit(coordinator, chosen, member, retries=retries, on_commit=on_commit)
         self.start(errand)

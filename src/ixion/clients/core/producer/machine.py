@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, final
 from ixion._native import i64
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Random
+from ixion.clients.core.checks import size_of_headers
 from ixion.clients.core.client import Client
 from ixion.clients.core.producer.batch import Batch, Due, OnDelivery
 from ixion.clients.core.producer.identity import Identity
@@ -353,11 +354,3 @@ class ProducerMachine:
         else:
             limit = f"buffer.memory is {self._buffer_memory}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size} bytes is too large: {limit}")
-
-
-def size_of_headers(headers: Headers) -> int:
-    """An upper estimate."""
-    size = 5
-    for name, value in headers:
-        size += 10 + 3 * len(name) + (0 if value is None else len(value))
-    return size

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ixion.clients.core.checks import check_long, check_place
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome
 from ixion.clients.core.producer.batch import ProducerIdentity
@@ -123,8 +124,9 @@ class Transactions(Identity):
         self._require(OPEN)
         if self.failure is not None:
             raise self.failure
-        if offsets:
-            self._offsets.append(GroupOffsets(group, dict(offsets)))
+        checked = {check_place(place): check_long("an offset", offset) for place, offset in offsets.items()}
+        if checked:
+            self._offsets.append(GroupOffsets(group, checked))
 
     @property
     def is_settled(self) -> bool:
