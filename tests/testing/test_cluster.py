@@ -258,3 +258,18 @@ def test_internal_topics_wait_for_as_many_brokers_as_they_have_replicas(caplog: 
 
 def _image(member: Member) -> ClusterImage:
     return member._running()[1].parts.image
+
+
+def test_every_broker_follows_the_features_of_the_cluster() -> None:
+    async def switch_on(real: RealBroker) -> None:
+        await real.parts.controller.configs.change_features(lambda levels: {**levels, "group.version": 1})
+
+    with Cluster(2) as cluster:
+        cluster.brokers[cluster.controller].call(switch_on)
+        images = [_image(member) for member in cluster.brokers.values()]
+        cluster.wait(lambda: all(image.features.get("group.version") == 1 for image in images), "both brokers know it")
+        other = next(broker for broker in (1, 2) if broker != cluster.controller)
+        cluster.expire(other)
+        cluster.wait_healthy()
+        cluster.restart(other)
+        assert _image(cluster.brokers[other]).features == {"group.version": 1}

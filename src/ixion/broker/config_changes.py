@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ixion.broker.quota_nodes import children, take_address, take_quotas
+from ixion.broker.stored_settings import stored_settings
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import check_group
@@ -46,7 +47,7 @@ class ConfigChanges:
         await self._follow()
         if await session.exists(GROUPS) is not None:
             for entity in await session.children(GROUPS):
-                self._take_group(entity, await read_config(session, "groups", entity))
+                self._take_group(entity, await stored_settings(session, "groups", entity))
 
     async def resume(self, session: MetadataSession) -> None:
         """Go on with another session: what was missed meanwhile is followed."""
@@ -90,6 +91,8 @@ class ConfigChanges:
             await self.apply(kind, name)
         except (ConnectionLostError, SessionExpiredError):
             raise
+        except CorruptNodeError as error:
+            logger.error("%s is ignored: %s", paths.config(kind, name), error)
         except Exception:
             logger.exception("the changed settings of %s could not be applied", entity)
 

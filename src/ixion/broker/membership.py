@@ -8,14 +8,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ixion.broker.stored_settings import stored_settings
 from ixion.config import quota_settings as quota
 from ixion.config.listeners import listeners
 from ixion.config.replica_settings import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
-from ixion.config.topic import KEEP_ALL
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_controller_epoch
-from ixion.metadata.config_node import read_config
-from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.node import ANY_VERSION, Check
 from ixion.replica.control import Control, at_once
@@ -36,11 +34,7 @@ def make_control(parts: Parts) -> Control:
             return 0
 
     async def settings_of(topic: str) -> dict[str, str]:
-        try:
-            return await read_config(parts.session, "topics", topic)
-        except CorruptNodeError as error:  # the other topics of the request must not wait for it
-            logger.error("topic %s has the settings of the broker, and keeps its records: %s", topic, error)
-            return dict(KEEP_ALL)
+        return await stored_settings(parts.session, "topics", topic)
 
     async def catch_up() -> None:
         # A server of ZooKeeper answers reads by itself, and may not know yet what the controller has just written. A

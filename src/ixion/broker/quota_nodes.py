@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from ixion.broker.stored_settings import stored_settings
 from ixion.metadata import paths
-from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.session import MetadataSession
 from ixion.quota.addresses import AddressRates
@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 async def load_quotas(session: MetadataSession, quotas: Quotas, addresses: AddressRates) -> None:
     for address in await session.children(f"{paths.CONFIG}/ips"):
-        take_address(addresses, address, await read_config(session, "ips", address))
+        take_address(addresses, address, await stored_settings(session, "ips", address))
     for client_id in await session.children(f"{paths.CONFIG}/clients"):
-        take_quotas(quotas, "clients", client_id, await read_config(session, "clients", client_id))
+        take_quotas(quotas, "clients", client_id, await stored_settings(session, "clients", client_id))
     for user in await session.children(f"{paths.CONFIG}/users"):
-        take_quotas(quotas, "users", user, await read_config(session, "users", user))
+        take_quotas(quotas, "users", user, await stored_settings(session, "users", user))
         for client_id in await children(session, f"{paths.CONFIG}/users/{user}/clients"):
             entity = f"{user}/clients/{client_id}"
-            take_quotas(quotas, "users", entity, await read_config(session, "users", entity))
+            take_quotas(quotas, "users", entity, await stored_settings(session, "users", entity))
 
 
 async def children(session: MetadataSession, path: str) -> list[str]:

@@ -15,6 +15,7 @@ from ixion.broker.errors import (
 from ixion.broker.parts import Parts
 from ixion.broker.quota_nodes import load_quotas
 from ixion.broker.scheduler import Scheduler
+from ixion.broker.stored_settings import stored_settings
 from ixion.broker.upkeep import keep_session
 from ixion.config import cluster_settings as cluster
 from ixion.config.dynamic import Level
@@ -29,7 +30,6 @@ from ixion.log.meta_properties import FILE_NAME as META_PROPERTIES
 from ixion.log.meta_properties import MetaProperties, read_meta_properties
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_cluster_id, encode_cluster_id
-from ixion.metadata.config_node import read_config
 from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import NodeExistsError, NoNodeError
 from ixion.model.ids import id_text, new_id
@@ -127,7 +127,7 @@ async def dynamic_config(parts: Parts) -> None:
     notices = await parts.session.children(paths.CONFIG_CHANGES)
     parts.last_notice = notices[-1] if notices else ""  # what changes from here on is followed in step 25
     for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
-        stored = await read_config(parts.session, "brokers", entity)
+        stored = await stored_settings(parts.session, "brokers", entity)
         for refused in parts.config.restore(level, stored) if stored else ():
             logger.error("a stored setting is ignored: %s", refused)
 

@@ -17,6 +17,7 @@ from ixion.broker.mechanisms import Logins
 from ixion.broker.membership import make_control
 from ixion.broker.parts import Parts
 from ixion.broker.registering import register
+from ixion.broker.stored_settings import stored_settings
 from ixion.broker.upkeep import schedule
 from ixion.config import cluster_settings as cluster
 from ixion.config import network_settings as network
@@ -30,7 +31,6 @@ from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_features, encode_features
-from ixion.metadata.config_node import read_config
 from ixion.metadata.errors import NoNodeError
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.notification_node import encode_log_dir_event
@@ -58,7 +58,7 @@ async def log_manager(parts: Parts) -> None:
     broken: list[str] = []
 
     for name in await parts.session.children(paths.TOPICS):
-        image.early_configs[name] = await read_config(parts.session, "topics", name)
+        image.early_configs[name] = await stored_settings(parts.session, "topics", name)
 
     def config_of(topic: str) -> LogConfig:
         if is_sibling(topic):
@@ -111,15 +111,21 @@ async def tell_failed(parts: Parts, path: str) -> None:
 async def metadata_cache(parts: Parts) -> None:
     """10. The cluster image, from which requests are answered, with the finalized features."""
     image = parts.image
+    if parts.engine is None:
+        # A cluster on ZooKeeper starts without features: Apache Kafka 3.9 could not join it otherwise.
+        from ixion.broker.feature_changes import FeatureChanges
+
+        changes = FeatureChanges(parts)
+        parts.on_new_session.append(changes.resume)
+        await changes.resume(parts.session)
+        return
     try:
         node = await parts.session.get(paths.FEATURES)
-        image.features = (UNNAMED if parts.engine else {}) | decode_features(node.data)
+        image.features = UNNAMED | decode_features(node.data)
         image.features_epoch = node.stat.version
     except NoNodeError:
-        # A cluster on ZooKeeper starts without features: Apache Kafka 3.9 could not join it otherwise.
-        if parts.engine is not None:
-            image.features = dict(INITIAL)
-            await parts.session.create(paths.FEATURES, encode_features(image.features))
+        image.features = dict(INITIAL)
+        await parts.session.create(paths.FEATURES, encode_features(image.features))
 
 
 async def credentials(parts: Parts) -> None:
@@ -127,7 +133,7 @@ async def credentials(parts: Parts) -> None:
     parts.credentials = ScramCredentials()
     users = f"{paths.CONFIG}/users"
     for entity in await parts.session.children(users):
-        parts.credentials.take(paths.plain(entity), await read_config(parts.session, "users", entity))
+        parts.credentials.take(paths.plain(entity), await stored_settings(parts.session, "users", entity))
     config = parts.config.current
     secret = config[cluster.DELEGATION_TOKEN_SECRET_KEY] or config[cluster.DELEGATION_TOKEN_MASTER_KEY]
     parts.tokens = Tokens(secret, parts.clock_ms, partial(parts.loop.run_in_executor, parts.scheduler.workers))

@@ -10,6 +10,7 @@ from ixion.controller.queue import ChangeQueue
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import encode_features
 from ixion.metadata.config_node import encode_config, read_config
+from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.ensure import ensure
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.node import Create, Operation, Set
@@ -48,7 +49,11 @@ class Configs:
         self, kind: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]], validate_only: bool
     ) -> None:
         session = self.session
-        current = await read_config(session, kind, entity)
+        try:
+            current = await read_config(session, kind, entity)
+        except CorruptNodeError as error:  # this change mends it
+            logger.error("%s is replaced: %s", paths.config(kind, entity), error)
+            current = {}
         wanted = change(dict(current))
         if validate_only:
             return

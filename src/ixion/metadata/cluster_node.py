@@ -71,6 +71,10 @@ def decode_features(data: bytes) -> dict[str, int]:
     def read(members: dict[str, Any]) -> dict[str, int]:
         if members["status"] != 1:  # switched off: what it lists does not count
             return {}
-        return {name: levels["max_version_level"] for name, levels in members["features"].items()}
+        # Version 2 of the node, which Kafka 3.3 and later write, has the level alone.
+        return {
+            name: levels if isinstance(levels, int) else levels["max_version_level"]
+            for name, levels in members["features"].items()
+        }
 
     return from_json("the features", data, read)

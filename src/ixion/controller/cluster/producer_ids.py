@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
 from ixion.controller.cluster.term import Term
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
+from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.errors import BadVersionError
 from ixion.metadata.node import Set
 from ixion.model.errors import ErrorCode, KafkaError
 
 BLOCK_SIZE: Final = 1000
 MAX_PRODUCER_ID: Final = 2**63 - 1
+
+logger = logging.getLogger(__name__)
 
 
 class ProducerIdBlocks:
@@ -34,7 +38,11 @@ async def allocate(term: Term, broker: int, epoch: int) -> ProducerIdBlock:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
     while True:
         node = await term.session.get(paths.PRODUCER_IDS)
-        first = decode_producer_ids(node.data).last + 1 if node.data else 0
+        try:
+            first = decode_producer_ids(node.data).last + 1 if node.data else 0
+        except CorruptNodeError as error:  # to begin at 0 again would give two producers one id
+            logger.error("no producer ids are given while %s is garbage: %s", paths.PRODUCER_IDS, error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{paths.PRODUCER_IDS} cannot be read") from error
         if first > MAX_PRODUCER_ID - BLOCK_SIZE:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no producer ids are left after {first - 1}")
         block = ProducerIdBlock(broker_id=broker, first=first, last=first + BLOCK_SIZE - 1)

@@ -1,0 +1,55 @@
+"""Follows the finalized features of a cluster, in `/feature`: the controller changes them, and every broker obeys."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ixion.metadata import paths
+from ixion.metadata.cluster_node import decode_features
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.errors import MetadataError, NoNodeError
+from ixion.metadata.session import Event, MetadataSession
+
+if TYPE_CHECKING:
+    from ixion.broker.parts import Parts
+
+logger = logging.getLogger(__name__)
+
+
+class FeatureChanges:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def resume(self, session: MetadataSession) -> None:
+        """Watch first, then read: nothing is missed in between."""
+        session.watch(paths.FEATURES, self._follow_soon)
+        await self.read()
+
+    def _follow_soon(self, _event: Event) -> None:
+        parts = self._parts
+        task = parts.loop.create_task(self._follow())
+        parts.background.add(task)
+        task.add_done_callback(parts.background.discard)
+
+    async def _follow(self) -> None:
+        try:
+            await self.read()
+        except MetadataError as error:  # the next session, or the next event, goes on
+            logger.warning("changes of features are followed later: %s", error)
+
+    async def read(self) -> None:
+        """Garbage is logged, and the features stay as they are."""
+        image = self._parts.image
+        try:
+            node = await self._parts.session.get(paths.FEATURES)
+            found = decode_features(node.data)
+        except NoNodeError:
+            return
+        except CorruptNodeError as error:
+            logger.error("%s is ignored: %s", paths.FEATURES, error)
+            return
+        if node.stat.version >= image.features_epoch and found != image.features:
+            image.features = found
+            image.version += 1
+        image.features_epoch = max(image.features_epoch, node.stat.version)

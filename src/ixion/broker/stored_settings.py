@@ -1,0 +1,22 @@
+"""Settings as the tree has them. Garbage in one node must not keep a broker from starting: the log names the node."""
+
+from __future__ import annotations
+
+import logging
+
+from ixion.config.topic import KEEP_ALL
+from ixion.metadata import paths
+from ixion.metadata.config_node import read_config
+from ixion.metadata.content import CorruptNodeError
+from ixion.metadata.session import MetadataSession
+
+logger = logging.getLogger(__name__)
+
+
+async def stored_settings(session: MetadataSession, kind: str, entity: str) -> dict[str, str]:
+    """What is set for an entity. A topic whose settings cannot be read keeps its records; others have none then."""
+    try:
+        return await read_config(session, kind, entity)
+    except CorruptNodeError as error:
+        logger.error("%s is ignored: %s", paths.config(kind, entity), error)
+        return dict(KEEP_ALL) if kind == "topics" else {}
