@@ -143,7 +143,9 @@ class Client:
     @property
     def wake_s(self) -> float:
         """When `tick` has something to do even if no socket stirs."""
-        wake_s = min([machine.deadline_s for machine in self._machines.values()], default=NEVER)
+        wake_s = NEVER
+        for machine in self._machines.values():
+            wake_s = min(wake_s, machine.deadline_s)
         if self._question is None:
             wake_s = min(wake_s, max(self.cluster.due_s, self.some_ready_s))
         return wake_s

@@ -265,9 +265,12 @@ class Sender:
         self, box: Outbox, batch: Batch, result: PartitionProduceResponse | None, nodes: dict[int, Node], now_s: float
     ) -> None:
         """What a broker has answered about one batch; None if it has left it out."""
+        if result is not None and result.error_code == 0:  # A, by far the most
+            self.acknowledge(box, batch, result.base_offset)
+            return
         code = ErrorCode.UNKNOWN_SERVER_ERROR if result is None else error_code(result.error_code)
         said = None if result is None else result.error_message
-        if result is not None and code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):  # A
+        if result is not None and code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # A
             self.acknowledge(box, batch, result.base_offset)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not box.is_first(batch):  # B
             self.give_back(box, batch, now_s, in_doubt=False)
