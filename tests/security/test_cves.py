@@ -90,6 +90,8 @@ def test_cve_2023_34455_chunks_of_snappy_with_absurd_sizes(size: int) -> None:
     [
         "sasl.oauthbearer.jwks.endpoint.url",
         "listener.name.sasl_ssl.sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.token.endpoint.url",
+        "listener.name.sasl_ssl.sasl.oauthbearer.token.endpoint.url",
         "listener.name.sasl_ssl.plain.sasl.jaas.config",
         "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config",
         "authorizer.class.name",
