@@ -62,6 +62,12 @@ CUTS = (
 """,
     ),
     Cut(
+        "replica/read.py",
+        """        if partition.covers is not None and has_no_more(log, wish.offset, data):
+            result.last_stable_offset = wish.offset  # its last notes were cut off: this follower has all that are left
+""",
+    ),
+    Cut(
         "replica/delayed_fetch.py",
         "if (limit < wish.offset and limit != log.visible_end) or log.log_start > wish.offset:",
         "if limit < wish.offset or log.log_start > wish.offset:",

@@ -106,15 +106,48 @@ def test_a_follower_appends_nothing_that_its_sibling_does_not_cover(tmp_path: Pa
     run(tmp_path, work)
 
 
+def test_a_sibling_that_ends_without_a_note_there_holds_up_no_follower(tmp_path: Path) -> None:
+    """Its last note was cut off: it ends at that offset until the broker restarts, but there is nothing to fetch."""
+
+    async def work(nodes: DelayNodes) -> None:
+        await nodes.lead(1)
+        await nodes.settle()
+        nodes.send((b"first", []), done=list[AppendResult]().extend)
+        await nodes.settle()
+        nodes.cut_off.add(2)
+        answer_for(nodes.nodes[1], lambda topic_id: topic_id != TOPIC_ID)
+        nodes.send(after(b"only its note is copied", 100_000), done=list[AppendResult]().extend)
+        await nodes.settle()
+        assert len(nodes.notes(3)) == 1
+        nodes.cut_off = {1}
+        await nodes.lead(3, told=(2, 3), isr=(2, 3))
+        await nodes.settle()
+        sibling = nodes.nodes[3].logs.get("__delay.t", 0)
+        assert sibling is not None
+        assert (nodes.notes(3), sibling.end_offset) == ([], 1)
+        over: list[AppendResult] = []
+        nodes.send((b"second", []), done=over.extend)
+        await nodes.settle()
+        assert codes(over) == [ErrorCode.NONE]
+        assert nodes.nodes[2].values() == nodes.nodes[3].values()
+
+    run(tmp_path, work)
+
+
 def hold_siblings(node: Node) -> None:
     """This leader says nothing about its sibling from now on, as if its answers were full."""
+    answer_for(node, lambda topic_id: topic_id == TOPIC_ID)
+
+
+def answer_for(node: Node, wanted: Callable[[bytes], bool]) -> None:
+    """This leader answers fetches for topics with some ids only."""
     serve = node.serve
 
     def without(request: Struct) -> Struct:
         answer = serve(request)
         if not isinstance(answer, FetchResponse):
             return answer
-        kept = tuple(each for each in answer.responses if each.topic_id == TOPIC_ID)
+        kept = tuple(each for each in answer.responses if wanted(each.topic_id))
         return FetchResponse(throttle_time_ms=0, session_id=0, responses=kept)
 
     node.serve = without  # type: ignore[method-assign]
