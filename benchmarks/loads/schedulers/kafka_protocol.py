@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -35,7 +35,10 @@ class KafkaScheduler:
         self._pid = pid
         self._topic = topic
         self._header = header
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **QUIET})
+        self._refusal = ""
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "linger.ms": 5, "delivery.report.only.error": True, **QUIET}
+        )
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False, **QUIET}
         )
@@ -56,9 +59,16 @@ class KafkaScheduler:
             while len(self._producer) > IN_FLIGHT:
                 self._producer.poll(0.01)
             key = f"{due_ms}-{number}"
-            self._producer.produce(self._topic, value, key, headers={self._header: str(due_ms)}, partition=0)
+            headers = {self._header: str(due_ms)}
+            self._producer.produce(self._topic, value, key, headers=headers, partition=0, on_delivery=self._answered)
         if self._producer.flush(300):
             raise RuntimeError("not everything was acknowledged")
+        if self._refusal:
+            raise RuntimeError(self._refusal)
+
+    def _answered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._refusal = str(error)
 
     def arrivals(self, count: int) -> Iterator[bytes]:
         end = time.monotonic() + PATIENCE_S
@@ -91,7 +101,9 @@ def create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
 @contextmanager
 def ixion(data: Path) -> Iterator[Scheduler]:
     with ixion_on(str(data)) as server:
-        create(server.bootstrap, {"later": {"delivery.delay.mode": "record"}})
+        # Ten million, the default limit, may wait in this benchmark, and a few more.
+        settings = {"delivery.delay.mode": "record", "delivery.delay.pending.max": "100000000"}
+        create(server.bootstrap, {"later": settings})
         made = KafkaScheduler(server.bootstrap, server.pid, "later", "later", "x-deliver-at")
         try:
             yield made
