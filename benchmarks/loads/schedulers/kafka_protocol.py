@@ -59,7 +59,7 @@ class KafkaScheduler:
             while len(self._producer) > IN_FLIGHT:
                 self._producer.poll(0.01)
             key = f"{due_ms}-{number}"
-            headers = {self._header: str(due_ms)}
+            headers: dict[str, str | bytes | None] = {self._header: str(due_ms)}
             self._producer.produce(self._topic, value, key, headers=headers, partition=0, on_delivery=self._answered)
         if self._producer.flush(300):
             raise RuntimeError("not everything was acknowledged")
