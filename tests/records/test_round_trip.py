@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.records.batch import BatchView, TimestampType
-from ixion.records.builder import BatchBuilder
+from ixion.records.builder import MOST_KEPT, PIECE_SIZE, BatchBuilder
 from ixion.records.compression import Codec
 from ixion.records.layout import HEADER_SIZE
 from ixion.records.recode import recode
@@ -166,3 +166,15 @@ def test_a_builder_that_has_ended_shares_nothing_with_the_next_one() -> None:
     third.append(None, b"d")
     assert [record.value for record in BatchView(second.build())] == [b"b" * 500]
     assert [record.value for record in BatchView(third.build())] == [b"d"]
+
+
+def test_records_with_large_keys_values_and_headers_stay_in_order() -> None:
+    sizes = [10, PIECE_SIZE, MOST_KEPT, 2 * MOST_KEPT]
+    records = [
+        (b"k" * key, b"v" * value, [("name", b"h" * header)]) for key in sizes for value in sizes for header in sizes
+    ]
+    builder = BatchBuilder()
+    for large_key, large_value, headers in records:
+        assert builder.append(large_key, large_value, headers)
+    found = [(record.key, record.value, list(record.headers)) for record in BatchView(builder.build())]
+    assert found == records

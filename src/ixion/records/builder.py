@@ -47,6 +47,7 @@ PIECE_SIZE: Final = 16 * 1024
 # The buffers of builders that are done, for the next ones: one that has grown is filled without asking for memory.
 SPARE: Final[list[BytesWriter]] = []
 MOST_SPARE: Final = 8
+MOST_KEPT: Final = 4 * PIECE_SIZE  # bytes that a buffer may have held to be used again
 
 NO_HEADERS: Final = b"\0"
 
@@ -172,6 +173,7 @@ class BatchBuilder:
             else:
                 self._empty_writer()
                 self._add_piece(value)
+                writer = self._writer
         if len(headers) == 1:
             writer.append(0)
         else:
@@ -237,9 +239,13 @@ class BatchBuilder:
         return writer.getvalue()
 
     def _empty_writer(self) -> None:
-        if len(self._writer) > 0:
+        size: i64 = len(self._writer)
+        if size > 0:
             self._add_piece(self._writer.getvalue())
-            self._writer.truncate(0)
+            if size <= MOST_KEPT:
+                self._writer.truncate(0)
+            else:  # a key or a header of that size: such a buffer must not be kept for ever
+                self._writer = BytesWriter()
 
     def _add_piece(self, piece: bytes) -> None:
         self._pieces.append(piece)
