@@ -16,9 +16,11 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Sends a record and reads it back with the settings of each properties file that is named. Prints the name of the file
- * and "ok", or the exception that came.
+ * and "ok", or the exception that came. A case "again-…" sends for several lifetimes of its session, one after the other.
  */
 public final class SecuredClients {
+    static final long SESSIONS_NS = 2_500_000_000L;
+
     public static void main(String[] files) throws Exception {
         for (String file : files) {
             String name = Path.of(file).getFileName().toString().replace(".properties", "");
@@ -50,6 +52,14 @@ public final class SecuredClients {
         try (KafkaProducer<String, String> producer =
                 new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
             written = producer.send(new ProducerRecord<>("t", 0, null, value)).get(60, TimeUnit.SECONDS);
+            long end = System.nanoTime() + (value.startsWith("again-") ? SESSIONS_NS : 0);
+            while (System.nanoTime() < end) {
+                long before = written.offset();
+                written = producer.send(new ProducerRecord<>("t", 0, null, value)).get(60, TimeUnit.SECONDS);
+                if (written.offset() != before + 1) {
+                    return "lost or repeated";
+                }
+            }
         }
         TopicPartition place = new TopicPartition("t", 0);
         try (KafkaConsumer<String, String> consumer =

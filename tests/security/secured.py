@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ixion.broker.broker import Broker as RealBroker
 from ixion.model.errors import ErrorCode
@@ -14,6 +17,7 @@ from ixion.protocol.messages.k51_alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from ixion.sasl.scram import salted_password
+from ixion.security.gate import Gate, SaslAnswer
 from ixion.testing import Broker
 from tests.apis.asking import Asking
 from tests.security.certificates import Authority
@@ -21,6 +25,25 @@ from tests.security.certificates import Authority
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="a-secret" user_bob="b-secret";'
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "MUTUAL")
 PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,MUTUAL:SSL"
+
+
+AGAIN = " again"
+
+
+def count_logins(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """By principal, from now on, of brokers in this process; by principal + AGAIN those on an open connection."""
+    logins: Counter[str] = Counter()
+    authenticate = Gate.authenticate
+
+    def counted(gate: Gate, received: bytes) -> SaslAnswer:
+        was_open = gate.is_open
+        answer = authenticate(gate, received)
+        logins[gate.principal] += gate.is_open
+        logins[gate.principal + AGAIN] += was_open and gate.is_open
+        return answer
+
+    monkeypatch.setattr(Gate, "authenticate", counted)
+    return logins
 
 
 class Secured:

@@ -11,7 +11,7 @@ from devtools.jvm import compile_java, run_java
 from devtools.parts import need
 from ixion.clients import Admin
 from tests.security.identity_provider import ISSUER, Provider
-from tests.security.secured import Secured
+from tests.security.secured import AGAIN, Secured, count_logins
 
 LOGIN = "org.apache.kafka.common.security."
 OAUTH = f"{LOGIN}oauthbearer."
@@ -41,7 +41,7 @@ def bearer(file: Path, token: str) -> dict[str, str]:
     }
 
 
-def test_java_clients(tmp_path: Path, provider: Provider) -> None:
+def test_java_clients(tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     classpath = need("kafka-4.3.0")
     secured = Secured(
         tmp_path,
@@ -50,8 +50,10 @@ def test_java_clients(tmp_path: Path, provider: Provider) -> None:
             "sasl.oauthbearer.jwks.endpoint.url": provider.write(tmp_path / "keys.json"),
             "sasl.oauthbearer.expected.issuer": ISSUER,
             "delegation.token.secret.key": "secret",
+            "listener.name.sasl_plaintext.connections.max.reauth.ms": "500",
         },
     )
+    logins = count_logins(monkeypatch)
     other = secured.authority.sign("elsewhere", "/CN=elsewhere", hosts="DNS:elsewhere.example")
     secured.broker._settings["listener.name.ssl.ssl.keystore.location"] = str(other)
     trusting = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(secured.authority.certificate)}
@@ -81,6 +83,7 @@ def test_java_clients(tmp_path: Path, provider: Provider) -> None:
             "delegation": ("SASL_SSL", by_token(token.token_id, token.hmac)),
             "oauth-tls": ("SASL_SSL", bearer(tmp_path / "good.jwt", provider.token())),
             "certificate": ("MUTUAL", {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(secured.client)}),
+            "again-plain": ("SASL_PLAINTEXT", jaas("PLAIN", "bob", "b-secret")),
             "any-host": ("SSL", {"ssl.endpoint.identification.algorithm": ""}),
         }
         bad = {
@@ -117,3 +120,4 @@ def test_java_clients(tmp_path: Path, provider: Provider) -> None:
         assert found[name] != "ok", name
         assert expected in found[name], (name, found[name])
     assert "secret" not in said
+    assert logins["User:bob" + AGAIN] > 0, "its session is over before it has sent all"

@@ -6,31 +6,21 @@ import json
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
 from ixion.clients import Consumer, TopicPartition
-from ixion.security.gate import Gate, SaslAnswer
 from tests.broker.served import environment
-from tests.security.secured import Secured
+from tests.security.secured import Secured, count_logins
 
 LOGINS = 6
 PATIENCE_S = 120
 
 
 def test_sessions_end_under_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logins: Counter[str] = Counter()
-    authenticate = Gate.authenticate
-
-    def counted(gate: Gate, received: bytes) -> SaslAnswer:
-        answer = authenticate(gate, received)
-        logins[gate.principal] += gate.is_open
-        return answer
-
-    monkeypatch.setattr(Gate, "authenticate", counted)
+    logins = count_logins(monkeypatch)
     secured = Secured(tmp_path, {"connections.max.reauth.ms": "200"})
     acknowledged: dict[str, int] = {}
     with secured.broker as broker:
