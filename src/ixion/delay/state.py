@@ -91,12 +91,13 @@ class State:
             self._wait(offset, due_ms, name, size)
 
     def _wait(self, offset: int, due_ms: int, schedule_id: bytes, size: int) -> None:
+        replaced = self.ids.get(schedule_id) if schedule_id else -1
         if schedule_id:
-            if self._drop_id(schedule_id):
-                self.superseded += 1
             self.ids.put(schedule_id, offset)
         self.pending.add(due_ms, offset)
         self.bytes += size
+        if replaced >= 0 and self._drop_at(replaced, schedule_id):  # last: it reads, which may fail
+            self.superseded += 1
 
     def cancel(self, name: bytes) -> None:
         if name == ALL:
@@ -111,8 +112,9 @@ class State:
 
     def _drop_id(self, schedule_id: bytes) -> bool:
         offset = self.ids.get(schedule_id)
-        if offset < 0:
-            return False
+        return offset >= 0 and self._drop_at(offset, schedule_id)
+
+    def _drop_at(self, offset: int, schedule_id: bytes) -> bool:
         note = self.journal.find(offset)
         return note is not None and note.schedule_id == schedule_id and self._drop(note)
 
