@@ -116,7 +116,7 @@ path = "out"
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [sys.executable, "-m", "ixion", "pipeline", "run", str(file), "--master", master]
     command += ["--jars", ",".join(spark_jars("kafka")), *conf]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
     rows = parquet_rows(tmp_path / "out")
     assert sorted(row["n"] for row in rows) == list(range(400))
