@@ -19,6 +19,7 @@ EARLIEST: Final = -2  # the log start
 MAX_TIMESTAMP: Final = -3  # the record with the latest timestamp (KIP-734)
 OFFSETS_FROM: Final = 2  # the first version that answers with one offset and knows isolation levels
 MAX_TIMESTAMP_FROM: Final = 7
+CLIENT: Final = -1  # as a replica id: no replica, but a consumer
 DEBUGGER: Final = -2  # as a replica id: any replica answers, up to the end of its log
 ALL: Final = -1  # in place of an offset: up to the high watermark
 
@@ -35,27 +36,10 @@ def list_offsets(
     call: Call, times: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> Plan[Results[TopicPartition, ListedOffset]]:
     """The first offset whose record is of that time (ms since 1970) or later, or one of the ends."""
-    from ixion.protocol.messages.k02_list_offsets import (
-        ListOffsetsPartition,
-        ListOffsetsRequest,
-        ListOffsetsResponse,
-        ListOffsetsTopic,
-    )
+    from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     def make(some: list[TopicPartition], _: int) -> Struct:
-        topics = tuple(
-            ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsPartition(partition_index=number, timestamp=times[TopicPartition(topic, number)])
-                    for number in numbers
-                ),
-            )
-            for topic, numbers in by_topic(some).items()
-        )
-        return ListOffsetsRequest(
-            replica_id=-1, isolation_level=int(read_committed), topics=topics, timeout_ms=call.left_ms
-        )
+        return request_of({place: times[place] for place in some}, CLIENT, call.left_ms, read_committed=read_committed)
 
     def read(answer: Struct) -> dict[TopicPartition, ListedOffset | KafkaError]:
         assert isinstance(answer, ListOffsetsResponse)
@@ -77,26 +61,14 @@ def list_replica_ends(
 ) -> Plan[dict[int, dict[TopicPartition, int]]]:
     """By broker, the end of each partition's replica there (the next offset that it will write). Replicas that do not
     answer are left out."""
-    from ixion.protocol.messages.k02_list_offsets import (
-        ListOffsetsPartition,
-        ListOffsetsRequest,
-        ListOffsetsResponse,
-        ListOffsetsTopic,
-    )
+    from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     wanted: dict[int, list[TopicPartition]] = {}
     for place, broker in replicas:
         wanted.setdefault(broker, []).append(place)
     asks = []
     for broker, places in wanted.items():
-        topics = tuple(
-            ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(ListOffsetsPartition(partition_index=number, timestamp=LATEST) for number in numbers),
-            )
-            for topic, numbers in by_topic(places).items()
-        )
-        request = ListOffsetsRequest(replica_id=DEBUGGER, isolation_level=0, topics=topics, timeout_ms=call.left_ms)
+        request = request_of(dict.fromkeys(places, LATEST), DEBUGGER, call.left_ms)
         asks.append(Ask(broker, ApiKey.LIST_OFFSETS, partial(of_one, request), OFFSETS_FROM))
     outcomes = yield asks
     found: dict[int, dict[TopicPartition, int]] = {}
@@ -109,6 +81,26 @@ def list_replica_ends(
                 if each.error_code == 0
             }
     return found
+
+
+def request_of(
+    times: Mapping[TopicPartition, int], replica_id: int, timeout_ms: int, *, read_committed: bool = False
+) -> Struct:
+    from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+    topics = tuple(
+        ListOffsetsTopic(
+            name=topic,
+            partitions=tuple(
+                ListOffsetsPartition(partition_index=number, timestamp=times[TopicPartition(topic, number)])
+                for number in numbers
+            ),
+        )
+        for topic, numbers in by_topic(times).items()
+    )
+    return ListOffsetsRequest(
+        replica_id=replica_id, isolation_level=int(read_committed), topics=topics, timeout_ms=timeout_ms
+    )
 
 
 def delete_records(call: Call, before: Mapping[TopicPartition, int]) -> Plan[Results[TopicPartition, int]]:
