@@ -20,7 +20,7 @@ from ixion.testing import Broker
 
 pytestmark = pytest.mark.timeout(120)
 PLACE = TopicPartition("t", 0)
-REFUSED = (TypeError, ValueError, KafkaError)
+REFUSED = (TypeError, ValueError, OverflowError, KafkaError)
 
 
 @pytest.fixture(scope="module")
