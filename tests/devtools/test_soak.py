@@ -5,6 +5,7 @@ With the interpreted package only: a fault replaces functions of the broker, and
 
 from __future__ import annotations
 
+import asyncio
 import random
 from itertools import count
 from pathlib import Path
@@ -17,10 +18,15 @@ from confluent_kafka.cimpl import NewTopic
 from devtools.history.checker import check
 from devtools.history.copies import check_copies
 from devtools.history.operation import read_history
-from devtools.soak import copier, reader, writer
+from devtools.soak import copier, our_copier, our_reader, our_writer, reader, writer
 from devtools.soak.broken import FAULTS
 from devtools.soak.diary import Diary
 from ixion.cli.main import build_kind
+from ixion.clients import Admin
+from ixion.clients import Consumer as OurConsumer
+from ixion.clients import Producer as OurProducer
+from ixion.clients import TopicPartition as Place
+from ixion.clients.admin import topics
 from ixion.testing import Broker
 
 pytestmark = pytest.mark.skipif(
@@ -83,3 +89,50 @@ def test_a_broken_broker_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fault.breaks(monkeypatch.setattr)
     with Broker() as broker:
         assert live(broker.bootstrap, tmp_path) & fault.shows_as
+
+
+def live_with_ours(bootstrap: str, histories: Path) -> set[str]:
+    """The same with our own clients: written, copied and read."""
+    random.seed(4)
+    with Admin(bootstrap) as admin:
+        admin.create_topics([topics.NewTopic(name, PARTITIONS) for name in ("written", "copied")]).check()
+    numbers = count()
+    our_writer.write(bootstrap, "writer", Diary(histories, "writer"), "written", PARTITIONS, numbers, 20)
+    diary = Diary(histories, "writer-asyncio")  # one process as well: its history comes behind the writer's
+    asyncio.run(our_writer.write_on_asyncio(bootstrap, "asyncio", diary, "written", PARTITIONS, numbers, 5))
+    diary = Diary(histories, "copier")
+    places = [Place("written", number) for number in range(PARTITIONS)]
+    with (
+        OurProducer(bootstrap, transactional_id="copier") as producer,
+        OurConsumer(
+            bootstrap,
+            group="copiers",
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer,
+    ):
+        producer.init_transactions()
+        consumer.assign(places)
+        while any(consumer.position(place) < end for place, end in consumer.end_offsets(places).items()):
+            records = consumer.poll(1, 5)
+            if records:
+                our_copier.copy_some(producer, consumer, diary, "copied", records)
+    for topic in ("written", "copied"):
+        our_reader.main(bootstrap, str(histories), f"reader of {topic}", topic, str(PARTITIONS), "--to-the-end")
+    lines = [line for file in sorted(histories.iterdir()) for line in file.read_text().splitlines()]
+    operations = list(read_history(lines))
+    assert sum(len(poll.records) for each in operations for poll in each.polls) > 20
+    return {each.kind for each in [*check(operations), *check_copies(operations, "written", "copied")]}
+
+
+def test_our_clients_find_nothing_at_a_sound_broker(tmp_path: Path) -> None:
+    with Broker() as broker:
+        assert live_with_ours(broker.bootstrap, tmp_path) == set()
+
+
+def test_our_clients_find_a_broken_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = FAULTS["aborted-list"]
+    fault.breaks(monkeypatch.setattr)
+    with Broker() as broker:
+        assert live_with_ours(broker.bootstrap, tmp_path) & fault.shows_as
