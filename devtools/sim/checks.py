@@ -11,6 +11,7 @@ from devtools.sim.world import World
 from ixion.broker.broker import Broker
 from ixion.log.log import Log
 from ixion.log.reader import Isolation, read
+from ixion.metadata import paths
 from ixion.metadata.topic_node import PartitionState
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
@@ -19,6 +20,7 @@ from ixion.replica.partition import Partition
 
 Entry = tuple[int, bytes]  # leader epoch, value
 NEW_LIFE_S: Final = 5.0
+GONE_S: Final = 1.0
 
 
 class Watcher:
@@ -31,10 +33,11 @@ class Watcher:
         self._seen: dict[TopicPartition, dict[int, Entry]] = {key: {} for key in keys}
         self._states: dict[TopicPartition, PartitionState] = {}
         self._looked: dict[TopicPartition, int] = {}  # the leader epoch of the last whole look
+        self._gone_s: dict[int, float] = {}  # brokers that are not registered, since
         self._broken: Broken | None = None
-        world.moments.on_leader_change.append(self._leader_changed)
+        world.moments.on_change.append(self._state_changed)
 
-    def _leader_changed(self, key: TopicPartition) -> None:
+    def _state_changed(self, key: TopicPartition) -> None:
         try:
             if key in self._seen:
                 self._look_at(key)
@@ -60,6 +63,11 @@ class Watcher:
         before = self._states.get(key)
         if before is not None and state.leader_epoch < before.leader_epoch:
             raise Broken("MonotonicEpochs", f"{key}: leader epoch {state.leader_epoch} < {before.leader_epoch}")
+        if before is not None and state.controller_epoch < before.controller_epoch:
+            raise Broken(
+                "OneController", f"{key}: controller epoch {state.controller_epoch} after {before.controller_epoch}"
+            )
+        self._live_isr(key, state, before)
         if before is not None and state.leader_epoch == before.leader_epoch and state.leader != before.leader:
             raise Broken("OneLeaderPerEpoch", f"{key}: {before.leader} and {state.leader} in {state.leader_epoch}")
         self._states[key] = state
@@ -89,6 +97,19 @@ class Watcher:
         if anew:
             self._complete_leader(key, number, broker)
         self._strong_isr(key, state, number, broker, start, high)
+
+    def _live_isr(self, key: TopicPartition, state: PartitionState, before: PartitionState | None) -> None:
+        """No broker joins the ISR that has not been registered for a second or more."""
+        world = self._world
+        registered = {int(name) for name in world.tree.own.children(paths.BROKERS)}
+        for number in world.slots:
+            if number in registered:
+                self._gone_s.pop(number, None)
+                continue
+            gone_s = self._gone_s.setdefault(number, world.loop.now_s)
+            joined = before is not None and number in state.isr and number not in before.isr
+            if joined and world.loop.now_s - gone_s > GONE_S:
+                raise Broken("LiveIsr", f"{key}: b{number} is in {state.isr}, and is not registered")
 
     def _complete_leader(self, key: TopicPartition, number: int, broker: Broker) -> None:
         """LeaderCompleteness: a new leader has everything that was acknowledged."""

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-from devtools.sim import scripts
+from devtools.sim import late_scripts, scripts
 from devtools.sim.faults import Fault
 from devtools.sim.tree import HOST
 from devtools.sim.world import World
+from ixion.metadata import paths
+from ixion.metadata.errors import NoNodeError
 from ixion.model.topic_partition import TopicPartition
 
+LATE: Final[dict[str, Callable[[World, TopicPartition], Awaitable[None]]]] = {
+    "late-shrink": late_scripts.late_shrink,
+    "late-grow": late_scripts.late_grow,
+    "late-answer": late_scripts.late_answer,
+    "late-leave": late_scripts.late_leave,
+    "stale-mark": late_scripts.stale_mark,
+}
 MOMENT_LIMIT_S: Final = 8.0  # a moment that does not come
 
 
@@ -36,6 +46,7 @@ class Injector:
             if isinstance(error, Exception):
                 raise error
         world = self._world
+        world.speak()
         world.tree.heal_all()
         world.network.heal_all()
         for number, slot in world.slots.items():
@@ -149,12 +160,24 @@ class Injector:
             case "elect":
                 if other in world.slots:
                     await world.make_leader(fault.key, other)
+            case "expire-in-start":
+                await scripts.expire_in_start(world, number)
             case "topple":
                 await scripts.topple(world, fault.key)
             case "flip":
                 await scripts.flip(world, fault.key)
             case "late-fetch":
                 await scripts.late_fetch(world, fault.key)
+            case "depose":  # as an operator does who wants another controller
+                try:
+                    world.tree.own.delete(paths.CONTROLLER)
+                except NoNodeError:
+                    pass
+            case kind if kind in LATE:
+                try:
+                    await LATE[kind](world, fault.key)
+                finally:
+                    world.speak()
             case "late-join":
                 await scripts.late_join(world, fault.key)
             case _:

@@ -14,14 +14,22 @@ class Kept(NamedTuple):
     job: str
     length_s: float
     faults: tuple[Fault, ...] | None = None  # None: those of the seed
+    kinds: str = ""  # that the seed draws from; all, if empty
 
     def schedule(self, keys: list[TopicPartition]) -> list[Fault]:
-        return make_faults(self.seed, self.length_s, keys, KINDS) if self.faults is None else list(self.faults)
+        if self.faults is not None:
+            return list(self.faults)
+        kinds = {kind: KINDS[kind] for kind in self.kinds.split(",")} if self.kinds else KINDS
+        return make_faults(self.seed, self.length_s, keys, kinds)
 
 
 KEPT: Final = (
     Kept("a replica whose disk had been replaced led, empty, although others had records", 2, "none", 16.0),
     Kept("a transactional producer spun while its coordinator was away", 5, "copies", 16.0),
+    Kept(
+        "a broker whose session expired during its start neither started nor stopped",
+        *(3, "none", 16.0, None, "slow-tree,bounce,expire"),
+    ),
     Kept(
         "the partitions of a broker that started on a full disk stayed offline when there was room",
         1,

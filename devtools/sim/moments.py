@@ -28,7 +28,7 @@ class Moments:
         self._tree = tree
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._states: dict[TopicPartition, PartitionState] = {}
-        self.on_leader_change: list[Callable[[TopicPartition], None]] = []
+        self.on_change: list[Callable[[TopicPartition], None]] = []
         tree.own.watch(paths.CONTROLLER, lambda _: self.came(CONTROLLER_CHANGE))
 
     def follow(self, key: TopicPartition) -> None:
@@ -45,10 +45,12 @@ class Moments:
             return
         if before.leader != state.leader or before.leader_epoch != state.leader_epoch:
             self.came(LEADER_CHANGE)
-            for each in self.on_leader_change:
+            for each in self.on_change:
                 self._loop.call_soon(each, key, context=context_of(None))
         if len(state.isr) > len(before.isr):
             self.came(ISR_GROWS)
+            for each in self.on_change:
+                self._loop.call_soon(each, key, context=context_of(None))
         elif len(state.isr) < len(before.isr):
             self.came(ISR_SHRINKS)
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import ixion.controller.cluster.broker_changes as broker_changes
 import ixion.controller.cluster.isr as controller_isr
+import ixion.replica.fetch_requests as fetch_requests
 import ixion.replica.fetcher as fetcher
+from ixion.broker.renewing import Renewal
 from ixion.broker.reopening import Reopening
 from ixion.controller.cluster import channels, elections, isr_rules
 from ixion.controller.cluster.fenced_tree import FencedTree
@@ -224,6 +226,101 @@ def no_producer_state() -> None:
     put(Log, "append_as_follower", append)
 
 
+def unfenced_fetches() -> None:
+    """8 (Kip279): a leader looks neither at the leader epoch of a fetch nor at that of the follower's last record."""
+    any_fetch_epoch()
+    real = LogReader._read
+
+    def read(self: LogReader, result: Any) -> None:
+        result.wish.last_epoch = -1
+        real(self, result)
+
+    put(LogReader, "_read", read)
+
+
+def any_life() -> None:
+    """6: a leader does not say in which life a follower has caught up, so that an empty disk joins the ISR."""
+    real = IsrChanges._member
+
+    def member(self: IsrChanges, number: int, epochs: Any) -> Any:
+        from dataclasses import replace
+
+        return replace(real(self, number, epochs), broker_epoch=-1)
+
+    put(IsrChanges, "_member", member)
+
+
+def own_epoch_only() -> None:
+    """11: a broker refuses requests for a later life than it knows of."""
+    real = Control._fence
+
+    async def fence(self: Control, name: str, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        if broker_epoch != self._broker_epoch():
+            return ErrorCode.STALE_BROKER_EPOCH
+        return await real(self, name, controller_epoch, broker_epoch)
+
+    put(Control, "_fence", fence)
+
+
+def version_for_ever() -> None:
+    """12: a leader keeps the partition epoch of its first role, and every later ISR change of it is refused."""
+    real = ReplicaManager.lead
+
+    def lead(self: ReplicaManager, topic: str, number: int, *given: Any, **named: Any) -> Any:
+        before = self.partitions.get((topic, number))
+        known = -1 if before is None else before.partition_epoch
+        partition = real(self, topic, number, *given, **named)
+        if known >= 0:
+            self.partitions[topic, number].partition_epoch = known
+        return partition
+
+    put(ReplicaManager, "lead", lead)
+
+
+def stop_by_anybody() -> None:
+    """15: StopReplica counts whatever leader epoch it has, and whatever life of the broker it was meant for."""
+    put(Control, "_may_stop", lambda *_: ErrorCode.NONE)
+    real = Control._fence
+
+    async def fence(self: Control, name: str, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        if name == "StopReplica":
+            return ErrorCode.NONE
+        return await real(self, name, controller_epoch, broker_epoch)
+
+    put(Control, "_fence", fence)
+
+
+def epoch_first() -> None:
+    """16: a broker notes the leader epoch of a role before it has taken it, so that a repeated request does nothing."""
+    real = Control._check
+
+    def check(self: Control, role: Any) -> ErrorCode:
+        code = real(self, role)
+        partition = self._replicas.partitions.get(role.key)
+        if code == ErrorCode.NONE and partition is not None:
+            partition.leader_epoch = role.state.leader_epoch
+            if not partition.leads and role.state.leader != self._replicas.node_id:
+                return ErrorCode.STALE_CONTROLLER_EPOCH  # the rest of the transition is lost
+        return code
+
+    put(Control, "_check", check)
+
+
+def same_session() -> None:
+    """18: a follower goes on with its fetch session after a fault."""
+    put(fetch_requests.FetchRequests, "start_over", lambda _: None)
+
+
+def stable_is_committed() -> None:
+    """19: read_committed sees everything below the high watermark."""
+    put(Log, "last_stable_offset", property(lambda self: self.high_watermark))
+
+
+def expired_for_good() -> None:
+    """20: a broker whose session has expired does not register again."""
+    put(Renewal, "expired", lambda _: None)
+
+
 def full_for_ever() -> None:
     """Partitions that could not be opened on a full disk stay offline when there is room."""
     put(Reopening, "look", lambda _: None)
@@ -262,9 +359,47 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         answers_of_the_past,
         same_epoch,
         no_producer_state,
+        unfenced_fetches,
+        any_life,
+        own_epoch_only,
+        version_for_ever,
+        stop_by_anybody,
+        epoch_first,
+        same_session,
+        stable_is_committed,
+        expired_for_good,
         full_for_ever,
         empty_leads,
     )
+}
+
+
+# The faults and the load that a mutant is hunted with; else all of them. A swarm of seeds draws such a choice now and
+# then; to draw it every time saves most of the seeds.
+HINTS: Final[dict[str, tuple[str, str]]] = {
+    "cut-once": ("flip", "none"),
+    "any-fetch-epoch": ("late-fetch", "none"),
+    "unfenced-fetches": ("flip,topple", "none"),
+    "epoch-by-append": ("flip,topple,kill", "none"),
+    "join-at-high-watermark": ("stale-mark", "none"),
+    "unfenced-writes": ("depose,slow-tree,elect,kill", "none"),
+    "any-controller": ("depose,hold,elect,bounce", "none"),
+    "diverging-fetch-counts": ("flip,late-fetch,alone,topple", "none"),
+    "shrink-at-once": ("late-shrink", "none"),
+    "grow-late": ("late-grow", "none"),
+    "stale-isr-answer": ("late-answer", "none"),
+    "dead-in-isr": ("late-leave,stop", "none"),
+    "answers-of-the-past": ("hold-answer,elect,flip", "none"),
+    "any-life": ("late-join", "none"),
+    "own-epoch-only": ("slow-tree,bounce,expire", "none"),
+    "version-for-ever": ("elect,cut,pause", "none"),
+    "stop-by-anybody": ("stop,hold,bounce,elect", "moves"),
+    "epoch-first": ("elect,kill", "none"),
+    "same-session": ("reset,cut,slow", "none"),
+    "stable-is-committed": ("kill", "transactions"),
+    "expired-for-good": ("expire,kill", "none"),
+    "full-for-ever": ("disk-full,kill,bounce", "none"),
+    "empty-leads": ("wipe,pause,kill,alone", "none"),
 }
 
 

@@ -7,6 +7,7 @@ import random
 
 from devtools.sim.net import Hold
 from devtools.sim.world import Slot, World
+from ixion.metadata import paths
 from ixion.model.topic_partition import TopicPartition
 
 FETCH = 1
@@ -36,34 +37,48 @@ async def topple(world: World, key: TopicPartition) -> None:
         number = world.leader(key)
         if number not in world.slots:
             return
-        _fell(world, number)
-        await _pause(world, 0.01, 0.4)
+        fell(world, number)
+        await pause(world, 0.01, 0.4)
         world.start(number)
+
+
+async def expire_in_start(world: World, number: int) -> None:
+    """The session of a broker ends after it has registered, and before its start is over."""
+    fell(world, number)
+    await pause(world, 0.0, 0.1)
+    world.start(number)
+    for _ in range(2_000):
+        await asyncio.sleep(0.001)
+        if str(number) in world.tree.own.children(paths.BROKERS):
+            await pause(world, 0.0, 0.01)
+            if world.slots[number].broker is None:
+                world.tree.expire(world.slots[number].host)
+            return
 
 
 async def flip(world: World, key: TopicPartition) -> None:
     """Two quick changes of the leader (KIP-279): each leader has records that no other replica has."""
-    leader, others = _roles(world, key)
+    leader, others = roles(world, key)
     if not others:
         return
     after = world.loop.random.choice(others)
     for other in others:
         world.network.cut(world.slots[leader].host, world.slots[other].host, both=False)
-    await _pause(world, 0.05, 0.4)
+    await pause(world, 0.05, 0.4)
     await world.make_leader(key, after)
-    await _pause(world, 0.0, 0.3)
-    _fell(world, after)
-    await _pause(world, 0.01, 0.2)
+    await pause(world, 0.0, 0.3)
+    fell(world, after)
+    await pause(world, 0.01, 0.2)
     for other in others:
         world.network.heal(world.slots[leader].host, world.slots[other].host)
-    await _pause(world, 0.01, 0.4)
+    await pause(world, 0.01, 0.4)
     world.start(after)
 
 
 async def late_fetch(world: World, key: TopicPartition) -> None:
     """A fetch of epoch 1 arrives in epoch 3. In between the follower has cut off what it says it has; then it is the
     last one that lives."""
-    leader, others = _roles(world, key)
+    leader, others = roles(world, key)
     if len(others) < 2:
         return
     world.loop.random.shuffle(others)
@@ -72,20 +87,20 @@ async def late_fetch(world: World, key: TopicPartition) -> None:
     network = world.network
     hold: Hold = (b, a, FETCH, False)
     network.cut(a, c)
-    await _pause(world, 0.05, 0.4)
+    await pause(world, 0.05, 0.4)
     network.hold(hold)
-    await _pause(world, 0.05, 0.4)
+    await pause(world, 0.05, 0.4)
     await world.make_leader(key, between)
-    await _pause(world, 0.1, 0.6)
+    await pause(world, 0.1, 0.6)
     await world.make_leader(key, leader)
     network.let_go(hold)
-    await _pause(world, 0.003, 0.02)
+    await pause(world, 0.003, 0.02)
     network.cut(a, b)
     network.heal(a, c)
-    await _pause(world, 0.1, 0.5)
+    await pause(world, 0.1, 0.5)
     for number in (leader, between):
-        _fell(world, number)
-    await _pause(world, 0.2, 0.6)
+        fell(world, number)
+    await pause(world, 0.2, 0.6)
     network.heal(a, b)
     for number in (leader, between):
         world.start(number)
@@ -94,7 +109,7 @@ async def late_fetch(world: World, key: TopicPartition) -> None:
 async def late_join(world: World, key: TopicPartition) -> None:
     """A leader asks for a follower to be in sync; before the controller reads it, the follower has come back with an
     empty disk (KAFKA-14139). Then the leader goes."""
-    leader, others = _roles(world, key)
+    leader, others = roles(world, key)
     if not others or not world.may_lose:
         return
     world.may_lose, world.losing = False, True
@@ -118,25 +133,25 @@ async def _late_join(world: World, key: TopicPartition, leader: int, others: lis
     for hold in holds:
         network.hold(hold)
     network.heal(a, b)
-    await _pause(world, 0.3, 1.0)
+    await pause(world, 0.3, 1.0)
     state = world.state(key)
     if state is not None and late not in state.isr and world.leader(key) == leader:
-        _fell(world, late)
+        fell(world, late)
         world.slots[late].files.replace()
-        await _pause(world, 0.0, 0.05)
+        await pause(world, 0.0, 0.05)
         world.start(late)
         await world.until(lambda: world.slots[late].broker is not None, 3)
         for hold in holds:
             network.let_go(hold)
-        await _pause(world, 0.0, 0.1)
-        _fell(world, leader)
-        await _pause(world, 0.1, 0.5)
+        await pause(world, 0.0, 0.1)
+        fell(world, leader)
+        await pause(world, 0.1, 0.5)
         world.start(leader)
     for hold in holds:
         network.let_go(hold)
 
 
-def _roles(world: World, key: TopicPartition) -> tuple[int, list[int]]:
+def roles(world: World, key: TopicPartition) -> tuple[int, list[int]]:
     """The leader, and the others if all are in sync and live."""
     state = world.state(key)
     if state is None or state.leader < 0 or len(state.isr) < len(world.slots):
@@ -146,12 +161,12 @@ def _roles(world: World, key: TopicPartition) -> tuple[int, list[int]]:
     return state.leader, [number for number in sorted(state.isr) if number != state.leader]
 
 
-def _fell(world: World, number: int) -> None:
+def fell(world: World, number: int) -> None:
     """It is killed, and the tree knows at once."""
     world.kill(number)
     world.tree.expire(world.slots[number].host)
 
 
-async def _pause(world: World, least_s: float, most_s: float) -> None:
+async def pause(world: World, least_s: float, most_s: float) -> None:
     chance: random.Random = world.loop.random
     await asyncio.sleep(chance.uniform(least_s, most_s))

@@ -44,6 +44,7 @@ class Load:
         world = self._world
         for number in range(producers):
             node = Node(f"c{number}", f"10.0.1.{number}")
+            world.clients.append(node)
             chance = random.Random(self._seed * 1_000 + number)
             loose = number == producers - 1  # the last one wants acks=1: it makes logs diverge, and is promised nothing
             self._tasks.append(world.loop.spawn(node, self._produce(number, chance, loose)))

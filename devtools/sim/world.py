@@ -80,6 +80,7 @@ class World:
         self.slots = {number: Slot(number, os.path.join(folder, str(number))) for number in range(1, brokers + 1)}
         self.bootstrap = ",".join(f"{slot.host}:{PORT}" for slot in self.slots.values())
         self.moments = Moments(loop, self.tree)
+        self.clients: list[Node] = []
         self.graves: list[object] = []
         self.restarts_wanted: set[int] = set()
         self.may_lose = (
@@ -89,6 +90,18 @@ class World:
         for slot in self.slots.values():
             slot.files.on_truncate = lambda: self.moments.came(TRUNCATION)
             slot.files.on_slow = lambda slot=slot: self._stall(slot)  # type: ignore[misc]
+
+    # Clients.
+
+    def silence(self) -> None:
+        """Clients stand still, so that nothing new is written."""
+        for node in self.clients:
+            node.paused = True
+
+    def speak(self) -> None:
+        for node in self.clients:
+            if node.paused:
+                self.loop.resume(node)
 
     def _stall(self, slot: Slot) -> None:
         node = slot.node
@@ -268,10 +281,14 @@ class World:
         return True
 
     def all_know_all(self) -> bool:
-        running = self.running()
-        return len(running) == len(self.slots) and all(
-            set(broker.parts.image.brokers) == set(self.slots) and broker.parts.image.controller_id in self.slots
-            for _, broker in running
+        running, controller = self.running(), self.controller()
+        return (
+            controller >= 0
+            and len(running) == len(self.slots)
+            and all(
+                set(broker.parts.image.brokers) == set(self.slots) and broker.parts.image.controller_id == controller
+                for _, broker in running
+            )
         )
 
     def close(self) -> None:

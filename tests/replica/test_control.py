@@ -34,7 +34,7 @@ from ixion.protocol.messages.k06_update_metadata import (
     UpdateMetadataTopicState,
 )
 from ixion.replica import metadata_update
-from ixion.replica.control import Control
+from ixion.replica.control import MORE_FOLLOW, Control
 from ixion.replica.partition import Partition
 from tests.log.support import batch
 from tests.replica.world import SELF, TOPIC_ID, World
@@ -430,6 +430,8 @@ def test_the_image_is_complete_after_the_first_update_that_names_topics(member: 
     assert not member.image.complete, "a new controller first names the brokers alone"
     member.codes(state())
     assert not member.image.complete
+    member.run(metadata(shown(1), type=MORE_FOLLOW))
+    assert not member.image.complete, "another request has the rest"
     member.run(metadata(shown(0)))
     assert member.image.complete
 

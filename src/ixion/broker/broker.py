@@ -52,6 +52,7 @@ class Broker:
         parts.options = options or Options()
         self._made: list[str] = []  # directories and files that this start has made
         self.failed = asyncio.Event()  # set when every disk or the metadata has failed: stop the broker
+        self._session_over = asyncio.Event()
 
     @property
     def endpoints(self) -> tuple[BoundListener, ...]:
@@ -78,7 +79,7 @@ class Broker:
                 parts.undo.append(("pages", bound.close))
         try:
             await self._open_metadata()
-            await run_steps(parts)
+            await self._run_steps()
         except BaseException as error:
             await self._take_down(DRAIN_MS)
             if isinstance(error, StartupError):
@@ -86,6 +87,20 @@ class Broker:
             raise
         if no_pages:
             logger.warning("%s", no_pages)
+
+    async def _run_steps(self) -> None:
+        """StartupError if the session expires meanwhile: a step may wait for requests that do not come then."""
+        steps = asyncio.ensure_future(run_steps(self.parts))
+        expired = asyncio.ensure_future(self._session_over.wait())
+        try:
+            await asyncio.wait([steps, expired], return_when=asyncio.FIRST_COMPLETED)
+            if not steps.done():
+                raise StartupError("the metadata session expired during the start")
+        finally:
+            for task in (steps, expired):
+                task.cancel()
+            await asyncio.wait([steps, expired])
+        steps.result()
 
     async def _open_metadata(self) -> None:
         parts = self.parts
@@ -144,6 +159,7 @@ class Broker:
             self.parts.renewal.expired()
             return
         logger.critical("the metadata session expired, so this broker is no longer registered; it stops")
+        self._session_over.set()
         self.failed.set()
 
     def _make_directory(self, path: str) -> None:

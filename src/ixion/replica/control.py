@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANY_EPOCH: Final = -1  # of StopReplica: the controller does not know the leader epoch
+MORE_FOLLOW: Final = 1  # of UpdateMetadata: the controller had too many partitions for one request
 TOPIC_DELETED: Final = -2  # of StopReplica: the topic is being deleted, whatever the leader epoch
 FULL: Final = 2  # type of UpdateMetadata: it names all topics of the cluster
 
@@ -153,8 +154,9 @@ class Control:
         if before - image.brokers.keys():
             self._replicas.look_at_followers()
         deleted = await in_turns(take_topics(image, topics, image.early_configs))
-        # The first that names topics names all of them; a controller that says so may name none.
-        image.complete = image.complete or bool(topics) or request.type == FULL
+        # The first that names topics names all of them, unless more follow. A controller that says so may name none.
+        named = bool(topics) and request.type != MORE_FOLLOW
+        image.complete = image.complete or named or request.type == FULL
         await in_turns(self._wake_elections(topics))
         if deleted:
             for listener in self.on_deleted:

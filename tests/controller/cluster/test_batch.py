@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
+from ixion.controller.cluster.batch import IN_REQUEST, MORE_FOLLOW, Batch, ControlRequest, Sender
 from ixion.controller.cluster.channels import VERSIONS
 from ixion.controller.cluster.cluster import Cluster, Member, Topic
 from ixion.controller.cluster.leadership import Leadership
 from ixion.metadata.broker_node import Registration
 from ixion.metadata.topic_node import Replicas
+from ixion.protocol.envelope import decode_request, encode_request
+from ixion.protocol.headers import RequestHeader
 from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrLiveLeader, LeaderAndIsrRequest
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
 from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest
@@ -137,3 +139,34 @@ def test_every_request_can_be_written_in_its_version() -> None:
         api, version = VERSIONS[type(request)]
         _, parts = wire.request(api, version, request, 0)
         assert sum(map(len, parts)) > 40
+
+
+def test_very_many_partitions_go_in_several_requests_that_a_broker_can_read() -> None:
+    made = cluster()
+    replicas = {number: Replicas(all=(1, 2, 3)) for number in range(IN_REQUEST * 2 + 1)}
+    made.put_topic(Topic(name="wide", topic_id=b"w" * 16, partitions=replicas))
+    for number in replicas:
+        made.leaderships["wide", number] = Leadership(leader=1, leader_epoch=0, isr=(1, 2, 3), controller_epoch=7)
+    batch = Batch(made)
+    batch.show([1], made.keys_of("wide"))
+    for key in made.keys_of("wide"):
+        batch.lead([2], key)
+    found = finished(batch.requests(SENDER))
+    kinds: tuple[type[UpdateMetadataRequest] | type[LeaderAndIsrRequest], ...] = (
+        UpdateMetadataRequest,
+        LeaderAndIsrRequest,
+    )
+    for broker, kind in enumerate(kinds, 1):
+        sent = [request for request in found[broker] if isinstance(request, kind)]
+        assert [count(request) for request in sent] == [IN_REQUEST, IN_REQUEST, 1]
+        api, version = VERSIONS[kind]
+        header = RequestHeader(api_key=api, api_version=version, correlation_id=1, client_id="1")
+        for request in sent:
+            data = b"".join(bytes(part) for part in encode_request(header, request))
+            assert decode_request(data)[1] == request
+    updates = [request for request in found[1] if isinstance(request, UpdateMetadataRequest)]
+    assert [request.type for request in updates] == [MORE_FOLLOW, MORE_FOLLOW, 0], "the last one completes the image"
+
+
+def count(request: ControlRequest) -> int:
+    return sum(len(topic.partition_states) for topic in request.topic_states)

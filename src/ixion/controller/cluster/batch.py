@@ -1,14 +1,15 @@
 """The requests to brokers that follow from one change: LeaderAndIsr, UpdateMetadata and StopReplica, in this order.
 
-A change names partitions and the brokers to be informed; `requests` then makes at most one request of each kind for
-each broker. Every broker gets UpdateMetadata for a partition whose leader or in-sync replicas changed.
+A change names partitions and the brokers to be informed; `requests` then makes one request of each kind for each
+broker, or several if there are very many partitions. Every broker gets UpdateMetadata for a partition whose leader or
+in-sync replicas changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from ixion.controller.cluster.cluster import Cluster, Member
 from ixion.controller.cluster.leadership import NO_LEADER, Leadership
@@ -33,8 +34,11 @@ from ixion.protocol.messages.k06_update_metadata import (
 )
 from ixion.timer.turns import Steps
 
+T = TypeVar("T")
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
+IN_REQUEST: Final = 10_000  # partitions in one request; each is up to 20 elements of it
+MORE_FOLLOW: Final = 1  # of UpdateMetadata: "incremental", which only matters to our brokers while ZooKeeper is used
 DELETED: Final = -2  # as a leader: the partition is being deleted; as a leader epoch: whatever the epoch is
 NO_EPOCH: Final = -1
 NEVER_LED: Final = Leadership(leader=NO_LEADER, leader_epoch=0, isr=())  # of a doomed partition without a state
@@ -86,24 +90,30 @@ class Batch:
         brokers = self._cluster.brokers
         for broker, led in self._led.items():
             if broker in brokers:
-                request = yield from self._leader_and_isr(sender, brokers[broker].epoch, led)
-                made.setdefault(broker, []).append(request)
+                for some in pieces(list(led.items())):
+                    request = yield from self._leader_and_isr(sender, brokers[broker].epoch, dict(some))
+                    made.setdefault(broker, []).append(request)
         everyone = tuple([broker_entry(member) for member in brokers.values()])
-        known: dict[frozenset[TopicPartition], tuple[UpdateMetadataTopicState, ...]] = {}
+        known: dict[frozenset[TopicPartition], list[tuple[UpdateMetadataTopicState, ...]]] = {}
         for broker, shown in self._shown.items():
             if broker not in brokers:
                 continue
             keys = frozenset(shown)
             if keys not in known:
-                known[keys] = yield from self._metadata_of(shown)
-            update = UpdateMetadataRequest(
-                controller_id=sender.controller_id,
-                controller_epoch=sender.controller_epoch,
-                broker_epoch=brokers[broker].epoch,
-                topic_states=known[keys],
-                live_brokers=everyone,
-            )
-            made.setdefault(broker, []).append(update)
+                known[keys] = []
+                for several in pieces(sorted(shown)):
+                    states = yield from self._metadata_of(several)
+                    known[keys].append(states)
+            for left, states in zip(range(len(known[keys]) - 1, -1, -1), known[keys], strict=True):
+                update = UpdateMetadataRequest(
+                    type=MORE_FOLLOW if left else 0,
+                    controller_id=sender.controller_id,
+                    controller_epoch=sender.controller_epoch,
+                    broker_epoch=brokers[broker].epoch,
+                    topic_states=states,
+                    live_brokers=everyone,
+                )
+                made.setdefault(broker, []).append(update)
         for broker, stopped in self._stopped.items():
             if broker in brokers:
                 stop = yield from self._stop_replica(sender, brokers[broker].epoch, stopped)
@@ -160,7 +170,7 @@ class Batch:
     def _metadata_of(self, keys: Iterable[TopicPartition]) -> Steps[tuple[UpdateMetadataTopicState, ...]]:
         cluster = self._cluster
         states: dict[str, list[UpdateMetadataPartitionState]] = {}
-        for name, number in sorted(keys):
+        for name, number in keys:
             yield
             known = cluster.leaderships.get((name, number))
             if known is None and name in cluster.doomed:
@@ -214,6 +224,11 @@ class Batch:
             broker_epoch=broker_epoch,
             topic_states=tuple(topics),
         )
+
+
+def pieces(keys: list[T]) -> list[list[T]]:
+    """What goes into one request: a broker reads no more than `ELEMENT_BUDGET` elements. Nothing is one piece."""
+    return [keys[first : first + IN_REQUEST] for first in range(0, max(len(keys), 1), IN_REQUEST)]
 
 
 def broker_entry(member: Member) -> UpdateMetadataBroker:
