@@ -22,7 +22,7 @@ _now_s = time.clock_gettime
 LENGTH_S: Final = 16.0  # virtual seconds with faults
 QUIET_PACE_S: Final = 10.0
 QUICK_SEED: Final = (3, 4.0)  # and virtual seconds
-QUICK_MUTANTS: Final = ("leader-alone", "restart-unseen")  # any seed of a few finds them
+QUICK_MUTANTS: Final = ("leader-alone",)  # any seed of a few finds it
 QUICK_SEEDS: Final = 20
 
 
@@ -123,8 +123,8 @@ def report(outcome: Outcome, seconds: float, quiet: bool = False) -> None:
 
 
 def quick() -> int:
-    """Some seconds for the test suite: a seed twice, the runs that found something, and two broken brokers until a seed
-    finds them."""
+    """Some seconds for the test suite: a seed twice, the runs that found something, and a broken broker until a seed
+    finds it."""
 
     def run(seed: int, length_s: float, mutant: str | None = None) -> Outcome:
         faults = make_faults(seed, length_s, KEYS, KINDS)
@@ -185,7 +185,7 @@ def hunt(wanted: str, seeds: int, first: int) -> int:
 
 def is_found(mutant: str, run: Callable[..., Outcome]) -> bool:
     for seed in range(1, QUICK_SEEDS + 1):
-        outcome = run(seed, LENGTH_S, mutant)
+        outcome = run(seed, QUICK_SEED[1], mutant)
         if outcome.broken:
             print(f"mutant {mutant}: found by seed {seed}, {outcome.text}", flush=True)
             return True

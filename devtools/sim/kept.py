@@ -23,9 +23,22 @@ class Kept(NamedTuple):
         return make_faults(self.seed, self.length_s, keys, kinds)
 
 
+EARLIER_KINDS: Final = ",".join(
+    kind
+    for kind in KINDS
+    if kind not in ("late-shrink", "late-grow", "late-answer", "late-leave", "stale-mark", "depose", "expire-in-start")
+)
+
 KEPT: Final = (
-    Kept("a replica whose disk had been replaced led, empty, although others had records", 2, "none", 16.0),
-    Kept("a transactional producer spun while its coordinator was away", 5, "copies", 16.0),
+    Kept(
+        "a replica whose disk had been replaced led, empty, although others had records",
+        *(2, "none", 16.0, None, EARLIER_KINDS),
+    ),
+    Kept(
+        "a transactional producer spun while it waited",
+        *(1, "transactions", 2.0),
+        (Fault(0.5, "kill", "controller", "1", 0.5, ("t", 0)),),
+    ),
     Kept(
         "a broker whose session expired during its start neither started nor stopped",
         *(3, "none", 16.0, None, "slow-tree,bounce,expire"),
