@@ -117,6 +117,20 @@ def test_a_full_disk(spark_parts: None) -> None:
         assert explain(error).retry
 
 
+def test_words_in_the_plan_are_not_what_happened(spark_parts: None) -> None:
+    """Spark shows the plan of a query that failed, with the texts of errors that it could raise."""
+    from ixion.pipelines.drift import FATAL, GROWN
+    from ixion.pipelines.explain import explain, has_grown
+
+    plan = f"Project [raise_error(concat({GROWN}, concat_ws(, , new))), raise_error({FATAL}expectation 'n' is not met)]"
+    other = RuntimeError(f"TimeoutException: no answer\n=== Streaming Query ===\nLogical Plan:\n{plan}")
+    assert not has_grown(other)
+    assert "the broker stopped answering" in str(explain(other))
+    grown = RuntimeError(f"[USER_RAISED_EXCEPTION] {GROWN}a, b SQLSTATE: P0001\n{plan}")
+    assert has_grown(grown)
+    assert "these cannot be added: a, b" in str(explain(grown)).splitlines()[0]
+
+
 def test_places_that_cannot_be_written(lab: Lab) -> None:
     from ixion.pipelines import Pipeline
 

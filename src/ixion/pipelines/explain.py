@@ -125,7 +125,7 @@ def is_loss(error: BaseException) -> bool:
 
 def has_grown(error: BaseException) -> bool:
     """Whether a batch ended because its records have fields that are to become columns."""
-    return any(GROWN in report for report in _reports(error))
+    return any(_raised(report, GROWN) is not None for report in _reports(error))
 
 
 def met_id(error: BaseException) -> int | None:
@@ -139,11 +139,10 @@ def explain(error: BaseException) -> PipelineError:
         return error
     reports = list(_reports(error))
     for report in reports:
-        if found := re.search(rf"{FATAL}([^\n]*)", report):
+        if (said := _raised(report, FATAL)) is not None:
             hint = "nothing of this batch was written; mend the records' producer or the expectation"
-            return PipelineError(re.sub(r" SQLSTATE: \w+$", "", found[1]), hint=hint)
-        if found := re.search(rf"{GROWN}([^\n]*)", report):
-            names = re.sub(r" SQLSTATE: \w+$", "", found[1])
+            return PipelineError(said, hint=hint)
+        if (names := _raised(report, GROWN)) is not None:
             message = f"the records have fields that are not in the schema, and these cannot be added: {names}"
             return PipelineError(message, hint='[format.drift] new = "keep" puts them into one column, _extra, as JSON')
     if isinstance(error, PySparkException):
@@ -191,6 +190,13 @@ def _analysed(error: PySparkException) -> PipelineError | None:
     if condition == "PATH_NOT_FOUND":
         return PipelineError(f"there is nothing at {parameters.get('path', '?')}")
     return None
+
+
+def _raised(report: str, words: str) -> str | None:
+    """What follows WORDS in a message that the plan raised. A report may also show the plan, which has these words too,
+    whatever the error is."""
+    found = re.search(rf"USER_RAISED_EXCEPTION\] {re.escape(words)}([^\n]*)", report)
+    return re.sub(r" SQLSTATE: \w+$", "", found[1]) if found else None
 
 
 def _reports(error: BaseException) -> Iterator[str]:
