@@ -60,14 +60,17 @@ async def open_session(
         await asyncio.wait_for(session.made(), patience_ms / 1_000)
     except TimeoutError:
         session.abandon()
-        problem = f"no server took us in within {patience_ms} ms; the last one tried was {session.last_fault}"
-        if session.last_fault.endswith(CLOSED):
-            problem += ", as a server without a quorum does, read-only or not"
-        raise StoreUnusableError(f"ZooKeeper ({ensemble})", problem) from None
+        raise StoreUnusableError(f"ZooKeeper ({ensemble})", why_not(patience_ms, session.last_fault)) from None
     except BaseException:
         session.abandon()
         raise
     return session
+
+
+def why_not(patience_ms: int, last_fault: str) -> str:
+    """Why there is no session. A server without a quorum closes connections, also one that serves others read-only."""
+    hint = ", as a server without a quorum does, read-only or not" if last_fault.endswith(CLOSED) else ""
+    return f"no server took us in within {patience_ms} ms; the last one tried was {last_fault}{hint}"
 
 
 class _Link(asyncio.Protocol):
