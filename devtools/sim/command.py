@@ -79,6 +79,12 @@ def main(arguments: list[str]) -> int:
             given.mutant,
         )
 
+    # What a run depends on beside its seed.
+    options = "".join(
+        f" --{name} {getattr(given, name)}"
+        for name in ("mutant", "job", "faults", "length")
+        if getattr(given, name) not in (None, parser.get_default(name))
+    )
     if given.seed is not None:
         outcome = run(given.seed)
         for line in outcome.lines if not given.trace else ():
@@ -88,7 +94,7 @@ def main(arguments: list[str]) -> int:
                 file.writelines(line + "\n" for line in outcome.lines)
         report(outcome, 0.0)
         if given.shrink and outcome.broken:
-            shrink(given.seed, schedule(given.seed), outcome, run)
+            shrink(given.seed, schedule(given.seed), outcome, run, options)
         return 1 if outcome.broken else 0
     failed = 0
     for seed in range(given.first, given.first + given.seeds):
@@ -97,9 +103,6 @@ def main(arguments: list[str]) -> int:
         report(outcome, _now_s(time.CLOCK_MONOTONIC) - begun, quiet=not given.digest)
         if outcome.broken:
             failed += 1
-            options = f" --mutant {given.mutant}" if given.mutant else ""
-            if given.length != parser.get_default("length"):
-                options += f" --length {given.length:g}"
             print(f"  again: make sim ARGS='--seed {seed}{options} --shrink'", flush=True)
             if given.mutant:
                 print(f"mutant {given.mutant}: found by seed {seed} ({seed - given.first + 1} seeds), {outcome.broken}")
@@ -193,7 +196,7 @@ def is_found(mutant: str, run: Callable[..., Outcome]) -> bool:
     return False
 
 
-def shrink(seed: int, faults: list[Fault], outcome: Outcome, run: Callable[..., Outcome]) -> None:
+def shrink(seed: int, faults: list[Fault], outcome: Outcome, run: Callable[..., Outcome], options: str) -> None:
     """Drop as many faults as possible while the same invariant breaks: halves first, then one by one."""
     kept = list(range(len(faults)))
     size = max(len(kept) // 2, 1)
@@ -211,7 +214,7 @@ def shrink(seed: int, faults: list[Fault], outcome: Outcome, run: Callable[..., 
         size = max(size // 2, 1)
     for each in kept:
         print(f"  {each}: {faults[each]}")
-    print(f"  again: --seed {seed} --only {','.join(map(str, kept))}")
+    print(f"  again: make sim ARGS='--seed {seed}{options} --only {','.join(map(str, kept))}'")
 
 
 def in_child(work: Callable[[], Outcome], mutant: str | None = None) -> Outcome:

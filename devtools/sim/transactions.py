@@ -69,6 +69,8 @@ class Transactions(Job):
                 partition, value = self._values % PARTITIONS, f"x{self._values}"
                 sends.append(Send(key=f"x-{partition}", value=value))
                 await producer.send("x", value.encode(), partition=partition)
+            if self.chance.random() < 0.5:
+                await asyncio.sleep(self.chance.uniform(0, 0.5))  # readers must not see it meanwhile
             if dies:
                 self.told(process, Outcome.INFO, "txn", [*sends])
                 return False
