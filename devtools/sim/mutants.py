@@ -12,6 +12,7 @@ import ixion.controller.cluster.broker_changes as broker_changes
 import ixion.controller.cluster.isr as controller_isr
 import ixion.replica.fetch_requests as fetch_requests
 import ixion.replica.fetcher as fetcher
+import ixion.replica.followed as followed
 from ixion.broker.renewing import Renewal
 from ixion.broker.reopening import Reopening
 from ixion.controller.cluster import channels, elections, isr_rules
@@ -36,7 +37,7 @@ def put(owner: Any, name: str, instead: Any) -> None:
 
 def truncate_to_high_watermark() -> None:
     """1: a follower cuts its log to its high watermark before it fetches."""
-    put(fetcher, "start_offset", lambda log: min(log.high_watermark, log.end_offset))
+    put(followed, "start_offset", lambda log: min(log.high_watermark, log.end_offset))
 
 
 def cut_once() -> None:
