@@ -236,7 +236,9 @@ class Schedules:
                 self._left[key] = schedule.state.count
 
     def topics_deleted(self, topics: Collection[str]) -> None:
-        """What waited in them was dropped with them."""
+        """What waited in them was dropped with them, whether or not their replicas have been stopped already."""
+        for key in [key for key in self._schedules if key[0] in topics]:
+            self._forget(key)
         for key in [key for key in self._left if key[0] in topics]:
             self.figures.dropped += self._left.pop(key)
 
