@@ -55,7 +55,7 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("wrong", RECORDS, ids=str)
+@pytest.mark.parametrize("wrong", RECORDS, ids=[f"{next(iter(each))}-{number}" for number, each in enumerate(RECORDS)])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_record_that_cannot_be_sent_harms_no_other(broker: Broker, wrong: dict[str, Any], is_first: bool) -> None:
     with Producer(broker.bootstrap, linger_ms=10_000) as producer:
