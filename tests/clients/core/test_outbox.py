@@ -68,6 +68,30 @@ def test_without_numbers_there_is_no_first() -> None:
     assert {batch.sequence for batch in box.flying} == {-1}
 
 
+def test_batches_that_come_back_in_another_order_are_sent_again_in_their_own() -> None:
+    """The leader moved: one of them was sent to the old leader, the next to the new one, which answered sooner."""
+    box = filled(4)
+    box.acknowledge(fly(box)[0], 0)
+    second, third, fourth = fly(box)
+    give_back(box, third, second, fourth)
+    assert list(box.waiting) == [second, third, fourth]
+    box = filled(3)
+    flown = fly(box, None)
+    give_back(box, *reversed(flown))
+    assert list(box.waiting) == flown
+
+
+def test_parts_of_a_batch_take_its_place_among_those_that_came_back() -> None:
+    box = filled(4)
+    box.acknowledge(fly(box)[0], 0)
+    second, third, fourth = fly(box)
+    give_back(box, fourth)
+    parts = third.split(80, False)
+    box.replace(third, parts)
+    give_back(box, second)
+    assert list(box.waiting) == [second, *parts, fourth]
+
+
 def test_what_comes_back_is_sent_again_in_its_old_order_when_all_have_landed() -> None:
     box = filled(8)
     box.acknowledge(fly(box)[0], 0)

@@ -53,6 +53,7 @@ class Batch:
         self.sequence: i64 = NO_SEQUENCE
         self.identity = NOBODY
         self.attempts: i64 = 0
+        self.flight: i64 = 0  # counts what its partition has sent: the order that a retry must keep
         self.is_in_doubt = False  # an attempt got no answer: it may have been written
         self.is_done = False
         self.base_offset: i64 = -1

@@ -68,6 +68,7 @@ class Outbox:
         self.is_active = False  # whether its owner has it in the list of those that hold batches
         self._returned: list[Batch] = []
         self._next_sequence: i64 = 0
+        self._flights: i64 = 0
         self._acknowledged: i64 = 0  # the sequence that the broker expects next
         self._has_gap = False  # A
         self._is_unresolved = False  # B
@@ -138,6 +139,8 @@ class Outbox:
                 batch.build(self.identity, self._next_sequence)
                 self._next_sequence = batch.next_sequence
         batch.attempts += 1
+        self._flights += 1
+        batch.flight = self._flights
         self.flying.append(batch)
         self.waiting.popleft()
         return batch
@@ -191,6 +194,8 @@ class Outbox:
         self.flying.remove(batch)
         if batch.sequence != NO_SEQUENCE:
             self._has_gap = True
+        for part in parts:
+            part.flight = batch.flight
         self._returned.extend(parts)
         self._land()
 
@@ -226,7 +231,7 @@ class Outbox:
     def drop_unsent(self, error: KafkaError) -> list[Batch]:
         """Fail what does not fly; the transaction is aborted."""
         self.seal()
-        left = [*self._returned, *self.waiting]
+        left = [*sorted(self._returned, key=_flight), *self.waiting]
         self._returned.clear()
         self.waiting.clear()
         for batch in left:
@@ -252,7 +257,7 @@ class Outbox:
 
     def unsettled(self) -> list[Batch]:
         """In the order of their records."""
-        left = [*self.flying, *self._returned, *self.waiting]
+        left = [*sorted([*self.flying, *self._returned], key=_flight), *self.waiting]
         return [*left, self.open] if self.open is not None else left
 
     def abandon(self, error: KafkaError) -> list[Batch]:
@@ -275,10 +280,15 @@ class Outbox:
             self._has_gap = True
 
     def _land(self) -> None:
-        """When nothing flies any more, what came back goes to the head and a gap is closed."""
+        """When nothing flies any more, what came back goes to the head and a gap is closed.
+
+        Batches may come back in another order than they left: a leader that moved had one of them, the next leader the
+        other.
+        """
         if self.flying:
             return
         if self._returned:
+            self._returned.sort(key=_flight)
             self.waiting.extendleft(reversed(self._returned))
             self._returned.clear()
         if self._has_gap:
@@ -341,6 +351,10 @@ class Outbox:
                 batch.build(identity, sequence)
             sequence = batch.next_sequence
         self._next_sequence = sequence
+
+
+def _flight(batch: Batch) -> int:
+    return batch.flight
 
 
 def is_after(sequence: int, other: int) -> bool:
