@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._metadata import ClusterMetadata
 
@@ -116,7 +117,12 @@ class Three:
         return time.perf_counter() - begun
 
     def metadata(self) -> ClusterMetadata:
-        return self.admin.list_topics(timeout=PATIENCE_S)
+        """By a new client after a failure: librdkafka may go on asking a broker that is gone."""
+        try:
+            return self.admin.list_topics(timeout=3)
+        except KafkaException:
+            self._admin = None
+            return self.admin.list_topics(timeout=10)
 
     def controller(self) -> int:
         until(lambda: self.metadata().controller_id in self.brokers)
