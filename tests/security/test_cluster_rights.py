@@ -1,4 +1,4 @@
-"""In a cluster of three, what one broker is told about users, tokens, rules and quotas holds on the others, too."""
+"""In a cluster of three, users, tokens, rules and quotas that one broker has taken hold on the others, too."""
 
 from __future__ import annotations
 
