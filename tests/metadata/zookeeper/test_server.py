@@ -14,6 +14,7 @@ from ixion.metadata.zookeeper import packets, server
 from ixion.metadata.zookeeper.server import HOST, TreeServer, serve_tree
 
 TIMEOUT_MS = 1_000
+HELLO = packets.connect_request(0, TIMEOUT_MS, 0, bytes(16))
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -26,7 +27,7 @@ async def started() -> TreeServer:
 
 async def greet(tree: TreeServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection(HOST, tree.port)
-    writer.write(packets.connect_request(0, TIMEOUT_MS, 0, bytes(16)))
+    writer.write(HELLO)
     await reader.readexactly(4)
     return reader, writer
 
@@ -65,7 +66,9 @@ def test_one_connection_more_than_there_may_be_is_refused(monkeypatch: pytest.Mo
         tree = await started()
         _, first = await greet(tree)
         reader, second = await asyncio.open_connection(HOST, tree.port)
-        await ended(reader)
+        second.write(HELLO)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(4)  # no welcome
         first.close()
         second.close()
         await tree.close()
