@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -141,6 +142,27 @@ def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
     state.brokers[1].process = Process(7, "8")
     cluster.save(state)
     assert cluster.load() == state
+
+
+def test_a_process_that_cannot_be_noted_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, state = known(tmp_path)
+
+    def full(_path: Path, _text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    words = ["cluster", "tree", "--port", "0", "--data", str(tmp_path / "tree")]
+    with pytest.raises(KafkaError, match=r"cluster.json cannot be written: No space"):
+        cluster.start("tree", state.tree, words, state)
+    assert state.tree.pid
+    assert not state.tree.running
+
+
+def test_a_process_that_cannot_be_begun_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, state = known(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
+    with pytest.raises(KafkaError, match="tree cannot be started: No such file"):
+        cluster.start("tree", state.tree, [], state)
 
 
 def test_two_commands_exclude_each_other(tmp_path: Path) -> None:

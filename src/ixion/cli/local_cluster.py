@@ -124,22 +124,33 @@ class LocalCluster:
         """Whole or not at all: a command may be killed at any moment."""
         text = json.dumps(asdict(state), indent=1)
         unfinished = self.directory / f"{STATE}.new"
-        unfinished.write_text(text + "\n")
-        unfinished.replace(self.directory / STATE)
+        try:
+            unfinished.write_text(text + "\n")
+            unfinished.replace(self.directory / STATE)
+        except OSError as error:
+            raise failure(f"{self.directory / STATE} cannot be written: {error.strerror}") from None
 
     def start(self, name: str, process: Process, words: Sequence[str], state: State) -> None:
-        """Begin a process; `process` is what is known of it from now on."""
-        with (self.directory / f"{name}.log").open("ab") as log:
-            begun = subprocess.Popen(  # noqa: S603 (our own program)
-                [sys.executable, "-m", "ixion", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C in this terminal is not for it
-            )
+        """Begin a process; `process` is what is known of it from now on. One that cannot be noted is ended again."""
+        try:
+            with (self.directory / f"{name}.log").open("ab") as log:
+                begun = subprocess.Popen(  # noqa: S603 (our own program)
+                    [sys.executable, "-m", "ixion", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # Ctrl-C in this terminal is not for it
+                )
+        except OSError as error:
+            raise failure(f"{name} cannot be started: {error.strerror}") from None
         process.pid = begun.pid
         process.started = start_of(begun.pid) or ""
-        self.save(state)
+        try:
+            self.save(state)
+        except KafkaError:
+            begun.kill()
+            begun.wait()
+            raise
 
     def log_size(self, name: str) -> int:
         try:
