@@ -41,7 +41,7 @@ HOT = (
     *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py", "acl/rights.py"),
     # Of the clients, all that decides, and what every record of a producer goes through.
     *("clients/core", "clients/line.py", "clients/lines.py", "clients/tls_line.py", "clients/producer.py"),
-    *("clients/engine.py", "clients/fetched.py"),
+    *("clients/callbacks.py", "clients/engine.py", "clients/fetched.py"),
     # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
     *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
     *(f"coordinators/group/{name}.py" for name in ("classic_protocol", "commits", "journal", "offsets", "records")),

@@ -188,7 +188,7 @@ def test_metadata_that_cannot_be_true(absurd: dict[str, object]) -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.METADATA, *[metadata(**absurd)] * 200)
-        producer = Producer(fakes.bootstrap, acks=1, delivery_timeout_ms=200, max_block_ms=300)
+        producer = Producer(fakes.bootstrap, acks=1, request_timeout_ms=100, delivery_timeout_ms=200, max_block_ms=300)
         accepted = 0
         try:
             producer.send("orders", b"x", on_delivery=heard.append)

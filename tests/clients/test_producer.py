@@ -248,7 +248,7 @@ def test_what_cannot_be_delivered_in_time_fails() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fakes.at(1, ApiKey.PRODUCE, *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 100)
-        producer = Producer(fakes.bootstrap, delivery_timeout_ms=100)
+        producer = Producer(fakes.bootstrap, request_timeout_ms=90, delivery_timeout_ms=100)
         heard = send_all(producer, numbered(2))
         with pytest.raises(KafkaError, match=r"orders-0: not delivered within 0\.1 s"):
             producer.flush()

@@ -79,3 +79,30 @@ def test_every_option_is_read() -> None:
     given = Watched()
     read_producer_settings(given)
     assert given.asked == set(ProducerOptions.__annotations__)
+
+
+@pytest.mark.parametrize(
+    ("given", "least"),
+    [
+        ({"delivery_timeout_ms": 30_004}, 30_005),
+        ({"delivery_timeout_ms": 1_000, "request_timeout_ms": 900, "linger_ms": 101}, 1_001),
+        ({"delivery_timeout_ms": 0, "request_timeout_ms": 1, "linger_ms": 0}, 1),
+    ],
+)
+def test_a_delivery_timeout_that_ends_before_the_first_attempt_is_refused(given: ProducerOptions, least: int) -> None:
+    """As Kafka's producer does, with its words."""
+    text = f"it should be equal to or larger than linger_ms \\+ request_timeout_ms \\({least}\\)"
+    with pytest.raises(ValueError, match=f"delivery_timeout_ms is {given['delivery_timeout_ms']}; {text}"):
+        Producer("127.0.0.1:1", **given)
+    enough: ProducerOptions = {**given, "delivery_timeout_ms": least}
+    assert read_producer_settings(enough).delivery_timeout_s * 1000 == least
+
+
+def test_a_default_delivery_timeout_makes_room_for_longer_ones_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    assert read_producer_settings({"linger_ms": 200_000}).delivery_timeout_s == 230
+    (line,) = caplog.messages
+    assert line.endswith("should be equal to or larger than linger_ms + request_timeout_ms; it is set to 230000")
+    assert read_producer_settings({"linger_ms": 2**40}).delivery_timeout_s * 1000 == 2**31 - 1
+    caplog.clear()
+    assert read_producer_settings({"linger_ms": 90_000}).delivery_timeout_s == 120
+    assert not caplog.messages

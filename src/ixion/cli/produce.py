@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ixion.clients.settings import ProducerOptions
 
 LARGEST_RECORD: Final = 256 * 1024 * 1024
+LINGER_MS: Final = 5
+REQUEST_MS: Final = 30_000
 
 
 def produce(
@@ -69,13 +71,17 @@ def producer_settings(acks: str, compression: str, access: Access) -> ProducerOp
     if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
         raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {compression!r}")
     secured = cast("ProducerOptions", access.security)
+    timeout_ms = access.timeout_s * 1000
+    request_ms = min(max(timeout_ms - LINGER_MS, 1), REQUEST_MS)
     return {
         **secured,
         "client_id": "ixion-cli",
         "acks": acks,
         "compression": compression,
-        "max_block_ms": access.timeout_s * 1000,
-        "delivery_timeout_ms": access.timeout_s * 1000,
+        "linger_ms": LINGER_MS,
+        "max_block_ms": timeout_ms,
+        "request_timeout_ms": request_ms,
+        "delivery_timeout_ms": max(timeout_ms, LINGER_MS + request_ms),
         # The broker decides whether a record is too large.
         "max_request_size": LARGEST_RECORD,
         "buffer_memory": LARGEST_RECORD,

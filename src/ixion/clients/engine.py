@@ -16,6 +16,7 @@ Everything of the machine happens under one lock, which nobody holds while polli
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import threading
@@ -29,6 +30,7 @@ from librt.threading import Lock
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
 from ixion.clients.lines import Lines
+from ixion.clients.log import log_callback_ended, log_unsent
 
 QUIET_S: Final = 0.002  # how long after a caller's last turn our own thread stays away
 REST_S: Final = 0.005  # how long it rests while a caller waits
@@ -49,11 +51,21 @@ class Machine(Protocol):
 
     def recover(self, now_s: float) -> None: ...
 
+    def let_go(self) -> bool:
+        """The client was dropped without being closed: whether nothing is left to be sent."""
+        ...
+
+    @property
+    def unacknowledged(self) -> int:
+        """Records that were accepted and have neither an offset nor an error yet."""
+        ...
+
 
 class Engine:
     def __init__(self, machine: Machine, name: str, tell: Callable[[], None], *, stands_in: bool = True) -> None:
         """`tell` runs the callbacks that are due; it is called without the lock, by our own thread. There is no such
-        thread while `stands_in` is False."""
+        thread while `stands_in` is False. Neither `machine` nor `tell` may refer to the client that callers hold: our
+        thread would keep it alive, and a client that was dropped would never be noticed."""
         self.machine = machine
         self.stands_in = stands_in
         self.lock: Final = Lock()  # one that compiled code takes without a call into Python
@@ -103,6 +115,7 @@ class Engine:
         if self._stand_in is None and self.stands_in and not self.is_stopped:
             self._stand_in = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.planned_s = -NEVER
+            DRIVEN.add(self)
             self._stand_in.start()
         elif self._is_polling and self.machine.wake_s < self.planned_s:
             self.ring()
@@ -194,6 +207,7 @@ class Engine:
             self._resting.notify_all()
             self.ring()
             thread = self._stand_in
+        DRIVEN.discard(self)
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         with self.lock:
@@ -208,12 +222,12 @@ class Engine:
                 os.close(end)
 
     def abandon(self) -> None:
-        """The client was dropped without being closed: its thread ends, and the last one to look closes the sockets.
+        """The client was dropped without being closed: our own thread sends what is left, hangs up and ends.
         This runs in a collection of garbage, maybe on a thread that holds the lock."""
         self._is_dropped = True
-        self.is_stopped = True
         self.ring()
         if self._stand_in is None:
+            self.is_stopped = True
             self._close_files()
 
     def _drain(self, now_s: float) -> None:
@@ -265,10 +279,11 @@ class Engine:
         """Our own thread."""
         while True:
             with self.lock:
+                if self._is_dropped and not self.is_stopped and self.machine.let_go():
+                    self.is_stopped = True
+                    self._close_files()
                 if self.is_stopped:
-                    if self._is_dropped:
-                        self._close_files()
-                    return
+                    break
                 away_s = time.monotonic() - self._driven_s
                 if self._is_polling or self._callers:
                     self._resting.wait(REST_S)
@@ -276,11 +291,33 @@ class Engine:
                     self._resting.wait(QUIET_S)
                 else:
                     self.turn(NEVER, self._has_stopped)
+            self._tell_all()
+        self._tell_all()
+        DRIVEN.discard(self)
+
+    def _tell_all(self) -> None:
+        """A callback that calls sys.exit() does not end our thread: other records still depend on it."""
+        try:
             self._tell()
+        except BaseException:
+            log_callback_ended()
 
     def _has_stopped(self) -> bool:
         return self.is_stopped
 
+
+DRIVEN: Final[set[Engine]] = set()  # those with a thread of their own
+
+
+def report_unsent() -> None:
+    """Python ends our threads with the program: say what that loses."""
+    for engine in list(DRIVEN):
+        count = 0 if engine.is_forked else engine.machine.unacknowledged
+        if count:
+            log_unsent(count)
+
+
+atexit.register(report_unsent)
 
 FORKS: Final = [0]  # how often this process and its parents were forked off
 

@@ -1,15 +1,57 @@
-"""What clients write into the log of their program: faults of the code that was given to them."""
+"""What clients write into the log of their program, and what they warn of: faults of the code that uses them.
+
+`logging` and `warnings` are imported only when something is wrong, to keep the import of a client short.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
-def log_interceptor(method: str) -> None:
-    import logging  # only when something is wrong
-
-    logging.getLogger("ixion.clients").exception("%s of an interceptor raised", method)
-
-
-def log_dropped() -> None:
+if TYPE_CHECKING:
     import logging
 
-    logging.getLogger("ixion.clients").warning("a consumer was dropped that nobody had closed; its group hears nothing")
+    from ixion.clients.core.producer.batch import Delivery
+    from ixion.model.errors import KafkaError
+
+
+def log_interceptor(method: str) -> None:
+    _logger().exception("%s of an interceptor raised", method)
+
+
+def log_callback(delivery: Delivery) -> None:
+    _logger().exception("the callback of a record to %s raised", delivery.partition)
+
+
+def log_callback_ended() -> None:
+    _logger().exception("a callback tried to end the producer's own thread; the thread goes on")
+
+
+def log_lost(error: KafkaError) -> None:
+    _logger().error("records of a producer that was dropped without close() were lost; the first error: %s", error)
+
+
+def log_unsent(count: int) -> None:
+    text = "the program ends before %s of a producer %s acknowledged; call flush() or close() first"
+    _logger().warning(text, records(count), "is" if count == 1 else "are")
+
+
+def log_raised_timeout(timeout_ms: float) -> None:
+    text = "delivery_timeout_ms should be equal to or larger than linger_ms + request_timeout_ms; it is set to %.9g"
+    _logger().warning(text, timeout_ms)
+
+
+def warn_unclosed(client: object, what: str, lost: str) -> None:
+    """The warning that Python gives for files and sockets which are dropped without close()."""
+    import warnings
+
+    warnings.warn(f"unclosed {what}{lost}", ResourceWarning, stacklevel=3, source=client)
+
+
+def records(count: int) -> str:
+    return f"{count} record{'' if count == 1 else 's'}"
+
+
+def _logger() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("ixion.clients")

@@ -26,7 +26,7 @@ Threads may share a producer. A forked child needs one of its own.
 
 from __future__ import annotations
 
-import threading
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -36,13 +36,15 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from librt.time import time as wall_s
 
 from ixion.clients.address import parse_bootstrap
+from ixion.clients.callbacks import Callbacks
 from ixion.clients.core.checks import check_long
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
 from ixion.clients.core.producer.machine import ProducerMachine
-from ixion.clients.core.producer.preparing import Preparing, as_bytes
-from ixion.clients.engine import Engine, random
+from ixion.clients.core.producer.preparing import Preparing, as_bytes, without_code
+from ixion.clients.engine import random
 from ixion.clients.faults import TimedOutError
+from ixion.clients.log import records, warn_unclosed
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
@@ -79,18 +81,29 @@ class DeliveryFuture:
 
 
 class Producer:
+    _is_closed = True  # until it is made
+
     def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
         """TypeError or ValueError, naming it, for a setting or an address that is none."""
         self._settings = read_producer_settings(settings)
-        self._machine = ProducerMachine(parse_bootstrap(bootstrap), self._settings, random)
+        self._machine = ProducerMachine(parse_bootstrap(bootstrap), without_code(self._settings), random)
         self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
-        self._engine = Engine(self._machine, "ixion-producer", self._tell)
+        self._callbacks = Callbacks(self._machine, self._machine.due)
+        self._engine = self._callbacks.engine
         self._lock = self._engine.lock
         self._sender = self._machine.sender
         self._due = self._machine.due
-        self._is_closed = False
         self._turns: deque[object] = deque()  # of sends that wait, first come, first served
-        self._teller = 0  # the thread that runs callbacks
+        self._is_closed = False
+
+    def __del__(self) -> None:
+        """Nobody can close it any more: its thread sends what is left, and ends. A copy in a forked child is let
+        alone, and so are those left at the end of the program, which `engine` reports."""
+        if not self._is_closed and not self._engine.is_forked and not sys.is_finalizing():
+            self._is_closed = True
+            count = self._machine.unacknowledged
+            self._engine.abandon()
+            warn_unclosed(self, "producer", f": {records(count)} not acknowledged yet" if count else "")
 
     def __enter__(self) -> Producer:
         return self
@@ -144,7 +157,7 @@ class Producer:
             elif sender.wake_s < self._engine.planned_s or not self._engine.has_thread:
                 self._engine.look_after()
         if self._due:
-            self._tell()
+            self._callbacks.run()
         return future
 
     def poll(self, wait_s: float = 0.0) -> None:
@@ -156,7 +169,7 @@ class Producer:
                 self._engine.wait(lambda: bool(self._due), until_s)
             else:
                 self._engine.pump(time.monotonic())
-        self._tell()
+        self._callbacks.run()
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Return when every record that was sent before is settled. Raises the first failure since the last flush."""
@@ -172,8 +185,8 @@ class Producer:
                 return not left
 
             self._engine.wait(is_flushed, until_s)
-        self._tell()
-        self._await_teller(until_s)
+        self._callbacks.run()
+        self._callbacks.finish(until_s)
         if left:
             count = len({batch.place for batch in left})
             raise TimedOutError(f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s")
@@ -292,7 +305,7 @@ class Producer:
         with self._lock:
             act()
             self._engine.wait(lambda: transactions.is_settled, time.monotonic() + within_s)
-        self._tell()
+        self._callbacks.run()
         transactions.check()
         if not transactions.is_settled:
             raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to go on")
@@ -306,33 +319,8 @@ class Producer:
                 self._engine.wait(lambda: batch.part_of(index).is_done, until_s)
             if not batch.part_of(index).is_done:
                 raise TimedOutError(f"{batch.place}: not settled within {timeout_s or 0:.3g} s")
-            self._tell()
+            self._callbacks.run()
         return batch.delivery(index)
-
-    def _tell(self) -> None:
-        """Run the callbacks that are due, in order: one thread at a time."""
-        while self._due:
-            with self._lock:
-                if self._teller:
-                    return
-                self._teller = threading.get_ident()
-            try:
-                while self._due:
-                    wish, delivery = self._due.popleft()
-                    try:
-                        wish(delivery)
-                    except Exception:
-                        log_callback(delivery)
-            finally:
-                self._teller = 0
-                self._engine.announce()
-
-    def _await_teller(self, until_s: float) -> None:
-        """Callbacks that another thread runs count as well, unless it is one of them that asks."""
-        with self._lock:
-            while self._teller not in (0, threading.get_ident()) and time.monotonic() < until_s:
-                self._engine.await_news(until_s)
-        self._tell()
 
     def _end(self, error: KafkaError) -> None:
         """Hang up and fail all that is left. Every callback runs."""
@@ -342,7 +330,7 @@ class Producer:
             self._is_closed = True
             self._machine.close(error, time.monotonic())
         self._engine.stop()
-        self._tell()
+        self._callbacks.run()
 
     def _check_process(self) -> None:
         if self._is_closed or self._engine.is_forked:
@@ -355,9 +343,3 @@ class Producer:
             return ValueError("the producer is closed")
         assert self._sender.fatal is not None
         return self._sender.fatal
-
-
-def log_callback(delivery: Delivery) -> None:
-    import logging  # only when something is wrong
-
-    logging.getLogger("ixion.clients").exception("the callback of a record to %s raised", delivery.partition)

@@ -13,6 +13,7 @@ from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.connection import SOFTWARE
 from ixion.clients.core.producer.partitioner import Partitioner
 from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, Serializer
+from ixion.clients.log import log_raised_timeout
 from ixion.clients.options import MAX_I32, Options
 from ixion.clients.security import SecurityOptions, read_security
 from ixion.records.compression import Codec
@@ -78,9 +79,14 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         )
     linger_s = options.seconds("linger_ms", 5)
     request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1, most_ms=MAX_I32)
-    delivery_timeout_s = options.seconds(
-        "delivery_timeout_ms", min(max(120_000, (linger_s + request_timeout_s) * 1000), MAX_I32)
-    )
+    delivery_timeout_s = options.seconds("delivery_timeout_ms", 120_000)
+    least_ms = min(round((linger_s + request_timeout_s) * 1000, 3), MAX_I32)
+    if delivery_timeout_s < least_ms / 1000:
+        if "delivery_timeout_ms" in given:
+            text = "should be equal to or larger than linger_ms + request_timeout_ms"
+            raise ValueError(f"delivery_timeout_ms is {given['delivery_timeout_ms']!r}; it {text} ({least_ms:.9g})")
+        delivery_timeout_s = least_ms / 1000
+        log_raised_timeout(least_ms)
     client = ClientSettings(
         client_id=options.text("client_id", SOFTWARE),
         request_timeout_s=request_timeout_s,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
 from ixion.acl.names import Operation, Permission, ResourceKind
-from ixion.clients import Admin, Consumer, Producer, TopicPartition
+from ixion.clients import Admin, Consumer, Producer, TopicPartition, aio
 from ixion.clients.admin.configs import APPEND, Change, Resource
 from ixion.clients.admin.group_offsets import CommittedOffset
 from ixion.clients.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
@@ -250,6 +252,35 @@ def test_users(admin: Admin) -> None:
     assert gone.faults["g-bob"].code is ErrorCode.RESOURCE_NOT_FOUND
     with pytest.raises(ValueError, match="no SCRAM mechanism 'PLAIN'"):
         ScramUpsertion("x", "y", "PLAIN")
+    with pytest.raises(ValueError, match="iterations is 0"):
+        ScramUpsertion("x", "y", iterations=0)
+
+
+def test_a_loop_goes_on_while_a_password_is_salted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Salting takes the processor for milliseconds, and for seconds with many iterations."""
+    from ixion.sasl import scram
+
+    real = scram.salted_password
+    threads: list[int] = []
+
+    def salt(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+        threads.append(threading.get_ident())
+        return real(mechanism, password, salt, iterations)
+
+    async def work(bootstrap: str) -> None:
+        async with aio.Admin(bootstrap) as admin:
+            changes = [ScramUpsertion("h-user", "secret", name) for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
+            (await admin.alter_user_scram_credentials(changes)).check()
+            assert len(threads) == 2
+            assert threading.get_ident() not in threads
+            with pytest.raises(UnicodeEncodeError):
+                await admin.alter_user_scram_credentials([ScramUpsertion("h-user", "\udc80")])
+
+    monkeypatch.setattr(scram, "salted_password", salt)
+    with Broker() as broker:
+        asyncio.run(work(broker.bootstrap))
+        with Admin(broker.bootstrap) as admin, pytest.raises(UnicodeEncodeError):
+            admin.alter_user_scram_credentials([ScramUpsertion("h-user", "\udc80")])
 
 
 def test_what_a_broker_without_it_refuses(admin: Admin) -> None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from ixion.clients.address import Address
-from ixion.clients.admin.plan import ANY, CONTROLLER, Ask, Call, Outcome, Plan
+from ixion.clients.admin.plan import ANY, CONTROLLER, Ask, Call, Outcome, Plan, Step, Work
 from ixion.clients.core.backoff import Random
 from ixion.clients.core.client import Client, ClientSettings
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Pending
@@ -49,6 +50,7 @@ class Running:
         self.is_done = False
         self.sendings: list[Sending] = []
         self.resume_s = -NEVER
+        self.work: Work | None = None  # to be done before it goes on
         self._plan = plan
         self._result: Any = None
         self._fault: Exception | None = None
@@ -74,7 +76,9 @@ class Running:
 
     def step(self, now_s: float) -> bool:
         """Go on if nothing is waited for; whether it did."""
-        if self.is_done or now_s < self.resume_s or any(each.outcome is None for each in self.sendings):
+        if self.is_done or now_s < self.resume_s or self.work is not None:
+            return False
+        if any(each.outcome is None for each in self.sendings):
             return False
         outcomes = [each.outcome for each in self.sendings if each.outcome is not None]
         if self._begun:
@@ -84,7 +88,14 @@ class Running:
             self._go_on(lambda: next(self._plan))
         return True
 
-    def _go_on(self, act: Callable[[], list[Ask] | float]) -> None:
+    def do_work(self) -> None:
+        """What it raises is raised again where the plan needs its result. From any thread."""
+        work = self.work
+        if work is not None:
+            with suppress(Exception):
+                work.act()
+
+    def _go_on(self, act: Callable[[], Step]) -> None:
         self.sendings = []
         self.resume_s = -NEVER
         try:
@@ -96,6 +107,8 @@ class Running:
         else:
             if isinstance(wanted, list):
                 self.sendings = [Sending(ask) for ask in wanted]
+            elif isinstance(wanted, Work):
+                self.work = wanted
             else:
                 self.resume_s = self.call.now_s + wanted
 
@@ -112,9 +125,14 @@ class AdminMachine:
         settings: ClientSettings,
         random: Random,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        defers: bool = False,
     ) -> None:
+        """`defers`: the shell takes the work of plans to a thread (`Running.do_work`), and clears it when it is
+        done."""
         self.client = Client(bootstrap, settings, random)
         self._clock = clock
+        self._defers = defers
         self._running: list[Running] = []
 
     def start(self, plan: Callable[[Call], Plan[Any]], timeout_s: float, now_s: float) -> Running:
@@ -139,14 +157,20 @@ class AdminMachine:
             elif now_s >= running.call.deadline_s:
                 running.fail(self._late(running.call))
             while running.step(now_s):
-                pass
+                self._work(running)
             for sending in running.sendings:
                 if not sending.is_sent and sending.outcome is None:
                     self._send(sending, now_s)
             while running.step(now_s):
+                self._work(running)
                 for sending in running.sendings:
                     self._send(sending, now_s)
         self._drop_done()
+
+    def _work(self, running: Running) -> None:
+        if not self._defers:
+            running.do_work()
+            running.work = None
 
     @property
     def wake_s(self) -> float:
@@ -161,6 +185,12 @@ class AdminMachine:
                 if not sending.is_sent and sending.outcome is None:
                     wake_s = min(wake_s, self._ready_s(sending))
         return wake_s
+
+    unacknowledged: Final = 0  # it sends no records
+
+    def let_go(self) -> bool:
+        """The client was dropped: there is nothing to send."""
+        return True
 
     def recover(self, now_s: float) -> None:
         self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)

@@ -5,8 +5,8 @@
         ...
 
 It yields requests, which are under way at the same time, and gets their outcomes in the same order: answers, or the
-fault for which there is none. A number in place of requests is a pause in seconds. When the time of a call is up, a
-TimedOutError is raised where the plan waits.
+fault for which there is none. A number in place of requests is a pause in seconds, a `Work` something that takes the
+processor for long. When the time of a call is up, a TimedOutError is raised where the plan waits.
 """
 
 from __future__ import annotations
@@ -37,9 +37,17 @@ class Ask(NamedTuple):
     newest: int = ANY_VERSION
 
 
+class Work(NamedTuple):
+    """Milliseconds of computing, which an event loop leaves to a thread. Its result is kept by what it computes, and
+    what it raises is raised again when the plan asks for that result."""
+
+    act: Callable[[], object]
+
+
 Outcome = Struct | KafkaError
 T = TypeVar("T")
-Plan = Generator[list[Ask] | float, list[Outcome], T]
+Step = list[Ask] | float | Work
+Plan = Generator[Step, list[Outcome], T]
 
 
 class Call:

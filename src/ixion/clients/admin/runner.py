@@ -9,6 +9,7 @@ forty. There is no thread: sockets are polled while a call waits. Threads may sh
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -19,12 +20,15 @@ from ixion.clients.admin.machine import AdminMachine
 from ixion.clients.admin.plan import Call, Plan
 from ixion.clients.admin.settings import AdminOptions, read_admin_settings
 from ixion.clients.engine import Engine, random
+from ixion.clients.log import warn_unclosed
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class AdminRunner:
+    _is_closed = True  # until it is made
+
     def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
         """TypeError or ValueError, naming it, for a setting or an address that is none."""
         found = read_admin_settings(settings)
@@ -32,6 +36,12 @@ class AdminRunner:
         self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random)
         self._engine = Engine(self._machine, "ixion-admin", lambda: None)
         self._is_closed = False
+
+    def __del__(self) -> None:
+        if not self._is_closed and not self._engine.is_forked and not sys.is_finalizing():
+            self._is_closed = True
+            self._engine.abandon()
+            warn_unclosed(self, "administrator", "")
 
     def __enter__(self) -> Self:
         return self

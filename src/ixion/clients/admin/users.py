@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ixion.clients.admin.plan import ANY, Call, Plan
+from ixion.clients.admin.plan import ANY, Call, Plan, Work
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, one, spread, to_controller
 from ixion.model.errors import KafkaError
@@ -30,16 +30,26 @@ class ScramUpsertion:
     def __init__(
         self, user: str, password: str, mechanism: str = "SCRAM-SHA-512", *, iterations: int = ITERATIONS
     ) -> None:
-        """ValueError for a mechanism that is none."""
+        """ValueError for a mechanism that is none, or for no iterations."""
         if mechanism not in NUMBERS:
             raise ValueError(f"there is no SCRAM mechanism {mechanism!r}; there are {', '.join(NUMBERS)}")
-        from ixion.sasl.scram import salted_password
-
+        if iterations < 1:
+            raise ValueError(f"iterations is {iterations}; a password is salted at least once")
         self.user = user
         self.mechanism = mechanism
         self.iterations = iterations
         self.salt = os.urandom(SALT_BYTES)
-        self.salted_password = salted_password(mechanism, password, self.salt, iterations)
+        self._password = password
+        self._salted: bytes | None = None
+
+    @property
+    def salted_password(self) -> bytes:
+        """Slow the first time, on purpose: some milliseconds of processor time, more with more iterations."""
+        if self._salted is None:
+            from ixion.sasl.scram import salted_password
+
+            self._salted = salted_password(self.mechanism, self._password, self.salt, self.iterations)
+        return self._salted
 
     def __repr__(self) -> str:
         return f"<{self.mechanism} password for {self.user!r}>"
@@ -95,6 +105,7 @@ def alter_user_scram_credentials(
     )
 
     wanted = list(changes)
+    yield Work(lambda: [each.salted_password for each in wanted if isinstance(each, ScramUpsertion)])
 
     def make(users: list[str], _: int) -> Struct:
         return AlterUserScramCredentialsRequest(

@@ -8,6 +8,8 @@ async with Admin("127.0.0.1:9092") as admin:
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -34,6 +36,7 @@ from ixion.clients.admin.plan import Call, Plan
 from ixion.clients.admin.settings import AdminOptions, read_admin_settings
 from ixion.clients.aio.engine import AioEngine
 from ixion.clients.engine import random
+from ixion.clients.log import warn_unclosed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -122,26 +125,59 @@ class Calls:
     describe_user_scram_credentials = awaited(users.describe_user_scram_credentials)
 
 
+class Waiters:
+    """Tasks that wait for their calls. It does not refer to the administrator (`AioEngine`)."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[Running, asyncio.Future[None]] = {}
+
+    async def until_done(self, running: Running, engine: AioEngine) -> None:
+        """The loop knows the caller meanwhile, so that its task and its administrator are not taken for garbage."""
+        engine.pump()
+        try:
+            while not running.is_done:
+                if running.work is None:
+                    waiter = self._waiters[running] = engine.loop.create_future()
+                    await waiter
+                else:
+                    await engine.loop.run_in_executor(None, running.do_work)
+                    running.work = None
+                    engine.pump()
+        finally:
+            self._waiters.pop(running, None)
+
+    def look(self) -> None:
+        for running, waiter in self._waiters.items():
+            if (running.is_done or running.work is not None) and not waiter.done():
+                waiter.set_result(None)
+
+
 class AdminRunner:
+    _is_closed = True  # until it is made
+
     def __init__(self, bootstrap: str, settings: AdminOptions) -> None:
         found = read_admin_settings(settings)
         self.timeout_s = found.timeout_s
-        self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random)
-        self._engine = AioEngine(self._machine, self._after)
-        self._waiters: dict[Running, asyncio.Future[None]] = {}
+        self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random, defers=True)
+        self._waiters = Waiters()
+        self._engine = AioEngine(self._machine, self._waiters.look)
+        self._made_in = os.getpid()
         self._is_closed = False
+
+    def __del__(self) -> None:
+        if not self._is_closed and self._made_in == os.getpid() and not sys.is_finalizing():
+            self._is_closed = True
+            self._engine.abandon()
+            warn_unclosed(self, "administrator", "")
 
     async def run(self, plan: Callable[[Call], Plan[Any]], seconds: float) -> Any:
         if self._is_closed:
             raise RuntimeError("the administrator is closed")
         self._engine.check()
         running = self._machine.start(plan, seconds, time.monotonic())
-        waiter = self._waiters[running] = self._engine.loop.create_future()
         try:
-            self._engine.pump()
-            await waiter
+            await self._waiters.until_done(running, self._engine)
         finally:
-            self._waiters.pop(running, None)
             self._machine.cancel(running)
         return running.take()
 
@@ -151,13 +187,8 @@ class AdminRunner:
         self._is_closed = True
         self._machine.close(time.monotonic())
         self._engine.stop()
-        self._after()
+        self._engine.release()
         await self._engine.join()
-
-    def _after(self) -> None:
-        for running, waiter in self._waiters.items():
-            if running.is_done and not waiter.done():
-                waiter.set_result(None)
 
 
 class Admin(Calls):

@@ -72,9 +72,8 @@ class Consumer(ConsumerFace):
         self._is_woken = False
         self._closed = False
         self._timeout_s = self._settings.default_api_timeout_ms / 1000
-        self._engine = AioEngine(self._machine, self._after)
+        self._engine = AioEngine(self._machine)
         self._made_in = os.getpid()
-        self._steps: list[asyncio.Future[None]] = []  # of those that wait for anything to happen
         if topics or pattern is not None:
             self._subscribe(topics, listener, pattern)
 
@@ -179,7 +178,7 @@ class Consumer(ConsumerFace):
         """End the call that waits, or the next one that would, with WakeupError. For any thread."""
         self._is_woken = True
         try:
-            self._engine.loop.call_soon_threadsafe(self._after)
+            self._engine.loop.call_soon_threadsafe(self._engine.release)
         except RuntimeError:
             pass  # the loop is closed: nothing waits
 
@@ -283,7 +282,7 @@ class Consumer(ConsumerFace):
                 self._closed = True
                 self._machine.close(time.monotonic())
                 self._engine.stop()
-                self._after()
+                self._engine.release()
                 self._tell()
                 await self._engine.join()
 
@@ -300,8 +299,7 @@ class Consumer(ConsumerFace):
         self._engine.soon()
 
     def _let_go(self) -> None:
-        if not self._engine.loop.is_closed():
-            self._engine.loop.call_soon_threadsafe(self._engine.stop)
+        self._engine.abandon()
 
     def _inside(self) -> SingleTask:
         return self._entered()
@@ -391,11 +389,9 @@ class Consumer(ConsumerFace):
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 return False
-            step = self._engine.loop.create_future()
-            self._steps.append(step)
-            timer = self._engine.loop.call_later(min(left_s, LONG_S), self._after)
+            timer = self._engine.loop.call_later(min(left_s, LONG_S), self._engine.release)
             try:
-                await step
+                await self._engine.step()
             finally:
                 timer.cancel()
         return True
@@ -419,9 +415,3 @@ class Consumer(ConsumerFace):
         finally:
             machine.leave(time.monotonic(), leave)
             await self._until(lambda: not machine.is_leaving, until_s)
-
-    def _after(self) -> None:
-        steps, self._steps = self._steps, []
-        for step in steps:
-            if not step.done():
-                step.set_result(None)

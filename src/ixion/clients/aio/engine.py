@@ -21,11 +21,14 @@ from ixion.clients.engine import Machine
 from ixion.clients.faults import UnreachableError
 from ixion.clients.line import Line
 from ixion.clients.lines import Lines
+from ixion.clients.log import log_unsent
 
 
 class AioEngine:
-    def __init__(self, machine: Machine, after: Callable[[], None]) -> None:
-        """`after` is called at the end of every turn. RuntimeError outside of a running loop."""
+    def __init__(self, machine: Machine, after: Callable[[], None] | None = None) -> None:
+        """`after` is called at the end of every turn. Neither it nor `machine` may refer to the client that callers
+        hold: the loop would keep it alive, and a client that was dropped would never be noticed. RuntimeError outside
+        of a running loop."""
         try:
             self.loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -36,6 +39,8 @@ class AioEngine:
         self._after = after
         self._lines = Lines(machine.client)
         self._watched: dict[Line, tuple[int, int]] = {}  # file, events
+        self._steps: list[asyncio.Future[None]] = []  # of callers that wait for anything to happen
+        self._is_dropped = False
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -72,7 +77,40 @@ class AioEngine:
             raise
         self._watch()
         self.set_timer()
-        self._after()
+        self.release()
+        if self._is_dropped and self.machine.let_go():
+            self.stop()
+            self.release()
+
+    async def step(self) -> None:
+        """Wait until something has happened. The loop knows the caller meanwhile, so that its task and its client are
+        not taken for garbage."""
+        step = self.loop.create_future()
+        self._steps.append(step)
+        await step
+
+    def release(self) -> None:
+        """Run the callbacks that are due, and let callers look at what has happened."""
+        if self._after is not None:
+            self._after()
+        steps, self._steps = self._steps, []
+        for step in steps:
+            if not step.done():
+                step.set_result(None)
+
+    def abandon(self) -> None:
+        """The client was dropped without being closed: send what is left, then hang up. From any thread."""
+        if self.loop.is_closed():
+            if self.machine.unacknowledged:
+                log_unsent(self.machine.unacknowledged)
+            self._lines.close()
+        else:
+            self.loop.call_soon_threadsafe(self._let_go)
+
+    def _let_go(self) -> None:
+        self._is_dropped = True
+        self.machine.let_go()
+        self.pump()
 
     def set_timer(self) -> None:
         wake_s = self.machine.wake_s

@@ -12,6 +12,8 @@ run in the loop. A producer belongs to the loop in which it was made.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
@@ -20,15 +22,16 @@ from typing import Any, Unpack
 
 from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
+from ixion.clients.callbacks import run_due
 from ixion.clients.core.checks import check_long
-from ixion.clients.core.producer.batch import Batch, Delivery, OnDelivery
+from ixion.clients.core.producer.batch import Batch, Delivery, Due, OnDelivery
 from ixion.clients.core.producer.group_offsets import GroupMetadata
 from ixion.clients.core.producer.machine import ProducerMachine
-from ixion.clients.core.producer.preparing import Preparing, as_bytes
+from ixion.clients.core.producer.preparing import Preparing, as_bytes, without_code
 from ixion.clients.engine import random
 from ixion.clients.faults import TimedOutError
+from ixion.clients.log import records, warn_unclosed
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.producer import log_callback
 from ixion.clients.settings import ProducerOptions, read_producer_settings
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
@@ -57,19 +60,28 @@ class DeliveryFuture:
 
 
 class Producer:
+    _is_closed = True  # until it is made
+
     def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
         """Inside a coroutine. TypeError or ValueError, naming it, for a setting or an address that is none."""
         self._settings = read_producer_settings(settings)
-        self._machine = ProducerMachine(parse_bootstrap(bootstrap), self._settings, random)
+        self._machine = ProducerMachine(parse_bootstrap(bootstrap), without_code(self._settings), random)
         self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
-        self._engine = AioEngine(self._machine, self._after)
+        self._engine = AioEngine(self._machine, Callbacks(self._machine.due).run)
+        self._made_in = os.getpid()
         self._sender = self._machine.sender
-        self._due = self._machine.due
-        self._is_closed = False
-        self._is_telling = False
         self._turns: deque[asyncio.Future[None]] = deque()  # of sends that wait, first come, first served
-        self._steps: list[asyncio.Future[None]] = []  # of those that wait for anything to happen
         self._hurried: list[Batch] = []
+        self._is_closed = False
+
+    def __del__(self) -> None:
+        """Nobody can close it any more: what is left is sent while the loop runs. A copy in a forked child is let
+        alone, and so are those left at the end of the program."""
+        if not self._is_closed and self._made_in == os.getpid() and not sys.is_finalizing():
+            self._is_closed = True
+            count = self._machine.unacknowledged
+            self._engine.abandon()
+            warn_unclosed(self, "producer", f": {records(count)} not acknowledged yet" if count else "")
 
     async def __aenter__(self) -> Producer:
         return self
@@ -134,7 +146,7 @@ class Producer:
                     if left[0].is_settled():
                         left.popleft()
                     else:
-                        await self._step()
+                        await self._engine.step()
         except TimeoutError:
             count = len({batch.place for batch in left})
             text = f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s"
@@ -263,38 +275,10 @@ class Producer:
             self._engine.pump()
 
     async def _news(self) -> None:
-        """`_step` for a caller that has just wanted something: when it can be done may have changed. To pump here would
+        """A step for a caller that has just wanted something: when it can be done may have changed. To pump here would
         spin, because every pump ends the steps."""
         self._engine.set_timer()
-        await self._step()
-
-    async def _step(self) -> None:
-        """Until something has happened."""
-        step = self._engine.loop.create_future()
-        self._steps.append(step)
-        await step
-
-    def _after(self) -> None:
-        self._tell()
-        steps, self._steps = self._steps, []
-        for step in steps:
-            if not step.done():
-                step.set_result(None)
-
-    def _tell(self) -> None:
-        """Run the callbacks that are due, in order."""
-        if self._is_telling:
-            return
-        self._is_telling = True
-        try:
-            while self._due:
-                wish, delivery = self._due.popleft()
-                try:
-                    wish(delivery)
-                except Exception:
-                    log_callback(delivery)
-        finally:
-            self._is_telling = False
+        await self._engine.step()
 
     async def _end(self, error: KafkaError) -> None:
         """Hang up and fail all that is left. Every callback runs."""
@@ -302,7 +286,7 @@ class Producer:
             self._is_closed = True
             self._machine.close(error, time.monotonic())
             self._engine.stop()
-            self._after()
+            self._engine.release()
             await self._engine.join()
 
     def _check(self) -> None:
@@ -311,6 +295,23 @@ class Producer:
             raise ValueError("the producer is closed")
         if self._sender.fatal is not None:
             raise self._sender.fatal
+
+
+class Callbacks:
+    """Runs the callbacks that are due, in order. It does not refer to the producer (`AioEngine`)."""
+
+    def __init__(self, due: Due) -> None:
+        self._due = due
+        self._is_running = False
+
+    def run(self) -> None:
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            run_due(self._due)
+        finally:
+            self._is_running = False
 
 
 class Watcher:

@@ -11,7 +11,7 @@ from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding
 from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.consumer.machine import ConsumerMachine
-from ixion.clients.log import log_dropped
+from ixion.clients.log import warn_unclosed
 from ixion.clients.metadata import TopicPartition
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ class ConsumerFace:
     _is_in_listener = False
 
     def __del__(self) -> None:
-        """A consumer that nobody can close any more ends its part in the group, without a word to its coordinator. Its
+        """A consumer that nobody can close any more ends its part in the group, without a word to its coordinator. A
         copy in a forked child, and those left at the end of the program, are let alone."""
         if not self._closed and self._made_in == os.getpid() and not sys.is_finalizing():
+            self._closed = True
             self._let_go()
-            log_dropped()
+            group = self._machine.group
+            warn_unclosed(self, "consumer", "" if group is None else ": its group waits until its session times out")
 
     def _let_go(self) -> None:
         """Stop the engine, from whatever thread."""

@@ -347,6 +347,12 @@ class ConsumerMachine:
         self._errands.clear()
         self.client.close(fault, now_s)
 
+    unacknowledged: Final = 0  # it sends no records
+
+    def let_go(self) -> bool:
+        """The client was dropped: there is nothing to send."""
+        return True
+
     def recover(self, now_s: float) -> None:
         """An interrupt came in the middle of something: leave all connections and ask again."""
         self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)

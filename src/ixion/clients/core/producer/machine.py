@@ -32,6 +32,7 @@ from ixion.clients.core.producer.partitioner import Sticky, keyed_partition
 from ixion.clients.core.producer.sender import Sender
 from ixion.clients.core.producer.settings import ProducerSettings
 from ixion.clients.faults import DisconnectedError, TimedOutError
+from ixion.clients.log import log_lost
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import Headers
@@ -248,6 +249,25 @@ class ProducerMachine:
             self.identity.forget_question()
         for box in list(self.active):
             box.reclaim()
+
+    @property
+    def unacknowledged(self) -> int:
+        """Records that were accepted and have neither an offset nor an error yet. May be asked without the lock."""
+        return sum([int(batch.count) for batch in list(self.incomplete)])
+
+    def let_go(self) -> bool:
+        """The producer was dropped without being closed: what is left is still sent, unless it is in a transaction,
+        which nobody can commit any more. Whether nothing is left."""
+        if self.transactions is not None and self.incomplete:
+            error = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the producer was dropped in a transaction")
+            self.sender.refused = self.sender.refused or error
+            self.fail_all(error)
+        self.seal_all()
+        if self.incomplete:
+            return False
+        if self.sender.refused is not None:
+            log_lost(self.sender.refused)
+        return True
 
     def metrics(self) -> dict[str, int]:
         """Counters and gauges at this moment, by Kafka's names where it has one."""

@@ -58,6 +58,12 @@ class Intercepted:
             self._wish(delivery)
 
 
+def without_code(settings: ProducerSettings) -> ProducerSettings:
+    """For the machine, which an engine holds: a serializer that is a method of an object with the producer in it would
+    keep the producer alive."""
+    return settings._replace(key_serializer=None, value_serializer=None, interceptors=())
+
+
 def as_bytes(name: str, data: object) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)

@@ -1,0 +1,53 @@
+"""Runs the callbacks of deliveries that are due, in the order of their records, on one thread at a time.
+
+The engine's thread runs them as well as callers, and knows only this object: it must not refer to the producer, so
+that a producer which is dropped without close() can be noticed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import final
+
+from ixion.clients.core.producer.batch import Due
+from ixion.clients.engine import Engine, Machine
+from ixion.clients.log import log_callback
+
+
+def run_due(due: Due) -> None:
+    """What a callback raises is logged."""
+    while due:
+        wish, delivery = due.popleft()
+        try:
+            wish(delivery)
+        except Exception:
+            log_callback(delivery)
+
+
+@final
+class Callbacks:
+    def __init__(self, machine: Machine, due: Due) -> None:
+        self.engine = Engine(machine, "ixion-producer", self.run)
+        self._due = due
+        self._runner = 0  # the thread that runs callbacks
+
+    def run(self) -> None:
+        """Without the lock."""
+        while self._due:
+            with self.engine.lock:
+                if self._runner:
+                    return
+                self._runner = threading.get_ident()
+            try:
+                run_due(self._due)
+            finally:
+                self._runner = 0
+                self.engine.announce()
+
+    def finish(self, until_s: float) -> None:
+        """Callbacks that another thread runs count as well, unless one of them asks."""
+        with self.engine.lock:
+            while self._runner not in (0, threading.get_ident()) and time.monotonic() < until_s:
+                self.engine.await_news(until_s)
+        self.run()
