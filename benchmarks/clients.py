@@ -3,6 +3,10 @@
 A producer sends records one at a time, with acks=all and idempotence, to three partitions. A consumer reads all of a
 topic, a record at a time, or by batches: then confluent-kafka's lists of messages are made columns, as ours are. Slow
 clients get fewer records, so that no round takes minutes. "wait" is one record that is sent and waited for.
+
+librdkafka fills batches of 1 MB unless told otherwise, our producer those of Kafka's own, 16 KB. The rows "both with
+batches of" give both the same size. Where the broker is the limit, two clients have the same rate however much they
+differ: the client's processor time per record shows the difference then.
 """
 
 from __future__ import annotations
@@ -24,10 +28,13 @@ SIZES = {100: "100 B", 1000: "1 KB"}
 BROKERS = {"ixion": "", "kafka": "against Apache Kafka: "}
 SENT = {100: 300_000, 1000: 150_000}
 READ = {100: 600_000, 1000: 200_000}
+BATCHES = {16_384: "16 KB", 1_000_000: "1 MB"}  # Kafka's default and librdkafka's
+EQUAL = 1000  # size of the records that are sent with equal batches
 WAITS = 2000
 LEAST = 1000  # records of the slowest clients in a quick run
 
 Load = Callable[[str, int, int], Rate]
+EqualLoad = Callable[[str, int, int, int], Rate]
 
 
 class Client(NamedTuple):
@@ -38,6 +45,7 @@ class Client(NamedTuple):
     share: int  # of the records that the quickest send and read
     batches: Load | None = None
     arrow: Load | None = None
+    equal: EqualLoad | None = None  # with batches of that size
 
 
 CLIENTS = {
@@ -49,6 +57,7 @@ CLIENTS = {
         1,
         reading.ixion_batches,
         reading.ixion_arrow,
+        sending.ixion_rate,
     ),
     OURS_AIO: Client(
         sending.ixion_aio_rate,
@@ -65,6 +74,7 @@ CLIENTS = {
         1,
         reading.confluent_batches,
         reading.confluent_arrow,
+        sending.confluent_rate,
     ),
     AIOKAFKA: Client(
         sending.aiokafka_rate,
@@ -100,6 +110,12 @@ def measure(servers: Mapping[str, Server], client: Client, scale: float) -> Mapp
                 if load is not None:
                     rate: Rate = fresh(load, where, int(READ[size] * scale), size)
                     found[f"{name}-{kind}-{size}"] = rate.per_second
+                    found[f"{name}-{kind}-cpu-{size}"] = rate.cpu_us
+        if client.equal is not None:
+            for batch in BATCHES:
+                equal: Rate = fresh(client.equal, where, max(int(SENT[EQUAL] * scale), LEAST), EQUAL, batch)
+                found[f"{name}-equal-{batch}"] = equal.per_second
+                found[f"{name}-equal-cpu-{batch}"] = equal.cpu_us
     return found
 
 
@@ -125,6 +141,8 @@ KINDS = {
     "arrow": "records read into Arrow",
 }
 
+CPU = "the client's processor time per record"
+
 ROWS = (
     *(
         Row(key=f"{broker}-{kind}-{size}", label=f"{words}{what}, {label}", unit="1/s", charted=broker == "ixion")
@@ -133,17 +151,48 @@ ROWS = (
         for size, label in SIZES.items()
     ),
     *(
+        Row(
+            key=f"{broker}-equal-{batch}",
+            label=f"{words}{KINDS['send']}, {SIZES[EQUAL]}, both with batches of {label}",
+            unit="1/s",
+            charted=False,
+        )
+        for broker, words in BROKERS.items()
+        for batch, label in BATCHES.items()
+    ),
+    *(
         Row(key=f"{broker}-wait", label=f"{words}one record of 100 B, sent and waited for: median", unit="µs")
         for broker, words in BROKERS.items()
     ),
     *(
         Row(key=f"{kind}-{figure}-{size}", label=f"{label}, {words}, {name}", unit=unit, charted=False)
         for figure, unit, label in (
-            ("cpu", "µs", "the client's processor time per record"),
+            ("cpu", "µs", CPU),
             ("memory", "MB", "its peak"),
         )
         for kind, words in (("send", "sent"), ("read", "read"))
         for size, name in SIZES.items()
+    ),
+    *(
+        Row(
+            key=f"{broker}-{kind}-cpu-{size}",
+            label=f"{words}{CPU}, {KINDS[kind]}, {label}",
+            unit="µs",
+            charted=False,
+        )
+        for broker, words in BROKERS.items()
+        for kind in ("batches", "arrow")
+        for size, label in SIZES.items()
+    ),
+    *(
+        Row(
+            key=f"{broker}-equal-cpu-{batch}",
+            label=f"{words}{CPU}, {SIZES[EQUAL]} sent, both with batches of {label}",
+            unit="µs",
+            charted=False,
+        )
+        for broker, words in BROKERS.items()
+        for batch, label in BATCHES.items()
     ),
     Row(key="import", label="processor time of the import", unit="ms"),
 )
@@ -177,6 +226,27 @@ BENCHMARK = Benchmark(
             for broker in BROKERS
             for kind in ("batches", "arrow")
             for size, label in SIZES.items()
+        ),
+        *(
+            Goal(
+                label=f"{BROKERS[broker]}processor time, {KINDS[kind]}, {label}, beside {CONFLUENT}",
+                value=(f"{broker}-{kind}-cpu-{size}", OURS),
+                base=(f"{broker}-{kind}-cpu-{size}", CONFLUENT),
+                at_most=1 / 1.5,
+            )
+            for broker in BROKERS
+            for kind in ("batches", "arrow")
+            for size, label in SIZES.items()
+        ),
+        *(
+            Goal(
+                label=f"{BROKERS[broker]}{KINDS['send']}, {SIZES[EQUAL]}, batches of {label}, beside {CONFLUENT}",
+                value=(f"{broker}-equal-{batch}", OURS),
+                base=(f"{broker}-equal-{batch}", CONFLUENT),
+                at_least=0.7,
+            )
+            for broker in BROKERS
+            for batch, label in BATCHES.items()
         ),
         *(
             Goal(

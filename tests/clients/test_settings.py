@@ -95,7 +95,7 @@ def test_a_delivery_timeout_that_ends_before_the_first_attempt_is_refused(given:
     with pytest.raises(ValueError, match=f"delivery_timeout_ms is {given['delivery_timeout_ms']}; {text}"):
         Producer("127.0.0.1:1", **given)
     enough: ProducerOptions = {**given, "delivery_timeout_ms": least}
-    assert read_producer_settings(enough).delivery_timeout_s * 1000 == least
+    assert read_producer_settings(enough).delivery_timeout_s == least / 1000
 
 
 def test_a_default_delivery_timeout_makes_room_for_longer_ones_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
