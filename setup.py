@@ -34,8 +34,8 @@ HOT = (
     *(f"log/{name}.py" for name in ("rolling", "scan", "segment", "segment_list", "time_index", "truncation")),
     "log/txn_index.py",
     # Of the broker, what every produce and every fetch goes through.
-    *("replica/append.py", "replica/append_result.py", "replica/completions.py", "replica/counters.py"),
-    *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/fetch_result.py"),
+    *("replica/append.py", "replica/completions.py", "replica/counters.py"),
+    *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/results.py"),
     *("replica/follower.py", "replica/manager.py", "replica/partition.py", "replica/read.py"),
     *("apis/call.py", "apis/dispatch.py", "apis/distinct.py", "apis/fetch_answer.py", "apis/fetch_session.py"),
     *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py", "acl/rights.py"),

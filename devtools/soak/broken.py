@@ -119,9 +119,9 @@ def _group_offsets_are_forgotten(put: Put) -> None:
 
 
 def _open_transactions_stay_open(put: Put) -> None:
-    from ixion.coordinators.txn.upkeep import Upkeep
+    from ixion.coordinators.txn.expiration import Expiration
 
-    put(Upkeep, "abort_timed_out", lambda _: None)
+    put(Expiration, "abort_timed_out", lambda _: None)
 
 
 LOSS = frozenset({"lost-write", "unseen"})

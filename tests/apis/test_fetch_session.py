@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.apis.fetch_session import MAX_EPOCH, MIN_LIFE_MS, Cached, FetchSession, FetchSessions
-from ixion.replica.fetch_result import FetchWish
+from ixion.replica.results import FetchWish
 
 LATER = MIN_LIFE_MS + 1
 

@@ -19,7 +19,7 @@ from ixion.model.topic_partition import TopicPartition
 from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ixion.protocol.registry import ApiKey
 from ixion.replica.append import Entry
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 from ixion.testing import Broker
 from ixion.timer.lane import Lane
 from ixion.timer.turns import Turn

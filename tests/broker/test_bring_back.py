@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.upkeep import bring_back
+from ixion.broker.recurring_tasks import bring_back
 from ixion.controller.planning import NewTopic
 from ixion.metadata.errors import StoreFullError
 from ixion.metadata.node import Operation, Result

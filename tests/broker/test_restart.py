@@ -27,8 +27,8 @@ from ixion.log.prepare import Origin
 from ixion.metadata import paths
 from ixion.metadata.config_node import encode_config
 from ixion.model.errors import ErrorCode
-from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import TRANSACTION_STATE
+from ixion.replica.results import AppendResult
 from tests.broker.support import broker_on, run, running
 from tests.log.support import NOW, batch, stored
 

@@ -22,7 +22,7 @@ from ixion.metadata.config_node import encode_config
 from ixion.metadata.ensure import ensure
 from ixion.metadata.zookeeper.session import open_session
 from ixion.model.errors import ErrorCode
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 from ixion.sasl.scram import new_credential
 from tests.log.support import batch
 from tests.security.certificates import Authority

@@ -20,7 +20,7 @@ from ixion.metadata.config_node import encode_config
 from ixion.metadata.notification_node import encode_config_change
 from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 from tests.broker.support import broker_with, run
 from tests.log.support import batch
 from tests.metadata.engines import end_from_outside

@@ -14,7 +14,7 @@ from ixion.log.files import Files
 from ixion.log.prepare import Origin
 from ixion.metadata.errors import MetadataError
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 from tests.broker.support import broker_with
 from tests.log.support import batch
 

@@ -12,8 +12,7 @@ from ixion.delay.targets import Targets
 from ixion.log.config import LogConfig
 from ixion.log.prepare import Origin
 from ixion.model.delay_names import sibling_of
-from ixion.replica.append_result import AppendResult
-from ixion.replica.fetch_result import FetchWish
+from ixion.replica.results import AppendResult, FetchWish
 from tests.delay.world import Sent, records
 from tests.log.support import NOW
 from tests.replica.nodes import KEY, Inline, Node, Nodes

@@ -14,7 +14,7 @@ from ixion.model.delay_names import sibling_id
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ixion.protocol.notation import Struct
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 from tests.delay.nodes import DelayNodes
 from tests.delay.world import Sent, after
 from tests.replica.nodes import SETTINGS, TOPIC_ID, Node, codes

@@ -24,8 +24,8 @@ from ixion.records.batch import BatchView
 from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder, Headers
 from ixion.records.compression import Codec
-from ixion.replica.append_result import AppendResult
 from ixion.replica.partition import Partition
+from ixion.replica.results import AppendResult
 from tests.log.support import NOW, marker
 from tests.replica.world import SELF, World
 

@@ -37,13 +37,12 @@ from ixion.protocol.messages.k02_list_offsets import (
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.batches import iter_batches
-from ixion.replica.append_result import AppendResult
 from ixion.replica.fetch import FetchTerms
 from ixion.replica.fetch_requests import FetchLimits
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.fetcher import Fetcher, FetcherSettings
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.replica.results import AppendResult, FetchResult, FetchWish
 from ixion.replica.siblings import follow_sibling
 from ixion.timer import LoopTimer, ManualClock
 from tests.log.support import NOW, QuickFiles, batch

@@ -15,7 +15,7 @@ from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
 from ixion.replica.fetch import AT_ONCE
-from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.replica.results import FetchResult, FetchWish
 from tests.log.support import QuickFiles, batch, marker
 from tests.replica.world import World, codes, offsets
 

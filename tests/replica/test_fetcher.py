@@ -13,8 +13,8 @@ from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from ixion.replica.delayed_delete_records import DeletionResult
 from ixion.replica.fetch import FetchTerms
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.followed import Followed
+from ixion.replica.results import FetchResult, FetchWish
 from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, DirectPeer, Nodes, codes
 
 

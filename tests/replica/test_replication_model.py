@@ -18,9 +18,9 @@ import pytest
 from ixion.log.log import Log
 from ixion.model.errors import ErrorCode
 from ixion.replica import fetcher as fetcher_module
-from ixion.replica.append_result import AppendResult
 from ixion.replica.followed import Followed
 from ixion.replica.partition import Partition
+from ixion.replica.results import AppendResult
 from tests.replica.nodes import Nodes
 
 RUNS = 12

@@ -13,7 +13,7 @@ from ixion.config.replica_settings import RACK_AWARE_SELECTOR
 from ixion.config.sources import load
 from ixion.metadata.image import BrokerImage, ClusterImage
 from ixion.model.errors import ErrorCode
-from ixion.replica.fetch_result import FetchWish
+from ixion.replica.results import FetchWish
 from ixion.replica.selecting import RackAwareSelector
 from ixion.testing import Cluster
 from tests.replica.world import SELF, World

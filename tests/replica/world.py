@@ -20,11 +20,10 @@ from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.protocol.codec.sink import joined
 from ixion.records.batches import iter_batches
-from ixion.replica.append_result import AppendResult
 from ixion.replica.fetch import FetchTerms
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.partition import Partition
+from ixion.replica.results import AppendResult, FetchResult, FetchWish
 from ixion.timer import LoopTimer, ManualClock
 from tests.log.support import NOW, QuickFiles, batch
 

@@ -18,7 +18,7 @@ from ixion.protocol.messages.k01_fetch import (
     PartitionData,
 )
 from ixion.replica.counters import Counters
-from ixion.replica.fetch_result import FetchResult
+from ixion.replica.results import FetchResult
 
 LEADER_SINCE: Final = 16
 _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from ixion.replica.fetch_result import FetchWish
+from ixion.replica.results import FetchWish
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0

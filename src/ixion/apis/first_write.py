@@ -23,8 +23,8 @@ from ixion.model.topic_partition import TopicPartition
 from ixion.records.batch import BatchView
 from ixion.records.layout import is_transactional
 from ixion.replica.append import Entry, GiveUp
-from ixion.replica.append_result import AppendResult
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.results import AppendResult
 from ixion.timer.turns import Steps, Turn
 
 logger = logging.getLogger(__name__)

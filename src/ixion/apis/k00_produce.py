@@ -37,9 +37,9 @@ from ixion.protocol.messages.k00_produce import (
 )
 from ixion.records.layout import ATTRIBUTES, Buffer, is_transactional
 from ixion.replica.append import Entry, GiveUp
-from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.results import AppendResult
 from ixion.timer.turns import Steps
 from ixion.wire.answer import LATER, Later
 

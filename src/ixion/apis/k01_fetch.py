@@ -40,8 +40,8 @@ from ixion.protocol.messages.k01_fetch import (
     ForgottenTopic,
 )
 from ixion.replica.fetch import AT_ONCE, DEBUGGER, FetchTerms
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.results import FetchResult, FetchWish
 from ixion.timer.turns import Steps, finish
 from ixion.wire.answer import LATER
 

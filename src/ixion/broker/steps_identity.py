@@ -14,9 +14,9 @@ from ixion.broker.errors import (
 )
 from ixion.broker.parts import Parts
 from ixion.broker.quota_nodes import load_quotas
+from ixion.broker.recurring_tasks import keep_session
 from ixion.broker.scheduler import Scheduler
 from ixion.broker.stored_settings import stored_settings
-from ixion.broker.upkeep import keep_session
 from ixion.config import cluster_settings as cluster
 from ixion.config.dynamic import Level
 from ixion.config.quota_settings import (

@@ -16,9 +16,9 @@ from ixion.broker.listeners import listeners_of
 from ixion.broker.mechanisms import Logins
 from ixion.broker.membership import make_control
 from ixion.broker.parts import Parts
+from ixion.broker.recurring_tasks import schedule
 from ixion.broker.registering import register
 from ixion.broker.stored_settings import stored_settings
-from ixion.broker.upkeep import schedule
 from ixion.config import cluster_settings as cluster
 from ixion.config import network_settings as network
 from ixion.config import replica_settings as replica
@@ -174,7 +174,7 @@ async def socket_server(parts: Parts) -> None:
 
 
 async def replica_manager(parts: Parts) -> None:
-    """13. The replicas, their purgatories, and the tasks that recur (`upkeep`)."""
+    """13. The replicas, their purgatories, and the tasks that recur (`recurring_tasks`)."""
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:

@@ -15,7 +15,7 @@ from ixion.cli.options import AS_JSON
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.cli.local_cluster import Broker, LocalCluster, State
+    from ixion.cli.local_cluster import BrokerProcess, LocalCluster, State
 
 DIRECTORY: Final = Option(
     "directory",
@@ -45,7 +45,7 @@ def up(brokers: int | None, port: int | None, zookeeper: str | None, settings: l
 
 def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | None, settings: list[str]) -> None:
     """A cluster that is there takes more brokers; what cannot change is refused."""
-    from ixion.cli.local_cluster import Broker, free_ports
+    from ixion.cli.local_cluster import BrokerProcess, free_ports
 
     there = len(state.brokers)
     if port is not None and port != state.brokers[0].port:
@@ -60,7 +60,7 @@ def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | 
         state.settings = settings
     for number in range(there + 1, (brokers or there) + 1):
         (pages_port,) = free_ports(1)
-        state.brokers.append(Broker(number, state.brokers[0].port + number - 1, pages_port))
+        state.brokers.append(BrokerProcess(number, state.brokers[0].port + number - 1, pages_port))
 
 
 def start_all(cluster: LocalCluster, state: State) -> None:
@@ -104,7 +104,7 @@ def tree_state(state: State) -> str:
     return "running" if state.tree.running else "stopped"
 
 
-def state_of(broker: Broker) -> str:
+def state_of(broker: BrokerProcess) -> str:
     """As `/readyz` has it."""
     from http.client import HTTPConnection, HTTPException
 

@@ -53,7 +53,7 @@ class Process:
 
 
 @dataclass
-class Broker:
+class BrokerProcess:
     number: int
     port: int
     pages_port: int
@@ -74,7 +74,7 @@ class State:
     own_tree: bool
     settings: list[str]
     tree: Process
-    brokers: list[Broker]
+    brokers: list[BrokerProcess]
 
     @property
     def bootstrap(self) -> str:
@@ -109,7 +109,7 @@ class LocalCluster:
         except ValueError as error:
             raise failure(f"{file} cannot be read: {error}") from None
         try:
-            brokers = [Broker(**{**each, "process": Process(**each["process"])}) for each in found["brokers"]]
+            brokers = [BrokerProcess(**{**each, "process": Process(**each["process"])}) for each in found["brokers"]]
             return State(**{**found, "tree": Process(**found["tree"]), "brokers": brokers})
         except (TypeError, KeyError):
             raise failure(f"{file} was not written by this version of ixion") from None
@@ -233,11 +233,11 @@ def plan(brokers: int, port: int, zookeeper: str | None, settings: list[str]) ->
         own_tree=zookeeper is None,
         settings=settings,
         tree=Process(),
-        brokers=[Broker(number, port + number - 1, pages[number - 1]) for number in range(1, brokers + 1)],
+        brokers=[BrokerProcess(number, port + number - 1, pages[number - 1]) for number in range(1, brokers + 1)],
     )
 
 
-def broker_words(directory: Path, state: State, broker: Broker) -> list[str]:
+def broker_words(directory: Path, state: State, broker: BrokerProcess) -> list[str]:
     """The command line of a broker. What the user set comes last, and wins."""
     replicas = min(3, len(state.brokers))
     defaults: dict[str, Any] = {

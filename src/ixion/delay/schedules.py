@@ -252,7 +252,7 @@ class Schedules:
         if not self._stopped:
             self._loop.run_in_executor(self._workers, flush)
 
-    # The clock, and upkeep.
+    # The clock, and clearing up.
 
     def _watch_clock(self) -> None:
         if self._clock_task is None and not self._stopped:

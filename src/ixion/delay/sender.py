@@ -18,7 +18,7 @@ from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import BatchBuilder
 from ixion.replica.append import Settling, appended
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 
 if TYPE_CHECKING:
     from ixion.delay.schedule import Schedule

@@ -33,8 +33,8 @@ from ixion.protocol.registry import ApiKey
 from ixion.records.batch import BatchView
 from ixion.records.batches import iter_complete_batches
 from ixion.records.layout import Buffer
-from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import INTERNAL
+from ixion.replica.results import AppendResult
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager

@@ -20,8 +20,8 @@ from ixion.log.prepare import AppendInfo, Origin
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.layout import Buffer
 from ixion.records.validate import InvalidRecords
-from ixion.replica.append_result import AppendResult
 from ixion.replica.delayed_produce import DelayedProduce, outcome
+from ixion.replica.results import AppendResult
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from ixion.log.reader import Isolation, limit_of
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.operation import DelayedOperation, abandon
-from ixion.replica.fetch_result import FetchResult
+from ixion.replica.results import FetchResult
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager

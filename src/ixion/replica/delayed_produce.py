@@ -19,7 +19,7 @@ from typing import cast
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.purgatory.operation import DelayedOperation, abandon
-from ixion.replica.append_result import AppendResult
+from ixion.replica.results import AppendResult
 
 
 class DelayedProduce(DelayedOperation):

@@ -15,8 +15,8 @@ from ixion._native import mypyc_attr
 from ixion.log.reader import Isolation
 from ixion.model.errors import ErrorCode
 from ixion.replica.delayed_fetch import DelayedFetch
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.read import LogReader
+from ixion.replica.results import FetchResult, FetchWish
 
 if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager

@@ -11,9 +11,9 @@ from ixion.log.reader import Isolation, read
 from ixion.model.errors import ErrorCode
 from ixion.records.batch import BatchView
 from ixion.records.batches import iter_batches
-from ixion.replica.append_result import AppendResult
 from ixion.replica.coordinator_log import Appended
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.results import AppendResult
 
 GROUP_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"

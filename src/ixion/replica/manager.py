@@ -32,15 +32,14 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import NO_LOG, TopicPartition
 from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
-from ixion.replica.append_result import AppendResult
 from ixion.replica.completions import Completions
 from ixion.replica.counters import Counters
 from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
 from ixion.replica.delivery_delay import DeliveryDelays
 from ixion.replica.fetch import FetchTerms, fetch
-from ixion.replica.fetch_result import FetchResult, FetchWish
 from ixion.replica.moves import DirectoryMoves
 from ixion.replica.partition import IsrChange, Partition, always
+from ixion.replica.results import AppendResult, FetchResult, FetchWish
 from ixion.timer.lane import Lane
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps

@@ -19,7 +19,7 @@ from ixion._native import mypyc_attr
 from ixion.log.log import Log
 from ixion.log.reader import FetchSlice, Isolation, read_slice
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.fetch_result import FetchResult, FetchWish
+from ixion.replica.results import FetchResult, FetchWish
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:

@@ -113,10 +113,10 @@ def test_very_many_that_are_late_are_aborted_in_turns(world: World) -> None:
         world.init(name)
         world.add(name, producer_id, 0, T0)
     world.clock.advance(60_001)
-    world.coordinator.upkeep.abort_timed_out()
+    world.coordinator.expiration.abort_timed_out()
     assert 0 < len(world.markers.written) < len(names)
     assert world.end(names[-1], len(names) - 1, 0)[0] == "NONE"
-    world.coordinator.upkeep.abort_timed_out()
+    world.coordinator.expiration.abort_timed_out()
     for _ in names:
         world.turn()
     assert len(world.markers.written) == len(names), "each once, whoever asked"

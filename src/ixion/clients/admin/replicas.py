@@ -28,7 +28,7 @@ class Replica(NamedTuple):
     is_future: bool
 
 
-class LogDirectory(NamedTuple):
+class LogDirDescription(NamedTuple):
     broker: int
     path: str
     error: ErrorCode  # NONE if the directory works
@@ -62,15 +62,15 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-def describe_log_dirs(call: Call, brokers: Iterable[int] | None = None) -> Plan[list[LogDirectory]]:
+def describe_log_dirs(call: Call, brokers: Iterable[int] | None = None) -> Plan[list[LogDirDescription]]:
     """The log directories of these brokers, of all if None, and what lies in them."""
     from ixion.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
     request = DescribeLogDirsRequest(topics=None)
 
-    def read(broker: int, answer: DescribeLogDirsResponse) -> list[LogDirectory]:
+    def read(broker: int, answer: DescribeLogDirsResponse) -> list[LogDirDescription]:
         return [
-            LogDirectory(
+            LogDirDescription(
                 broker,
                 each.log_dir,
                 error_code(each.error_code),

@@ -95,7 +95,7 @@ class GroupCoordinator:
         self.offsets = StoredOffsets(self.shards, self._journal)
         self.admin = Admin(self.shards, self.rebalance, self.consumer, self.offsets)
         self._cleanup: TimerTask | None = None
-        self._upkeep = Lane(partial(timer.call_later, 0), fair=True)
+        self._sweeps = Lane(partial(timer.call_later, 0), fair=True)
         self._is_expiring = False
 
     @property
@@ -149,13 +149,13 @@ class GroupCoordinator:
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """A topic that is made anew under the same name starts without offsets."""
-        self._upkeep.run(self._forget_topics(frozenset(names), self._clock_ms()), _log_error)
+        self._sweeps.run(self._forget_topics(frozenset(names), self._clock_ms()), _log_error)
 
     def expire_offsets(self) -> None:
         """Forget what is older than offsets.retention.minutes, unless an earlier call is still at work."""
         if not self._is_expiring:
             self._is_expiring = True
-            self._upkeep.run(self._expire_all(), self._expired)
+            self._sweeps.run(self._expire_all(), self._expired)
 
     def _expired(self, _: None, error: Exception | None) -> None:
         self._is_expiring = False

@@ -18,6 +18,7 @@ from ixion.config.transaction_settings import TRANSACTION_MAX_TIMEOUT_MS, TRANSA
 from ixion.coordinators.loader import Loader
 from ixion.coordinators.txn.adding import add_partitions, verify_partitions
 from ixion.coordinators.txn.ending import answered, completed, end_transaction, fence
+from ixion.coordinators.txn.expiration import Expiration
 from ixion.coordinators.txn.markers import Marker, MarkerWriter
 from ixion.coordinators.txn.producer_ids import ProducerIds
 from ixion.coordinators.txn.sending import RETRY_MS, MarkerSender
@@ -26,7 +27,6 @@ from ixion.coordinators.txn.starting import FENCE, start_producer
 from ixion.coordinators.txn.states import SETTLED, State
 from ixion.coordinators.txn.store import TransactionShard, TransactionStore
 from ixion.coordinators.txn.transaction import Transaction
-from ixion.coordinators.txn.upkeep import Upkeep
 from ixion.coordinators.txn.verification import Client, Verification, Verified, offset_commit_client, produce_client
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
@@ -76,7 +76,7 @@ class TransactionCoordinator:
         self._config = config
         self._store = TransactionStore(log, timer, clock_ms, version)
         self._verification = Verification(self, timer)
-        self.upkeep = Upkeep(self._store, self._abort, timer=timer, clock_ms=clock_ms, config=config)
+        self.expiration = Expiration(self._store, self._abort, timer=timer, clock_ms=clock_ms, config=config)
 
     # Life.
 
@@ -85,10 +85,10 @@ class TransactionCoordinator:
         return self._store.loader
 
     def start(self) -> None:
-        self.upkeep.start()
+        self.expiration.start()
 
     def stop(self) -> None:
-        self.upkeep.stop()
+        self.expiration.stop()
         self._store.shards.clear()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 from ixion.coordinators.txn.markers import Marker, Written
 from ixion.log.prepare import Origin
 from ixion.records.control import transaction_marker
-from ixion.replica.append_result import AppendResult
 from ixion.replica.internal_topic import GROUP_OFFSETS
 from ixion.replica.manager import ReplicaManager
+from ixion.replica.results import AppendResult
 
 TIMEOUT_MS: Final = 30_000  # request.timeout.ms of the coordinator: how long acks=all may take before it is tried again
 

@@ -1,4 +1,4 @@
-"""What happens by itself: open transactions run out of time, unused transactional ids are forgotten."""
+"""Aborts open transactions that exceed their timeout, and forgets unused transactional ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 TOMBSTONES_AT_ONCE: Final = 200  # in one batch, which is one step of a turn
 
 
-class Upkeep:
+class Expiration:
     def __init__(
         self,
         store: TransactionStore,
