@@ -11,6 +11,8 @@ WORKERS ?= 4
 # A few tests that fail run again, alone; the closing lines name those that pass then (tests/unsteady.py).
 RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Their files are in memory, where there is room: on a disk most of the time is waiting for syncs.
+PYTEST = $(BIN)/python -m devtools.in_memory $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move judges-matrix apps check format support bench dist lock clean
@@ -22,7 +24,7 @@ run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
 
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
-	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
@@ -30,10 +32,10 @@ test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
 	$(MAKE) --no-print-directory test-compiled
 
 test-compiled: .venv/.testable
-	$(RERUN) IXION_EXPECT=compiled $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(RERUN) IXION_EXPECT=compiled $(PYTEST) $(ARGS)
 
 test-interpreted: .venv/.ready
-	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
@@ -133,10 +135,10 @@ INSTALL = IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --qui
 	$(INSTALL)
 	@touch $@ .venv/.testable
 
-# The same with less optimization, for the tests: the C compiler needs half the time. It is never measured or
+# The same with less optimization, for the tests: the C compiler needs a quarter of the time. It is never measured or
 # published: what needs .built compiles again, and a wheel is built by itself.
 .venv/.testable: .venv/.ready $(SOURCES)
 	@echo "building ixion for the tests; compiling it takes minutes"
 	rm -rf .venv/.built build/lib* build/bdist*
-	IXION_OPTIMIZE=2 $(INSTALL)
+	IXION_OPTIMIZE=1 $(INSTALL)
 	@touch $@

@@ -4,8 +4,8 @@ Environment variables:
   IXION_PURE              install interpreted, without trying to compile
   IXION_REQUIRE_COMPILED  fail instead of installing interpreted
   IXION_COMPILE           the packages and files to compile, separated by spaces, instead of HOT
-  IXION_OPTIMIZE          the C compiler's level, 0 to 3, instead of 3: make test takes 2, which compiles in half the
-                          time
+  IXION_OPTIMIZE          the C compiler's level, 0 to 3, instead of 3: make test takes 1, which compiles in a quarter
+                          of the time
 """
 
 from __future__ import annotations

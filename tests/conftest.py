@@ -14,7 +14,9 @@ from tests import unsteady
 from tests.servers import apache_kafka, zookeeper
 from tests.shares import (
     pytest_collection_modifyitems,
+    pytest_ignore_collect,
     pytest_runtest_makereport,
+    pytest_sessionfinish,
     pytest_terminal_summary,
     pytest_xdist_make_scheduler,
 )
@@ -22,7 +24,9 @@ from tests.shares import (
 __all__ = [
     "apache_kafka",
     "pytest_collection_modifyitems",
+    "pytest_ignore_collect",
     "pytest_runtest_makereport",
+    "pytest_sessionfinish",
     "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
     "zookeeper",

@@ -6,7 +6,8 @@ with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` 
 
 `make test` runs the tests interpreted, beside the build, and then compiled. The interpreted pass (IXION_AGAIN) leaves
 out the tests named in `ONCE` and those that need a JVM: once is enough. The compiled pass leaves out the tests named in
-`BESIDE_THE_BUILD`, which need no build.
+`BESIDE_THE_BUILD`, which need no build. Whole files and folders of these are not even collected: every process that
+shares the tests would import them.
 
 With CI=true a test may be skipped for the reasons in `ALLOWED` only: nothing is left untested unseen.
 """
@@ -156,6 +157,7 @@ TOGETHER = (
     ("cluster", "controller/cluster/test_apache_kafka.py"),
 )
 
+DONE_COMPILED = "the same in both runs; done in the compiled one"
 DONE_INTERPRETED = "the same in both runs; done in the interpreted one"
 
 # The other of the two runs, compiled and interpreted, has these tests.
@@ -168,7 +170,7 @@ ALLOWED = frozenset(
         "compiled functions cannot be watched",
         "it takes most of a minute: once is enough, compiled",
         "runs with the compiled package, see the module",
-        "the same in both runs; done in the compiled one",
+        DONE_COMPILED,
         DONE_INTERPRETED,
     }
 )
@@ -179,6 +181,29 @@ class LoadFolders(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+
+def left_out() -> tuple[str, ...]:
+    """The tests that the other pass has."""
+    return ONCE if AGAIN else BESIDE_THE_BUILD if COMPILED else ()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return True if TESTS in collection_path.parents and is_left_out(collection_path) else None
+
+
+def is_left_out(path: Path) -> bool:
+    """A file or folder of which the other pass has every test."""
+    return is_named(path.relative_to(TESTS).as_posix(), "", left_out())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """`make test ARGS=tests/cli`: a pass that has none of these tests has not failed."""
+    paths = [Path(session.config.invocation_params.dir, arg.partition("::")[0]) for arg in session.config.args]
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and all(
+        TESTS in path.parents and is_left_out(path) for path in paths
+    ):
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -197,10 +222,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=rank)
     for item in items:
-        if AGAIN and is_named(place_of(item), item.name, ONCE):
-            item.add_marker(pytest.mark.skip(reason="the same in both runs; done in the compiled one"))
-        if COMPILED and is_named(place_of(item), item.name, BESIDE_THE_BUILD):
-            item.add_marker(pytest.mark.skip(reason=DONE_INTERPRETED))
+        if is_named(place_of(item), item.name, left_out()):
+            item.add_marker(pytest.mark.skip(reason=DONE_COMPILED if AGAIN else DONE_INTERPRETED))
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if is_named(place_of(item), item.name, SLOW):
@@ -271,3 +294,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     said = [f"{kind} {tests[kind]:,} in {seconds[kind]:,.0f} s" for kind in (*KINDS, "rest") if tests[kind]]
     left = " (make quick skips spark, jvm and slow)" if QUICK else ""
     terminalreporter.write_line(f"tests by kind{left}: {', '.join(said)}")
+    if left_out():
+        files = sum(is_left_out(path) for path in TESTS.rglob("test_*.py"))
+        terminalreporter.write_line(f"left to the {'compiled' if AGAIN else 'interpreted'} pass: {files} files")

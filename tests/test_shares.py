@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from tests.shares import (
     group_of,
     is_named,
     may_skip,
+    pytest_ignore_collect,
 )
 
 
@@ -58,6 +62,33 @@ def test_no_pass_leaves_a_test_to_the_other_that_leaves_it_to_this_one() -> None
         named for named in ONCE if any(is_named(named.partition("::")[0], "", [other]) for other in BESIDE_THE_BUILD)
     ]
     assert both + [named for named in BESIDE_THE_BUILD if is_named(named.partition("::")[0], "", ONCE)] == []
+
+
+@pytest.mark.parametrize(("again", "compiled"), [(True, False), (False, True), (False, False)])
+def test_what_the_other_pass_has_is_not_collected(monkeypatch: pytest.MonkeyPatch, again: bool, compiled: bool) -> None:
+    monkeypatch.setattr("tests.shares.AGAIN", again)
+    monkeypatch.setattr("tests.shares.COMPILED", compiled)
+    ignored = [
+        place
+        for place in ("cli", "cli/harness.py", "pipelines", "log", "acl/test_model.py", "acl")
+        if pytest_ignore_collect(TESTS / place)
+    ]
+    assert ignored == (["cli", "cli/harness.py", "acl/test_model.py"] if again else ["pipelines"] if compiled else [])
+    assert pytest_ignore_collect(TESTS) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"), [("tests/model", 0), ("tests/model/test_ids.py", 0), ("tests/log -k nothing_of_this_name", 5)]
+)
+def test_a_pass_that_has_none_of_the_tests_succeeds(asked: str, code: int) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *asked.split()],
+        cwd=TESTS.parent,
+        env={**os.environ, "IXION_AGAIN": "1", "IXION_EXPECT": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == code, ended.stdout
 
 
 NOT_COMPILED = (

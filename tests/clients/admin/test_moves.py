@@ -29,6 +29,17 @@ def free_address() -> str:
         return f"127.0.0.1:{taken.getsockname()[1]}"
 
 
+def time_out(fakes: FakeCluster, expected: str) -> str:
+    """What a call says that never succeeds. On a busy machine it needs more time to find out what is wrong."""
+    for timeout_ms in (200, 2_000, 20_000, 60_000):
+        with AdminRunner(fakes.bootstrap, default_api_timeout_ms=timeout_ms) as admin:
+            with pytest.raises(TimedOutError, match=rf"not done within {timeout_ms / 1_000:g} s") as caught:
+                offsets(admin, ORDERS[:1])
+            if expected in str(caught.value):
+                break
+    return str(caught.value)
+
+
 def test_the_leader_of_each_partition_is_asked() -> None:
     with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1, 2])
@@ -60,10 +71,9 @@ def test_a_connection_that_breaks_is_made_anew(fault: Fault) -> None:
 
 
 def test_what_never_gets_better_ends_with_the_time_and_the_reason() -> None:
-    with FakeCluster() as fakes, AdminRunner(fakes.bootstrap, default_api_timeout_ms=100) as admin:
+    with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[-1])
-        with pytest.raises(TimedOutError, match=r"not done within 0\.1 s; orders-0 has no leader"):
-            offsets(admin, ORDERS[:1])
+        assert time_out(fakes, "has no leader").endswith("orders-0 has no leader")
 
 
 def test_an_error_that_no_retry_mends_is_raised_at_once() -> None:
@@ -101,12 +111,11 @@ def test_no_bootstrap_address_is_said_at_once_and_in_full() -> None:
 
 
 def test_a_broker_that_went_away_is_waited_for() -> None:
-    with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap, default_api_timeout_ms=200) as admin:
+    with FakeCluster(nodes=2) as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[2])
         admin.run(find_topic, "orders")
         fakes.nodes[2].stop()
-        with pytest.raises(TimedOutError, match=r"not done within 0\.2 s; broker 2: nobody listens"):
-            offsets(admin, ORDERS[:1])
+        assert "; broker 2: nobody listens on " in time_out(fakes, "nobody listens")
         fakes.leaders["orders"] = [1]
         assert offsets(admin, ORDERS[:1]) == {ORDERS[0]: 0}
 
