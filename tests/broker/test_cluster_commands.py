@@ -109,7 +109,7 @@ def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three:
             == [each[0] for each in replicas]
         )
     )
-    assert ixion("cluster", "elect", topic) == "every leader is the wanted one\n"
+    assert ixion("cluster", "elect", topic) == "every partition is led by its preferred replica\n"
     assert "did you mean" in ixion.refused("cluster", "elect", f"{topic}x")
 
 

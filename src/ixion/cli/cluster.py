@@ -58,7 +58,7 @@ def describe(as_json: bool, access: Access) -> None:
         show_json([{**whole, "troubled": troubled}])
         return
     behind, leaderless = totals["under_replicated"], totals["leaderless"]
-    moving = f", {len(moves)} on the move" if moves else ""
+    moving = f", {len(moves)} being reassigned" if moves else ""
     print(
         f"cluster {found.cluster_id}, {counted(totals['topics'], 'topic')}, {counted(len(partitions), 'partition')}"
         f" ({behind} under-replicated, {leaderless} without a leader{moving})"
@@ -83,7 +83,7 @@ def trouble(place: TopicPartition, part: Partition, move: Reassignment | None) -
     if part.leader < 0:
         state = "no leader"
     elif move is not None:
-        state = "on the move"
+        state = "being reassigned"
     elif len(part.in_sync) < len(part.replicas):
         state = "under-replicated"
     else:

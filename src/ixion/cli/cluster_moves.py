@@ -87,7 +87,11 @@ def elect(topics: list[str], unclean: bool, as_json: bool, access: Access) -> No
     if as_json:
         show_json({"topic": at.topic, "partition": at.partition, "elected": True} for at in moved)
     else:
-        print(f"elected {counted(len(moved), 'leader')}" if moved or failed else "every leader is the wanted one")
+        print(
+            f"elected {counted(len(moved), 'leader')}"
+            if moved or failed
+            else "every partition is led by its preferred replica"
+        )
     if failed:
         raise next(iter(failed.values()))
 
@@ -164,7 +168,7 @@ def carry_out(
 
 
 def wait_for(admin: AdminRunner, places: set[TopicPartition]) -> None:
-    """Returns when none of the partitions is on the move any more."""
+    """Returns when none of the partitions is being reassigned any more."""
     from ixion.cli.progress import ProgressLine
     from ixion.clients.admin.replicas import list_partition_reassignments
 
@@ -185,7 +189,7 @@ def wait_for(admin: AdminRunner, places: set[TopicPartition]) -> None:
 
 
 def left(admin: AdminRunner, moves: Mapping[TopicPartition, Reassignment]) -> str:
-    """How much is still to be copied: the largest replica of each partition has what the new ones lack."""
+    """How much is still to be copied: what new replicas lack of the largest replica of their partition."""
     from ixion.clients.admin.replicas import describe_log_dirs
 
     sizes: dict[TopicPartition, dict[int, int]] = {}
@@ -285,7 +289,7 @@ REASSIGN: Final = Command(
 )
 DRAIN: Final = Command(
     "drain",
-    "Move every replica of a broker to the others, before it is taken away.",
+    "Move every replica of a broker to the others, before you remove it.",
     drain,
     arguments=(Argument("broker", "BROKER", "Its id.", kind=whole(0)),),
     options=(THROTTLE, EXECUTE, AS_JSON, *CLUSTER),
@@ -293,7 +297,7 @@ DRAIN: Final = Command(
 )
 ELECT: Final = Command(
     "elect",
-    "Make the preferred replicas lead, of all topics or of these.",
+    "Make the preferred replica of each partition its leader (default: in all topics).",
     elect,
     arguments=(Argument("topics", "TOPIC...", required=False, many=True, complete="topic"),),
     options=(

@@ -44,7 +44,7 @@ def up(brokers: int | None, port: int | None, zookeeper: str | None, settings: l
 
 
 def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | None, settings: list[str]) -> None:
-    """A cluster that is there takes more brokers; what cannot change is refused."""
+    """Add brokers to a cluster that exists. Another port, ZooKeeper or set of settings is refused."""
     from ixion.cli.local_cluster import BrokerProcess, free_ports
 
     there = len(state.brokers)
@@ -53,7 +53,7 @@ def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | 
     if zookeeper is not None and zookeeper != state.zookeeper:
         raise UsageError(f"this cluster is on {state.zookeeper}; another ZooKeeper needs another --data")
     if brokers is not None and brokers < there:
-        raise UsageError(f"this cluster has {there} brokers; drain one and stop it, rather than forget it")
+        raise UsageError(f"this cluster has {there} brokers already; to remove one, drain it and stop it")
     if settings and settings != state.settings:
         if any(broker.process.running for broker in state.brokers):
             raise UsageError("brokers run with other settings; ixion cluster down stops them first")
@@ -64,7 +64,7 @@ def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | 
 
 
 def start_all(cluster: LocalCluster, state: State) -> None:
-    """Start what does not run; brokers side by side."""
+    """Start the processes that do not run; all brokers at the same time."""
     from ixion.cli.local_cluster import broker_words, tree_words
 
     if state.own_tree and not state.tree.running:
@@ -156,7 +156,7 @@ def tree(port: int, directory: str) -> None:
 
 UP: Final = Command(
     "up",
-    "Start a cluster of processes on this machine, or what of it does not run.",
+    "Start a cluster of brokers on this machine. Brokers that run already are left alone.",
     up,
     details="For laptops, tests and machines with many cores: each broker is a process, and one more offers them the"
     " metadata tree. If this machine fails, all of it fails; brokers on several machines need a ZooKeeper.",

@@ -162,7 +162,7 @@ class Group:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """`; did you mean …?`, if there is something like it. The dashes of options make none alike."""
+    """`; did you mean …?`, if there is something like it; the dashes of options do not count."""
     from difflib import get_close_matches  # only for those who mistype
 
     bare = {each.lstrip("-"): each for each in known}

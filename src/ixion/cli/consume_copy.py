@@ -1,6 +1,6 @@
 """The loops of `ixion consume`: from the reader to standard output, as long as it is wanted.
 
-Beside copying they watch three things that a person would otherwise only wonder about: brokers that cannot be reached,
+Beside copying they report what explains a silence or a gap: brokers that cannot be reached,
 records that retention took first, and partitions that the topic got while it was being read.
 """
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 LOOK_S = 10.0  # how often the metadata is renewed, and new partitions are looked for
-SOON_S = 2.0  # trouble that is over by then is not worth a word
+SOON_S = 2.0  # shorter trouble is not reported
 
 
 class TroubleNotes:
-    """Says each thing once."""
+    """Reports each problem once."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -110,7 +110,7 @@ class Copy:
             sys.stdout.buffer.flush()
 
     def _pass_gaps(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> None:
-        """Behind the last records there may be markers, which nobody prints."""
+        """Go past control markers: a partition may end with them, and they are not printed."""
         for place in consumer.assignment():
             if place in self.positions:
                 position = consumer.position(place)

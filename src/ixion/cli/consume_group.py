@@ -136,7 +136,7 @@ class Part(RebalanceListener):
 
 
 class Trouble:
-    """Says what lasts, once."""
+    """Reports a problem that lasts, once."""
 
     def __init__(self) -> None:
         self._since_s = 0.0

@@ -52,7 +52,7 @@ def choose_target(
 
 
 def check_empty(admin: AdminRunner, group: str) -> None:
-    """KafkaError (NON_EMPTY_GROUP) if it has members, who would go on from where they are. It need not exist."""
+    """KafkaError (NON_EMPTY_GROUP) if it has members: they would go on from their own positions. It need not exist."""
     described = admin.run(describe_groups, [group])
     fault = described.faults.get(group)
     if fault is not None:
@@ -66,7 +66,7 @@ def check_empty(admin: AdminRunner, group: str) -> None:
 
 
 def plan_reset(admin: AdminRunner, group: str, topics: Sequence[str], target: Target) -> list[Step]:
-    """Every partition that is to move, and where from and to; offsets that are gone become the nearest there is."""
+    """Every partition that is to move, and where from and to; a deleted offset becomes the nearest existing one."""
     stored = admin.run(list_group_offsets, [group])[group]
     committed = {place: each.offset for place, each in stored.items()}
     places = choose_places(admin, topics) if topics else sorted(committed)

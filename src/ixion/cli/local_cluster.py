@@ -38,7 +38,7 @@ READY: Final = b" ready on "
 @dataclass
 class Process:
     pid: int = 0
-    started: str = ""  # with the pid, no other process
+    started: str = ""  # together with the pid it names one process
 
     @property
     def running(self) -> bool:
@@ -199,8 +199,8 @@ def kill(process: Process) -> None:
 
 
 def start_of(pid: int) -> str | None:
-    """When a process was started, as the system writes it; None if there is none, or it has ended and only its
-    parent does not know yet."""
+    """When a process was started, as the system writes it; None if there is no such process, or it has ended and its
+    parent has not collected it yet."""
     if os.path.isdir("/proc/self"):
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from ixion.cli.record_json import Outgoing
 
 READ_BYTES = 256 * 1024
-QUIET_S = 0.005  # nothing has come for so long: what was read so far should not wait any longer
+QUIET_S = 0.005  # after a pause of this length, send what was read so far
 
 
 class LineFormat:

@@ -45,11 +45,11 @@ def main(words: list[str]) -> int:
 
 
 def start(chosen: Chosen) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a signal stops the broker; the exit code."""
     for option, name, _ in SHORTHANDS:
         if getattr(chosen, option) is not None and any(each.startswith(f"{name}=") for each in chosen.assignments):
             raise UsageError(f"--{option} is short for --set {name}=…; give one of the two")
-    gc.disable()  # until all is imported and made: 25 ms of looking for garbage that there is not
+    gc.disable()  # until the broker has started: collections would take 25 ms and free nothing
     configure_logs(sys.stderr, chosen.log_level, chosen.log_format)
     raise_file_limit()
     try:
@@ -136,7 +136,7 @@ def announce(broker: Broker, quiet: bool) -> None:
         try:
             print(f"ixion {__version__} ready on {addresses} in {age_ms:.0f} ms, data in {data}", flush=True)
         except OSError:
-            pass  # nobody listens; clients still do
+            pass  # the reader of our output has gone; the broker serves its clients all the same
 
 
 def short_path(path: str) -> str:
@@ -147,7 +147,7 @@ def short_path(path: str) -> str:
 
 def on_signal(number: int, stop: asyncio.Event) -> None:
     if stop.is_set():
-        leave_now("told to stop twice", 128 + number)
+        leave_now("a second signal to stop", 128 + number)
     stop.set()
 
 

@@ -33,7 +33,7 @@ def in_utf8(stream: object, number: int) -> io.TextIOWrapper:
 
 
 def drop(stream: TextIO) -> None:
-    """Nobody reads any more. What is still in the buffer must not fail again when the interpreter ends."""
+    """The reader has gone. What is still in the buffer must not fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

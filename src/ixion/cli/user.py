@@ -123,7 +123,7 @@ USER: Final = Group(
         options=(
             Option("only", "--only", "Only for this mechanism (default: both).", metavar="SCRAM-SHA-256|512",
                    complete="|".join(SCRAM)),
-            Option("iterations", "--iterations", "What a guess costs.", metavar="N", kind=whole(LEAST, MOST),
+            Option("iterations", "--iterations", "Iterations of the hash.", metavar="N", kind=whole(LEAST, MOST),
                    default=LEAST),
             Option("new_password_file", "--new-password-file", "Its first line is the new password (default: ask).",
                    metavar="FILE", complete="file"),

@@ -80,7 +80,7 @@ class Stop:
 
 @contextmanager
 def stop_signals() -> Iterator[Stop]:
-    """Turn Ctrl-C and a polite kill into a flag, so that neither can tear the ending apart."""
+    """Turn SIGINT and SIGTERM into a flag, so that neither interrupts the closing lines."""
     stop = Stop()
     before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -100,7 +100,7 @@ def pauses(observer: Observer | BrokerObserver, stop: Stop, seconds: float | Non
     end = float("inf") if seconds is None else seconds
     at = 0.0
     while True:
-        at = max(at + every, observer.elapsed_seconds)  # a slow terminal makes us skip, not hurry
+        at = max(at + every, observer.elapsed_seconds)  # behind a slow terminal, skip frames
         while (now := observer.elapsed_seconds) < min(at, end) and not stop.wanted:
             time.sleep(min(NAP_SECONDS, min(at, end) - now))
         if stop.wanted:

@@ -67,9 +67,7 @@ async def metrics(sources: Sources) -> str:
     network(page, sources.network())
     waiting(page, sources)
     stalls(page, sources.stalls)
-    page.counter(
-        "ixion_throttled_total", "Answers that told the client to wait, by quota.", of("quota", sources.throttled)
-    )
+    page.counter("ixion_throttled_total", "Responses with a throttle time, by quota.", of("quota", sources.throttled))
     if sources.authorizer is not None:
         rules(page, sources.authorizer)
     replicas(page, sources.replicas, sources.image)
@@ -260,7 +258,9 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
         "Records of a partition with delayed delivery that are not due yet.",
         [({"topic": topic, "partition": number}, count) for (topic, number), count in here.delays.pending().items()],
     )
-    page.counter("ixion_clock_jumps_total", "Jumps of the wall clock, by delayed delivery.", here.delays.clock_jumps)
+    page.counter(
+        "ixion_clock_jumps_total", "Jumps of the wall clock that delayed delivery has seen.", here.delays.clock_jumps
+    )
 
 
 def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
