@@ -80,7 +80,7 @@ def test_a_start_warns_in_one_line() -> None:
         "num.partitions=3",
     ]
     (warning,) = load(assignments=given).warnings
-    assert "replica.socket.receive.buffer.bytes (there is one broker" in warning
+    assert "replica.socket.receive.buffer.bytes (the system chooses the size" in warning
     assert "offsets.load.buffer.size" in warning
     assert "quota.window.num" not in warning  # this is its default
     assert "num.partitions" not in warning

@@ -14,7 +14,6 @@ from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import OWN, TOPIC_SETTINGS
 
-_ONE_BROKER: Final = "there is one broker, and nothing is copied between brokers"
 _ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
 _ACCESS: Final = "nodes are written without access lists"
 _QUOTAS: Final = "moves between log directories are not throttled"
@@ -22,10 +21,10 @@ _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "request.timeout.ms": _ONE_BROKER,
-    "socket.connection.setup.timeout.ms": _ONE_BROKER,
-    "socket.connection.setup.timeout.max.ms": _ONE_BROKER,
-    "replica.socket.receive.buffer.bytes": _ONE_BROKER,
+    "request.timeout.ms": _FIXED,
+    "socket.connection.setup.timeout.ms": _FIXED,
+    "socket.connection.setup.timeout.max.ms": _FIXED,
+    "replica.socket.receive.buffer.bytes": _SYSTEM,
     "alter.log.dirs.replication.quota.window.num": _QUOTAS,
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,

@@ -45,7 +45,7 @@ SECURITY_INTER_BROKER_PROTOCOL: Final = string(
 SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = string(
     "sasl.mechanism.inter.broker.protocol",
     "GSSAPI",
-    doc="mechanism by which brokers log in to each other: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+    doc="mechanism by which brokers log in to each other: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
 )
 NUM_NETWORK_THREADS: Final = integer(
     "num.network.threads", 3, least=1, scope=Scope.CLUSTER_WIDE, doc="network processors per listener"
