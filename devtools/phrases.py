@@ -18,7 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = ROOT / "devtools" / "phrases.txt"
 BANNED = re.compile(
-    r"\b(whoever|who has|who is|who was|(is|are|was|were) told|what there is|nobody who)\b", re.IGNORECASE
+    r"\b(whoever|who (has|is|was|may|must|can|gets|asks|reads|waits)|(is|are|was|were) told|what there is|"
+    r"(those|one|nobody|somebody) who|nobody (is|knows|listens|may))\b",
+    re.IGNORECASE,
 )
 
 

@@ -1,6 +1,6 @@
 """The words of a benchmark.
 
-A *row* is one thing measured, in one unit. A *contender* is somebody who can do it: ours or a peer; called once per
+A *row* is one thing measured, in one unit. A *contender* is a program that can do it: ours or a peer; called once per
 round, it does its work and answers {row key: value}. A *cell* is a row of one contender; after the rounds it holds
 a sample of values. A *goal* compares two cells, or a cell with a fixed number.
 """

@@ -1,4 +1,4 @@
-"""How long one who adds and checks is held up, at worst, while very many completed operations are purged.
+"""How long a thread that adds and checks is held up, at worst, while very many completed operations are purged.
 
 Operations under three of three hundred keys are completed without their lists being told, as the timer or a forced
 completion does it. Then the purge starts, and beside it somebody goes on adding an operation, under a key of its own

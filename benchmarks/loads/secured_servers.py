@@ -1,6 +1,6 @@
 """The brokers that are compared, with TLS, SCRAM, an authorizer with 1,000 rules, and quotas: the same for both.
 
-Clients of the listeners PLAINTEXT and SSL are super users; SASL_PLAINTEXT is for `bench`, who may what its rules allow.
+Clients of the listeners PLAINTEXT and SSL are super users; SASL_PLAINTEXT is for `bench`, a user with rules.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A history is a file of lines, each a JSON object:
     {"process": 3, "type": "ok",     "f": "txn", "value": [["send", "t-0", "3.17", 40], ["send", "t-1", "3.18", 9]], …}
     {"process": 7, "type": "ok",     "f": "poll", "value": [["poll", "t-0", [[40, "3.17"], [41, "4.2"]]]], …}
 
-`ok`: it happened. `fail`: it certainly did not. `info`: nobody knows; so is an operation that was invoked and never
+`ok`: it happened. `fail`: it certainly did not. `info`: unknown; so is an operation that was invoked and never
 heard of again. Values are unique. A send has its offset if the answer named it. `assign` sets a reader anew: positions
 may jump there. A process does one thing at a time; after `info` a client goes on under a new number.
 """

@@ -45,7 +45,7 @@ class Attempt:
         self._write("ok" if self.ends_well else "fail", offsets if self.ends_well else {})
 
     def failed(self) -> None:
-        """Nothing was said of a commit: it did not happen, and never will. Otherwise nobody knows."""
+        """Nothing was said of a commit: it did not happen, and never will. Otherwise its outcome is unknown."""
         self._write("info" if self.is_deciding else "fail", {})
 
     def _write(self, outcome: str, offsets: dict[str, int]) -> None:

@@ -58,7 +58,7 @@ def transact(producer: Producer, diary: Diary, topic: str, partitions: int, numb
         else:
             producer.abort_transaction(20)
     except KafkaException:
-        # Nothing was said of a commit: it did not happen, and never will. Otherwise nobody knows.
+        # Nothing was said of a commit: it did not happen, and never will. Otherwise its outcome is unknown.
         diary.write("txn", "info" if deciding else "fail", [["send", f"{topic}-{n}", value] for n, value in sends])
         raise
     parts = [["send", f"{topic}-{number}", value, *placed.get(value, ())] for number, value in sends]

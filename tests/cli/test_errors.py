@@ -20,7 +20,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_no_broker_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-    expected = (1, "", f"ixion: nobody listens on {address}; is the broker running?\n")
+    expected = (1, "", f"ixion: connection refused by {address}; is the broker running?\n")
     assert run(capsys, "topic", "list", "--bootstrap", address) == expected
 
 

@@ -1,4 +1,4 @@
-"""The listeners of the network from the broker's settings: addresses, TLS, and who must authenticate."""
+"""The listeners of the network from the broker's settings: addresses, TLS, and whether clients must authenticate."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Group:
 
 def nearest(word: str, known: list[str]) -> str:
     """`; did you mean …?`, if there is something like it; the dashes of options do not count."""
-    from difflib import get_close_matches  # only for those who mistype
+    from difflib import get_close_matches  # slow to import, and needed for typing errors only
 
     bare = {each.lstrip("-"): each for each in known}
     near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.65)

@@ -34,7 +34,7 @@ AGAIN: Final = 75  # the exit code of an error that may be gone when the command
 
 @contextmanager
 def guarded(verbose: bool) -> Iterator[None]:
-    """Errors as one or two lines; a stack trace only for those who ask for it."""
+    """Errors as one or two lines; a stack trace only with --verbose."""
     if not verbose:  # when it is interrupted, Spark's side of Python prints where it was
         logging.getLogger().addHandler(logging.NullHandler())
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -195,7 +195,7 @@ class _Link(asyncio.Protocol):
         if not self.ready.done():
             if machine.fault is not None:
                 self.ready.set_exception(machine.fault)
-                self.ready.exception()  # taken: nobody may be waiting for it
+                self.ready.exception()  # marked as read: perhaps no caller waits for it
             elif machine.ready:
                 self.ready.set_result(None)
         if machine.closed:

@@ -70,5 +70,5 @@ def resolve(address: Address) -> list[Place]:
 
 def refused(address: Address, code: int) -> UnreachableError:
     if code == errno.ECONNREFUSED:
-        return UnreachableError(f"nobody listens on {address}; is the broker running?")
+        return UnreachableError(f"connection refused by {address}; is the broker running?")
     return UnreachableError(f"{address} cannot be reached: {os.strerror(code)}")

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class UnreachableError(KafkaError):
-    """Nobody listens there, or the name leads nowhere."""
+    """The connection was refused, or the host has no address."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.BROKER_NOT_AVAILABLE, message)
@@ -57,7 +57,7 @@ class UnknownTopicError(KafkaError):
     """The cluster has no such topic; the message names the one that may have been meant."""
 
     def __init__(self, topic: str, known: list[str]) -> None:
-        from difflib import get_close_matches  # only for those who mistype
+        from difflib import get_close_matches  # slow to import, and needed for typing errors only
 
         near = get_close_matches(topic, known, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""

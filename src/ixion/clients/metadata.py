@@ -47,7 +47,7 @@ class Topic(NamedTuple):
 
 class ClusterMetadata(NamedTuple):
     cluster_id: str | None
-    controller: int  # node id, -1 if nobody is known to be it
+    controller: int  # node id; -1: not known
     nodes: dict[int, Node]
     topics: dict[str, Topic]
     faults: dict[str, ErrorCode]  # topics that were asked for and cannot be told about

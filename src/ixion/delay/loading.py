@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def load(journal: Journal, partition: Log) -> State:
-    """Blocks; for a worker thread. Nobody may append to either log meanwhile."""
+    """Blocks; for a worker thread. Neither log may be appended to meanwhile."""
     journal.align(partition.end_offset)
     state, start = snapshot.read(journal) or (State(journal), 0)
     state.snapshot_end = start

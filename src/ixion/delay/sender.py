@@ -1,6 +1,6 @@
 """Sends the records of one partition of a schedule topic to its target, each once; `target` says how.
 
-One batch is under way at a time. Whatever fails is tried again: a send that nobody knows the outcome of with the same
+One batch is under way at a time. Whatever fails is tried again: a send with an unknown outcome with the same
 sequence numbers, one that the target has refused with a new producer id and one record at a time.
 """
 

@@ -92,7 +92,7 @@ class Targets:
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
 
     async def send(self, topic: str, number: int, records: bytes, count: int) -> int:
-        """Produce a batch, acks=all; where it ends. KafkaError if it was refused, or nobody knows."""
+        """Produce a batch, acks=all; where it ends. KafkaError if it was refused, or its outcome is unknown."""
         if self._led_here(topic, number) is not None:
             return await self._append(topic, number, records)
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=records),))

@@ -1,7 +1,7 @@
 """Writes the offsets of all logs into the checkpoint files of their directories.
 
 One thread at a time collects offsets and writes them: of two that came from different threads, the later one must be
-what stays. Nobody makes a log meanwhile. Lock order: this one, then the manager's and those of logs.
+what stays. No log is created meanwhile. Lock order: this one, then the manager's and those of logs.
 """
 
 from __future__ import annotations

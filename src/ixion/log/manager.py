@@ -332,7 +332,7 @@ class LogManager:
     def close(self, broker_epoch: int = -1) -> None:
         """A clean stop: flushes and closes every log, writes the checkpoints and, last of all, the markers.
 
-        A directory with a log that was not loaded, or could not be closed, gets no marker. Nobody may use the logs any
+        A directory with a log that was not loaded, or could not be closed, gets no marker. The logs are not used any
         more: when this returns, other processes may have them. Doing it twice is harmless.
         """
         self.interrupt()

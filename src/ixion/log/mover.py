@@ -5,7 +5,7 @@
                   in /disk2
 
 1. The future log gets batch by batch what the current one has, as a follower would: at the same offsets, with the same
-   epochs. Nobody waits for that. If the current log is truncated meanwhile, or retention deletes what was about to be
+   epochs. Appends and reads go on. If the current log is truncated meanwhile, or retention deletes what was about to be
    copied, the future log starts over.
 2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, its
    folder gets its proper name, and batches that came meanwhile are copied too.

@@ -142,4 +142,4 @@ class LoopSession:
         try:
             self._engine.loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            pass  # the loop is closed: nobody is left to hear of it
+            pass  # the loop is closed: no caller waits for the result

@@ -15,7 +15,7 @@ _TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is no handsh
 
 
 def need_reachable(bootstrap: str, protocol: str = "PLAINTEXT") -> None:
-    """Fails if nobody listens at any of the addresses, or if the one that does wants TLS while PROTOCOL has none.
+    """Fails if no address accepts a connection, or if the one that does wants TLS while PROTOCOL has none.
 
     A Kafka client takes the first bytes of a TLS alert for a length, and waits for 350 MB that never come.
     """

@@ -19,7 +19,7 @@ def is_one_process(master: str) -> bool:
 
 
 def need_master(master: str) -> None:
-    """Fails if MASTER is nothing that Spark knows, or if nobody listens at any address of a standalone cluster."""
+    """Fails if MASTER is nothing that Spark knows, or if no address of a standalone cluster accepts a connection."""
     if re.fullmatch(_TAKEN_AS_IT_IS, master):
         return
     found = re.fullmatch(rf"spark://({_ADDRESS}(?:,{_ADDRESS})*)", master)

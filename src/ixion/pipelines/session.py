@@ -40,7 +40,7 @@ _ALWAYS: Final = {
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark would note with every column which line of our code asked for it. Nobody is shown it, and it is most of the
+    # Spark would note with every column which line of our code asked for it. We never show it, and it is most of the
     # time that Python takes to make a plan.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the

@@ -32,7 +32,7 @@ class Entity(NamedTuple):
 
 
 class Found(NamedTuple):
-    held_by: tuple[str, str]  # user, client id: those who share the quota; empty: any
+    held_by: tuple[str, str]  # user and client id that share the quota; empty: any
     bound: float
 
 

@@ -16,7 +16,7 @@ class Counters:
         self.isr_expands = 0
         self.fetches = 0
         self.fetch_checks = 0  # partitions that were looked at for a fetch that waits
-        self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by what they were told
+        self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by the code in their answer
         self.failed_fetches: dict[ErrorCode, int] = {}
 
     def produce_failed(self, code: ErrorCode) -> None:

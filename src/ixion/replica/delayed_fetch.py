@@ -11,7 +11,7 @@ It is over when, for one of its partitions,
 - H: the log has diverged from the client's,
 
 or, over all of them, G: at least min_bytes can be read. (The letters are those of Kafka's DelayedFetch.) Then it reads
-again, and answers with what there is; so it does when its time is up. Followers are woken by each append, consumers by
+again, and answers with what it finds; so it does when its time is up. Followers are woken by each append, consumers by
 the high watermark, and those at read_committed by the last stable offset, because that is how far each of them may
 read.
 

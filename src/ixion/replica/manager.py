@@ -247,7 +247,7 @@ class ReplicaManager:
 
     def end_of_log(self, topic: str, number: int) -> tuple[int, int] | None:
         """The last leader epoch and the end of a log, which may have no role yet. (-1, 0): it is not here, as on a disk
-        that was replaced; None: nobody knows, because a directory is offline."""
+        that was replaced; None: unknown, because a directory is offline."""
         log = self.logs.get(topic, number)
         if log is not None:
             return (log.epochs.latest, log.end_offset)

@@ -59,7 +59,7 @@ class OAuthBearerExchange(Exchange):
             self._refusal = refusal
             return REFUSAL
         if identity not in ("", bearer.user):
-            raise SaslRefusedError("nobody may act as another user")
+            raise SaslRefusedError("acting as another user (authzid) is not supported")
         self._bearer = bearer
         return b""
 

@@ -33,7 +33,7 @@ class PlainExchange(Exchange):
         if known is None or not same:
             raise SaslRefusedError("wrong name or password")
         if identity not in ("", name):
-            raise SaslRefusedError("nobody may act as another user")
+            raise SaslRefusedError("acting as another user (authzid) is not supported")
         self._user = name
         return b""
 

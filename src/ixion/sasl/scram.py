@@ -146,7 +146,7 @@ class ScramExchange(Exchange):
             raise SaslRefusedError("a SCRAM message cannot be read")
         self._name = _name(fields["n"])
         if identity and _name(identity) != self._name:
-            raise SaslRefusedError("nobody may act as another user")
+            raise SaslRefusedError("acting as another user (authzid) is not supported")
         found = self._lookup(fields)
         self._exists = found is not None
         self._credential = found or self._stranger()

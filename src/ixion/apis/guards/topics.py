@@ -106,7 +106,7 @@ def _refused_metadata(topic: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def create_topics(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """CREATE on the cluster or on the topic; the settings of a new topic are for those who may describe them."""
+    """CREATE on the cluster or on the topic; the answer shows settings if the client may describe them."""
     request = cast(CreateTopicsRequest, call.body)
     everywhere = rights.sees_in_cluster(CREATE)
     kept, others = yield from sorted_out(
@@ -136,7 +136,7 @@ def create_topics(call: Call, rights: Rights) -> Steps[Struct | None]:
 
 
 def delete_topics(image: ClusterImage, config: DynamicConfig) -> Guard:
-    """DELETE on the topic. The name behind an id is for those who may describe the topic."""
+    """DELETE on the topic. The answer has the name behind an id if the client may describe the topic."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         request = cast(DeleteTopicsRequest, call.body)

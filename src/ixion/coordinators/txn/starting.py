@@ -7,7 +7,7 @@ the producer that used the id before is fenced. With both (KIP-360), the present
     request epoch = last epoch           the answer to the line above was lost: the same answer again, nothing changes
     anything else                        another producer took over meanwhile: PRODUCER_FENCED
 
-Epochs have 16 bits. When 32766 is reached the id gets a new producer id with epoch 0; a producer that was told to go on
+Epochs have 16 bits. When 32766 is reached the id gets a new producer id with epoch 0; a producer that was to go on
 from 32766 and missed the answer is recognised by its old producer id.
 
 An ongoing transaction is aborted first (`FENCE`): the caller does that and asks again.

@@ -17,9 +17,9 @@ The shell around it calls one of these, carries out `take_actions()`, and calls 
 A session outlives its connections. Only ZooKeeper ends it, and says so when we come back too late; a machine without a
 connection never decides for itself that it has expired. EXPIRED and CLOSED are final.
 
-**A lost connection.** Requests that were not written yet wait for the next connection. Of those under way nobody knows
-whether ZooKeeper has carried them out. Reads are sent again. A write ends with `ConnectionLostError`: the caller must
-look before it repeats it.
+**A lost connection.** Requests that were not written yet wait for the next connection. It is unknown whether ZooKeeper
+has carried out those under way. Reads are sent again. A write ends with `ConnectionLostError`: the caller must look
+before it repeats it.
 
 **Watches** are persistent ones, added anew on every connection before anything else is sent. What happened between two
 connections is unknown, so every watch gets one RESUMED event, and what its callback then reads is at least as new as

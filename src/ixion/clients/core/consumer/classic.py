@@ -1,7 +1,7 @@
 """A member of a classic group: joins, hears of rebalances, leaves.
 
 A join has two halves. JoinGroup waits until all members have come; the one that the coordinator names leader learns
-what the others subscribe to and decides who reads what (`assignors`). SyncGroup carries its decision to the
+what the others subscribe to and assigns the partitions (`assignors`). SyncGroup carries its decision to the
 coordinator, and to each member its share. From then on the member has a generation: commits and heartbeats name it, and
 the coordinator refuses those of an older one, so that a member which was given up for dead cannot overwrite anything.
 
