@@ -40,7 +40,7 @@ def show(words: list[str]) -> None:
 
 HELP_COMMAND: Final = Command(
     "help",
-    "Explain a command, or one of: formats, offsets, settings, environment, exit-codes.",
+    "Explain a command, or one of: formats, offsets, settings, connection, environment, exit-codes.",
     show,
     arguments=(Argument("words", "TOPIC", required=False, many=True, complete="help"),),
 )
