@@ -44,6 +44,10 @@ KEPT: Final = (
         *(3, "none", 16.0, None, "slow-tree,bounce,expire"),
     ),
     Kept(
+        "a leader that was registered again between two controllers, with an empty disk, led on",
+        *(14, "none", 16.0, None, "wipe,pause,kill,alone"),
+    ),
+    Kept(
         "the partitions of a broker that started on a full disk stayed offline when there was room",
         1,
         "none",

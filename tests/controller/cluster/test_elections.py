@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ixion.controller.cluster import elections
 from ixion.controller.cluster.leadership import Leadership
 from ixion.metadata.topic_node import Replicas
+from ixion.model.topic_partition import NO_LOG
 
 BROKERS = st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True).map(tuple)
 LIVE = st.sets(st.integers(1, 6))
@@ -121,6 +122,7 @@ RULES: list[Callable[[Replicas, Leadership, set[int]], Leadership | None]] = [
     elections.for_preferred,
     lambda replicas, known, live: elections.for_shutdown(replicas, known, live, {1}),
     lambda _replicas, known, _live: elections.without_replica(known, 2),
+    lambda replicas, known, live: elections.without_restarted(replicas, known, live, {1, 2}),
 ]
 
 
@@ -144,3 +146,41 @@ def test_every_rule_keeps_what_must_hold(
     if found.leader not in (-1, known.leader):
         assert found.leader in live
     assert set(found.isr) <= set(isr) or found.recovering, "nobody joins the ISR by an election"
+
+
+@pytest.mark.parametrize(
+    ("known", "restarted", "expected"),
+    [
+        (state(1, 1, 2, 3), {1}, (2, (2, 3))),  # the leader: another member leads
+        (state(1, 1, 2, 3), {2}, (1, (1, 3))),  # a follower: it leaves the ISR
+        (state(1, 1, 2, 3), {1, 2}, (3, (3,))),
+        (state(1, 1, 2), {1, 2}, None),  # all of them: the logs must be asked
+        (state(1, 1, 2), {3}, None),  # it was not in sync
+        (state(1, 1, 2, 3), {2, 4}, (1, (1, 3))),
+    ],
+)
+def test_members_that_restarted_unseen_leave_the_isr(
+    known: Leadership, restarted: set[int], expected: tuple[int, tuple[int, ...]] | None
+) -> None:
+    found = elections.without_restarted(on(1, 2, 3), known, {1, 2, 3}, restarted)
+    assert (found and (found.leader, found.isr)) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "ends", "expected"),
+    [
+        (state(1, 1, 2, 3), {1: (4, 9), 2: (4, 9), 3: (4, 9)}, None),  # a clean restart of all brokers
+        (state(1, 1, 2, 3), {1: (4, 9), 2: (4, 9), 3: (4, 7)}, (1, (1, 2))),
+        (state(1, 1, 2, 3), {1: NO_LOG, 2: (4, 9), 3: (4, 9)}, (2, (2, 3))),
+        (state(1, 1, 2, 3), {1: (4, 9), 2: (5, 2), 3: (4, 12)}, (2, (2,))),
+        (state(1, 1, 2), {1: (4, 9), 2: NO_LOG, 3: (4, 12)}, (3, (3,))),
+        (state(-1, 1, 2), {1: (4, 9), 2: NO_LOG}, (1, (1,))),
+        (state(1, 1, 2), {2: (4, 9)}, None),  # Apache Kafka's brokers do not say it
+        (state(1, 1, 2), {1: (4, 9)}, None),
+    ],
+)
+def test_the_longest_log_leads_where_every_member_restarted(
+    known: Leadership, ends: dict[int, tuple[int, int]], expected: tuple[int, tuple[int, ...]] | None
+) -> None:
+    found = elections.with_most(on(1, 2, 3), known, {1, 2, 3}, ends)
+    assert (found and (found.leader, found.isr)) == expected

@@ -4,7 +4,8 @@ Every rule goes through the replicas in the order of the assignment and takes th
 
     offline              alive and in the ISR; if there is none and unclean elections are allowed, any that is alive
     reassignment         of the target replicas: alive and in the ISR
-    last one came back   of those that are alive, the one whose log goes furthest, if the ISR has one member
+    last one came back   of those that are alive, the one whose log goes furthest, if no member of the ISR ran through
+    restarted unseen     alive, in the ISR, and its broker has not restarted since the ISR was written
     preferred            only the first replica: alive and in the ISR
     controlled shutdown  alive, in the ISR, and its broker is not shutting down
 
@@ -48,20 +49,40 @@ def after_leader_loss(
 def with_most(
     replicas: Replicas, known: Leadership, online: Collection[int], ends: Mapping[int, tuple[int, int]]
 ) -> Leadership | None:
-    """The last replica in sync has come back, and others live: one of them leads if its log goes further, because the
-    last one has lost what it had not synced (KIP-966). None if it still has most, or the ends are not known.
+    """Every live replica in sync has restarted, and may have lost what it had not synced (KIP-966): the replica whose
+    log goes furthest leads, and those in sync with less leave the ISR. None if nothing changes, or if the leader does
+    not say where its log ends (Apache Kafka's brokers do not).
 
     `ends` has the last leader epoch and the end of each log. A log that goes further than that of a former ISR member
     has everything that was committed up to there: leaders of its last epoch were elected from the ISR.
     """
-    last = known.isr[0] if len(known.isr) == 1 else NO_LEADER
-    if last not in ends or last not in online:
+    members = [broker for broker in replicas.all if broker in known.isr and broker in online]
+    first = known.leader if known.leader in members else next(iter(members), NO_LEADER)
+    if first not in ends:
         return None
-    best = last
+    best = first
     for broker in replicas.all:
         if broker in online and ends.get(broker, (-1, -1)) > ends[best]:
             best = broker
-    return None if best == last else known.next(best, (best,))
+    if best == first:  # a member that does not say it stays
+        isr = tuple([broker for broker in known.isr if broker in online and ends.get(broker, ends[best]) == ends[best]])
+    else:
+        isr = (best, *[broker for broker in members if broker != best and ends.get(broker) == ends[best]])
+    if best == first and set(isr) == set(known.isr):
+        return None
+    return known.next(best, isr)
+
+
+def without_restarted(
+    replicas: Replicas, known: Leadership, online: Collection[int], restarted: Collection[int]
+) -> Leadership | None:
+    """Members of the ISR that restarted unseen leave it, and none of them leads. None if no other member is alive."""
+    left = tuple([broker for broker in known.isr if broker in online and broker not in restarted])
+    if not left or left == known.isr:
+        return None
+    if known.leader in left:
+        return known.next(known.leader, left)
+    return known.next(next(broker for broker in replicas.all if broker in left), left)
 
 
 def for_reassignment(replicas: Replicas, known: Leadership, online: Collection[int]) -> Leadership | None:

@@ -133,7 +133,8 @@ class FencedTree:
         async def read(key: TopicPartition) -> None:
             try:
                 node = await self.session.get(paths.partition_state(*key))
-                found[key] = leadership_of(decode_partition_state(*key, node.data), node.stat.version)
+                state = decode_partition_state(*key, node.data)
+                found[key] = leadership_of(state, node.stat.version, node.stat.modified_zxid)
             except NoNodeError:
                 return
             except CorruptNodeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ixion.metadata.topic_node import PartitionState
@@ -22,6 +22,7 @@ class Leadership:
     partition_epoch: int = 0
     controller_epoch: int = 0  # of the controller that wrote it
     recovering: bool = False  # the leader was elected uncleanly and has not recovered yet
+    zxid: int | None = field(default=None, compare=False)  # of the write; known only where the tree was just read
 
     def next(self, leader: int, isr: tuple[int, ...], recovering: bool | None = None) -> Leadership:
         """A decision of the controller: the next leader epoch."""
@@ -31,10 +32,11 @@ class Leadership:
             isr=isr,
             leader_epoch=self.leader_epoch + 1,
             recovering=self.recovering if recovering is None else recovering,
+            zxid=None,
         )
 
 
-def leadership_of(state: PartitionState, version: int) -> Leadership:
+def leadership_of(state: PartitionState, version: int, zxid: int | None = None) -> Leadership:
     return Leadership(
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -42,6 +44,7 @@ def leadership_of(state: PartitionState, version: int) -> Leadership:
         partition_epoch=version,
         controller_epoch=state.controller_epoch,
         recovering=state.recovering,
+        zxid=zxid,
     )
 
 

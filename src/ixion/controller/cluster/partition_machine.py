@@ -131,22 +131,30 @@ async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -
     cluster = term.cluster
     doubtful = []
     for key in keys:
-        known, online = cluster.leaderships.get(key), cluster.online(key)
-        if known is not None and len(known.isr) == 1 and known.isr[0] in online and len(online) > 1:
+        known = cluster.leaderships.get(key)
+        if known is not None and len(known.isr) == 1 and known.isr[0] in cluster.online(key):
             doubtful.append(key)
-    if not doubtful:
-        return
+    await elect_furthest(term, batch, doubtful, "the last replica in sync came back with less than this one has")
+
+
+async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
+    """Ask every live replica where its log ends, and let the one lead whose log goes furthest."""
+    cluster = term.cluster
     asked: dict[int, list[TopicPartition]] = {}
-    for key in doubtful:
-        for broker in cluster.online(key):
-            asked.setdefault(broker, []).append(key)
+    for key in keys:
+        online = cluster.online(key)
+        if len(online) > 1:
+            for broker in online:
+                asked.setdefault(broker, []).append(key)
+    if not asked:
+        return
     found = await term.channels.log_ends(asked)
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
         ends = {broker: of_broker[key] for broker, of_broker in found.items() if key in of_broker}
         return elections.with_most(cluster.replicas(key), known, cluster.online(key), ends)
 
-    await elect(term, batch, doubtful, rule, "the last replica in sync came back with less than this one has")
+    await elect(term, batch, keys, rule, why)
 
 
 async def elect_offline(

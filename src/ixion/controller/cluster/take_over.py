@@ -16,6 +16,7 @@ from ixion.controller.cluster.leadership import Leadership
 from ixion.controller.cluster.partition_machine import bring_online, next_epoch
 from ixion.controller.cluster.registered import registered_brokers
 from ixion.controller.cluster.replica_machine import put_offline, put_online
+from ixion.controller.cluster.restarts import distrust, restarted_members
 from ixion.controller.cluster.states import PartitionPhase, ReplicaPhase
 from ixion.controller.cluster.term import Term
 from ixion.metadata import paths
@@ -44,6 +45,7 @@ async def take_over(term: Term, unclean: bool) -> None:
     for topic in await read_topics(term, await term.session.children(paths.TOPICS)):
         cluster.put_topic(topic)
     await read_leaderships(term)
+    restarted = await restarted_members(cluster)
     for member in cluster.brokers.values():
         term.channels.open(member)
     # Brokers must know each other before the first LeaderAndIsr names one of them as a leader.
@@ -57,6 +59,7 @@ async def take_over(term: Term, unclean: bool) -> None:
     replicas = cluster.replicas_of(keys)
     put_online(term, batch, [replica for replica in replicas if replica[2] in cluster.brokers])
     await put_offline(term, batch, [replica for replica in replicas if replica[2] not in cluster.brokers])
+    await distrust(term, batch, {key: brokers for key, brokers in restarted.items() if key[0] not in doomed})
     await bring_online(term, batch, keys)
     if unclean:
         own = term.sender.controller_id

@@ -1,0 +1,135 @@
+"""Brokers that restart while there is no controller: the next one sees it by the age of their registrations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from ixion.metadata import paths
+from ixion.model.errors import ErrorCode
+from ixion.model.topic_partition import NO_LOG
+from tests.controller.cluster.league import League
+
+T0 = ("t", 0)
+Ends = Mapping[int, tuple[int, int]]
+
+
+def play(story: Callable[[League], Awaitable[None]]) -> None:
+    async def run() -> None:
+        league = League(4)
+        await league.open()
+        await league.begin(1)
+        await league.create("t", [[2, 3, 4]])
+        await story(league)
+        await league.settle()
+        await league.check()
+        await league.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def between_controllers(league: League, *restarted: int, ends: Ends | None = None) -> None:
+    """The controller is lost, these brokers come back with a new registration, and broker 4 is elected."""
+    await league.kill(1)
+    for number in restarted:
+        await league.bounce(number)
+    for number, end in (ends or {}).items():
+        league.brokers[number].ends[T0] = end
+    await league.begin(4)
+
+
+async def partition_epoch(league: League) -> int:
+    return (await league.outside.get(paths.partition_state(*T0))).stat.version
+
+
+def test_a_leader_that_restarted_between_two_controllers_does_not_lead_on() -> None:
+    async def story(league: League) -> None:
+        await between_controllers(league, 2)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3, 4)), "its log may be empty"
+        assert await league.propose(T0, [3, 4, 2], {2: league.brokers[2].epoch}) is ErrorCode.NONE, "it fetches again"
+
+    play(story)
+
+
+def test_a_follower_that_restarted_between_two_controllers_leaves_the_isr() -> None:
+    async def story(league: League) -> None:
+        await between_controllers(league, 3)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (2, (2, 4)), "it may have nothing of what was acknowledged"
+
+    play(story)
+
+
+def test_nothing_is_written_for_brokers_that_ran_on() -> None:
+    async def story(league: League) -> None:
+        before = await partition_epoch(league)
+        await between_controllers(league)
+        assert await partition_epoch(league) == before
+
+    play(story)
+
+
+def test_a_restart_that_a_controller_saw_counts_once() -> None:
+    async def story(league: League) -> None:
+        await league.kill(2)
+        await league.restart(2)
+        assert await league.propose(T0, [3, 4, 2], {2: league.brokers[2].epoch}) is ErrorCode.NONE
+        before = await partition_epoch(league)
+        await between_controllers(league)
+        assert await partition_epoch(league) == before, "it is in sync again, which was written after it registered"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ({2: (0, 9), 3: (0, 9), 4: (0, 9)}, None),  # a clean restart of the whole cluster
+        ({}, None),  # Apache Kafka's brokers do not say where their logs end
+        ({2: NO_LOG, 3: (0, 9), 4: (0, 8)}, (3, (3,))),  # an empty disk
+        ({2: (0, 9), 3: NO_LOG, 4: (0, 9)}, (2, (2, 4))),
+    ],
+    ids=["equal", "unknown", "leader-empty", "follower-empty"],
+)
+def test_the_longest_log_leads_where_every_broker_restarted(
+    ends: Ends, expected: tuple[int, tuple[int, ...]] | None
+) -> None:
+    async def story(league: League) -> None:
+        before = await partition_epoch(league)
+        await between_controllers(league, 2, 3, 4, ends=ends)
+        state = await league.state(T0)
+        if expected is None:
+            assert await partition_epoch(league) == before
+            assert (state.leader, state.isr) == (2, (2, 3, 4))
+        else:
+            assert (state.leader, state.isr) == expected
+
+    play(story)
+
+
+def test_the_last_replica_in_sync_is_compared_with_the_others_before_it_leads_on() -> None:
+    async def story(league: League) -> None:
+        assert await league.propose(T0, [2]) is ErrorCode.NONE
+        await between_controllers(league, 2, ends={2: NO_LOG, 3: (0, 5), 4: (0, 3)})
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3,))
+
+    play(story)
+
+
+def test_a_partition_with_one_live_replica_is_led_by_it() -> None:
+    async def story(league: League) -> None:
+        await league.kill(3)
+        before = await league.state(T0)
+        assert await league.propose(T0, [2]) is ErrorCode.NONE
+        await league.kill(1)
+        await league.kill(4)
+        await league.bounce(2)
+        await league.begin(2)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (2, (2,)), before
+
+    play(story)
