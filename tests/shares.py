@@ -146,9 +146,11 @@ BESIDE_THE_BUILD = ("delay/test_off.py", "pipelines")
 
 # Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
 # The rows that take longest begin first. All other tests are shared by file, slow ones first. Two processes, each with
-# a Spark of its own, share the pipelines: the first row has about half of their time, the second what is not in it.
+# a Spark of its own, share the pipelines: the first row has about half of their time, the third what is not in it. The
+# second starts a cluster of its own and needs neither.
 TOGETHER = (
     tuple(f"pipelines/test_{name}.py" for name in ("evolve", "replay", "sinks", "steps", "upkeep", "upsert")),
+    ("pipelines/test_cluster.py",),
     ("pipelines",),
     ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py")
     + ("clients/consumer/test_other_members.py", "clients/consumer/test_rolling.py"),

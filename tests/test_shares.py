@@ -44,6 +44,7 @@ def test_files_that_share_a_jvm_stay_together() -> None:
     assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_steps.py::test_two[3]")
     assert group_of("tests/pipelines/test_kill.py::test_one") == group_of("tests/pipelines/test_loss.py::test_two")
     assert group_of("tests/pipelines/test_sinks.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
+    assert group_of("tests/pipelines/test_cluster.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/metadata/test_image.py::test_one") == group_of("tests/broker/test_zookeeper.py::test_two")
     assert group_of("tests/timer/test_wheel.py::test_one") == "tests/timer/test_wheel.py"
 
