@@ -168,23 +168,28 @@ class Mixed:
         wait_until(lambda: {each for each, _ in self.state(topic).values()} == {leader}, lambda: self.state(topic))
 
     def prefer(self, *topics: str) -> None:
-        """The preferred replicas lead again: partition 0 on Apache Kafka, partition 1 on ixion."""
+        """The preferred replicas lead again: partition 0 on Apache Kafka, partition 1 on ixion.
+
+        A controller refuses an election for as long as it takes the preferred replica for offline or out of sync.
+        """
         for topic in topics:
             self.await_isr(topic, 2)
-        moved = [
-            TopicPartition(topic, number)
-            for topic in topics
-            for number, (leader, _) in self.state(topic).items()
-            if leader != (KAFKA, IXION)[number]
-        ]
-        if moved:
-            admin = self.admin()
-            admin.elect_leaders(ElectionType.PREFERRED, moved).result(PATIENCE_S)
-        for topic in topics:
-            wait_until(
-                lambda name=topic: [leader for leader, _ in self.state(name).values()] == [KAFKA, IXION],  # type: ignore[misc]
-                lambda name=topic: self.state(name),  # type: ignore[misc]
-            )
+
+        def led_elsewhere() -> list[TopicPartition]:
+            return [
+                TopicPartition(topic, number)
+                for topic in topics
+                for number, (leader, _) in self.state(topic).items()
+                if leader != (KAFKA, IXION)[number]
+            ]
+
+        def preferred_lead() -> bool:
+            moved = led_elsewhere()
+            if moved:
+                self.admin().elect_leaders(ElectionType.PREFERRED, moved).result(PATIENCE_S)
+            return not moved
+
+        wait_until(preferred_lead, lambda: [self.state(topic) for topic in topics])
 
     def records(self, topic: str, partitions: int) -> dict[int, list[tuple[int, bytes]]]:
         """(offset, value) of all that consumers see."""
