@@ -6,8 +6,8 @@ with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` 
 
 `make test` runs the tests interpreted, beside the build, and then compiled. The interpreted pass (IXION_AGAIN) leaves
 out the tests named in `ONCE` and those that need a JVM: once is enough. The compiled pass leaves out the tests named in
-`BESIDE_THE_BUILD`, which need no build. Whole files and folders of these are not even collected: every process that
-shares the tests would import them.
+`BESIDE_THE_BUILD`, which need no build. Whole files and folders of these, and slow ones in `make quick`, are not even
+collected: every process that shares the tests would import them.
 
 With CI=true a test may be skipped for the reasons in `ALLOWED` only: nothing is left untested unseen.
 """
@@ -186,8 +186,8 @@ class LoadFolders(LoadFileScheduling):  # type: ignore[misc]
 
 
 def left_out() -> tuple[str, ...]:
-    """The tests that the other pass has."""
-    return ONCE if AGAIN else BESIDE_THE_BUILD if COMPILED else ()
+    """The tests that this run does not have; in a pass of `make test`, the other one has them."""
+    return SLOW if QUICK else ONCE if AGAIN else BESIDE_THE_BUILD if COMPILED else ()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -195,12 +195,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def is_left_out(path: Path) -> bool:
-    """A file or folder of which the other pass has every test."""
+    """A file or folder of which every test is left out."""
     return is_named(path.relative_to(TESTS).as_posix(), "", left_out())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """`make test ARGS=tests/cli`: a pass that has none of these tests has not failed."""
+    """`make test ARGS=tests/cli`: a run that has none of these tests has not failed."""
     paths = [Path(session.config.invocation_params.dir, arg.partition("::")[0]) for arg in session.config.args]
     if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and all(
         TESTS in path.parents and is_left_out(path) for path in paths
@@ -224,7 +224,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=rank)
     for item in items:
-        if is_named(place_of(item), item.name, left_out()):
+        if not QUICK and is_named(place_of(item), item.name, left_out()):
             item.add_marker(pytest.mark.skip(reason=DONE_COMPILED if AGAIN else DONE_INTERPRETED))
         if "spark_parts" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -298,4 +298,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"tests by kind{left}: {', '.join(said)}")
     if left_out():
         files = sum(is_left_out(path) for path in TESTS.rglob("test_*.py"))
-        terminalreporter.write_line(f"left to the {'compiled' if AGAIN else 'interpreted'} pass: {files} files")
+        why = "slow, left out" if QUICK else f"left to the {'compiled' if AGAIN else 'interpreted'} pass"
+        terminalreporter.write_line(f"{why}: {files} files")

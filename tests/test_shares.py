@@ -65,16 +65,22 @@ def test_no_pass_leaves_a_test_to_the_other_that_leaves_it_to_this_one() -> None
     assert both + [named for named in BESIDE_THE_BUILD if is_named(named.partition("::")[0], "", ONCE)] == []
 
 
-@pytest.mark.parametrize(("again", "compiled"), [(True, False), (False, True), (False, False)])
-def test_what_the_other_pass_has_is_not_collected(monkeypatch: pytest.MonkeyPatch, again: bool, compiled: bool) -> None:
-    monkeypatch.setattr("tests.shares.AGAIN", again)
-    monkeypatch.setattr("tests.shares.COMPILED", compiled)
-    ignored = [
-        place
-        for place in ("cli", "cli/harness.py", "pipelines", "log", "acl/test_model.py", "acl")
-        if pytest_ignore_collect(TESTS / place)
-    ]
-    assert ignored == (["cli", "cli/harness.py", "acl/test_model.py"] if again else ["pipelines"] if compiled else [])
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("AGAIN", ["cli", "cli/harness.py", "acl/test_model.py", "kill"]),
+        ("COMPILED", ["pipelines"]),
+        ("QUICK", ["acl/test_model.py", "kill"]),
+        ("", []),
+    ],
+)
+def test_what_a_run_leaves_out_is_not_collected(
+    monkeypatch: pytest.MonkeyPatch, kind: str, expected: list[str]
+) -> None:
+    for each in ("AGAIN", "COMPILED", "QUICK"):
+        monkeypatch.setattr(f"tests.shares.{each}", each == kind)
+    places = ["cli", "cli/harness.py", "pipelines", "log", "acl/test_model.py", "acl", "kill"]
+    assert [place for place in places if pytest_ignore_collect(TESTS / place)] == expected
     assert pytest_ignore_collect(TESTS) is None
 
 
