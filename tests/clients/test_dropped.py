@@ -155,7 +155,7 @@ producer.send("orders", b"x"); producer.send("orders", b"y")
 """
 
 
-def test_a_program_that_ends_too_early_is_told_what_it_loses() -> None:
+def test_a_program_that_ends_too_early_gets_a_warning_about_what_it_loses() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         done = subprocess.run(

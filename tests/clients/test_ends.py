@@ -161,7 +161,7 @@ def test_an_interrupt_between_an_answer_and_its_batch(monkeypatch: pytest.Monkey
         assert fakes.logs[ORDERS].values() == [b"0", b"1", b"2"]
 
 
-def test_a_fatal_error_is_told_to_all() -> None:
+def test_a_fatal_error_reaches_every_caller() -> None:
     heard: list[Delivery] = []
     with FakeCluster(nodes=2) as fakes:
         fakes.add_topic("orders", leaders=[1, 2])

@@ -131,7 +131,7 @@ def test_a_broken_batch_is_not_handed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "offset"), [("earliest", 4), ("latest", 20), ("0", 4), ("7", 7), ("99", 20), ("-3", 17), ("-50", 4)]
 )
-def test_a_place_to_begin_is_within_what_there_is(text: str, offset: int) -> None:
+def test_a_start_offset_is_within_the_log(text: str, offset: int) -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         fill(fakes, ORDERS[0], 4)
@@ -151,7 +151,7 @@ def test_a_partition_without_a_leader_does_not_hold_up_the_others() -> None:
             assert read(reader, {ORDERS[0]: 10})[ORDERS[0]] == values[ORDERS[0]]
 
 
-def test_trouble_is_told_and_passes() -> None:
+def test_trouble_is_reported_and_passes() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[-1])
         values = fill(fakes, ORDERS[0], 1)

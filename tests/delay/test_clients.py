@@ -151,7 +151,7 @@ def test_a14_aiokafka_reads_over_holes_and_its_lag_reaches_0(broker: Broker) -> 
     assert asyncio.run(read()) == ([b"first", b"second"], 7)
 
 
-def test_a16_a_record_with_a_bad_header_is_refused_and_its_producer_is_told_why(broker: Broker) -> None:
+def test_a16_a_record_with_a_bad_header_is_refused_with_the_reason(broker: Broker) -> None:
     broker.create_topic("refused", 1, **RECORD)
     producer = producer_of(broker)
     errors: list[object] = []

@@ -160,7 +160,7 @@ def failing(write: Callable[[Journal, bytes], None], allowed: int) -> Callable[[
     return killed
 
 
-def test_a_send_of_which_nobody_knows_the_outcome_is_repeated_and_recognised(world: TargetWorld) -> None:
+def test_a_send_with_an_unknown_outcome_is_repeated_and_recognised(world: TargetWorld) -> None:
     world.lose_answers = 3
     world.send(after(b"one", 100), after(b"two", 150))
     world.advance(100)

@@ -38,7 +38,7 @@ def test_each_once_in_any_order(ledger: Ledger) -> None:
     ],
     ids=["lost", "twice", "invented", "changed", "exchanged"],
 )
-def test_what_is_wrong_is_told(ledger: Ledger, change: Any, said: str) -> None:
+def test_what_is_wrong_is_reported(ledger: Ledger, change: Any, said: str) -> None:
     (problem,) = ledger.problems(change(rows()))
     assert re.match(said, problem)
 

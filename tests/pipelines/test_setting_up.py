@@ -146,7 +146,7 @@ def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         need_java()
 
 
-def test_a_broker_that_is_not_there_is_told_at_once() -> None:
+def test_a_broker_that_is_not_there_is_reported_at_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but nobody listens

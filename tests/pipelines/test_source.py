@@ -25,7 +25,7 @@ TEXT = '[format]\ntype = "text"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
     ],
     ids=["earliest", "offsets", "time"],
 )
-def test_a_first_run_begins_where_it_is_told(lab: Lab, start: str, values: list[str]) -> None:
+def test_a_first_run_begins_at_the_configured_offset(lab: Lab, start: str, values: list[str]) -> None:
     producer = Producer({"bootstrap.servers": lab.bootstrap})
     for number, value in enumerate("abcd"):
         producer.produce(lab.topic, value, partition=0, timestamp=1_769_846_400_000 + number)

@@ -34,7 +34,7 @@ def test_the_example_of_the_file() -> None:
     assert made.throttled == {PRODUCE: 1}
 
 
-def test_a_client_that_waits_as_it_is_told_gets_its_rate() -> None:
+def test_a_client_that_obeys_the_throttle_time_gets_its_rate() -> None:
     clock = Clock()
     made = quotas(clock, bound=50_000.0)
     begun_ms, sent = clock.now_ms, 0

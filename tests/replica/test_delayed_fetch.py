@@ -298,7 +298,7 @@ def test_a_fetch_of_very_many_partitions_lets_the_loop_have_its_turns(world: Wor
     assert {result.code for result in over[1:]} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_another_history_is_told_at_once(world: World) -> None:
+def test_a_diverging_epoch_is_answered_at_once(world: World) -> None:
     """Asked for epoch 2, which this log has never seen: it says where its own last one before that ends."""
     world.lead(epoch=1)
     world.produce(b"a", b"b")
@@ -313,7 +313,7 @@ def test_another_history_is_told_at_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("replica", [1, 9])
-def test_a_broker_that_is_no_replica_is_told_by_whether_it_names_the_epoch(world: World, replica: int) -> None:
+def test_the_answer_to_a_broker_that_is_no_replica_depends_on_the_epoch_it_names(world: World, replica: int) -> None:
     world.lead(epoch=4, replicas=(1, 2))
     world.produce(acks=1)
     (result,) = world.fetch(replica=replica)

@@ -180,7 +180,7 @@ class TestFlushEachMessage:
         world.flush()
         assert len(consumer[0].records) > 0
 
-    def test_those_who_come_meanwhile_share_one_more_flush(self, world: World) -> None:
+    def test_threads_that_come_meanwhile_share_one_more_flush(self, world: World) -> None:
         world.lead()
         first = world.produce()
         world.settle()

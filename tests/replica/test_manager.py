@@ -106,7 +106,7 @@ def test_an_election_waits_until_its_leaders_are_seen(world: World) -> None:
     assert over == [frozenset(), frozenset({("b", 0)})]
 
 
-def test_a_failed_directory_wakes_everybody_and_spares_the_others(tmp_path: Path) -> None:
+def test_a_failed_directory_wakes_its_waiters_and_spares_the_others(tmp_path: Path) -> None:
     world = World(tmp_path, folders=2)
     try:
         lost, kept = world.lead("lost", replicas=(1, 2)), world.lead("kept", replicas=(1, 2))

@@ -154,7 +154,7 @@ def test_the_same_epoch_again_changes_nothing_but_the_members(world: World) -> N
     assert partition.epoch_start == 0
 
 
-def test_a_fetch_from_nobody_we_know_counts_for_nothing(world: World) -> None:
+def test_a_fetch_of_an_unknown_follower_counts_for_nothing(world: World) -> None:
     partition = world.lead(replicas=(1, 2))
     append(partition)
     assert not partition.follower_fetched(9, 1, 0)
@@ -204,7 +204,7 @@ def test_leader_epochs_fence(world: World, known: int, code: ErrorCode) -> None:
     assert world.lead(epoch=5).fault(known) == code
 
 
-def test_a_follower_serves_only_those_who_do_not_need_the_leader(world: World) -> None:
+def test_a_follower_serves_only_clients_that_do_not_need_the_leader(world: World) -> None:
     partition = world.lead()
     partition.make_follower(2, 1, (2, 1), (2, 1))
     assert partition.fault(-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -39,7 +39,7 @@ def test_a_refused_client_learns_that_the_token_is_invalid_and_is_refused_after_
     assert server.user is None
 
 
-def test_nobody_acts_as_another_user() -> None:
+def test_acting_as_another_user_is_refused() -> None:
     for identity, accepted in ((b"", True), (b"a=alice", True), (b"a=bob", False), (b"a=", True)):
         server = OAuthBearerExchange(validate)
         message = b"n," + identity + b",\x01auth=Bearer good.to-ken_~+/=\x01\x01"

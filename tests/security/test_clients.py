@@ -239,7 +239,7 @@ def test_sixty_stalled_handshakes_keep_nobody_out(secured: Secured) -> None:
         ),
     ],
 )
-def test_a_listener_that_could_let_nobody_in_is_refused_at_the_start(settings: dict[str, str], message: str) -> None:
+def test_a_listener_that_no_client_could_use_is_refused_at_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(StartupError, match=message):
         Broker(settings).start()
 

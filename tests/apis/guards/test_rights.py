@@ -204,7 +204,7 @@ def test_metadata_has_the_topics_that_the_client_may_describe(root: AskingAs, al
         assert topics_of(alice.ask(named, MetadataResponse, version)) == expected
 
 
-def test_topics_are_created_by_metadata_only_for_those_who_may(root: AskingAs, alice: AskingAs) -> None:
+def test_metadata_creates_topics_only_for_clients_with_the_right(root: AskingAs, alice: AskingAs) -> None:
     allow(root, rule("alice", DESCRIBE, TOPIC, "new", PatternKind.PREFIXED))
     wanted = MetadataRequest(topics=(MetadataRequestTopic(name="new1"),))
     assert topics_of(alice.ask(wanted, MetadataResponse)) == {"new1": NO_TOPIC}
@@ -250,7 +250,7 @@ def test_offsets_of_hidden_topics_are_left_out_or_refused(root: AskingAs, alice:
     assert fetched(named) == {"a1": ErrorCode.NONE, "b1": NO_TOPIC}
 
 
-def test_the_settings_of_a_new_topic_are_for_those_who_may_describe_them(root: AskingAs, alice: AskingAs) -> None:
+def test_only_clients_that_may_describe_settings_get_those_of_a_new_topic(root: AskingAs, alice: AskingAs) -> None:
     allow(root, rule("alice", CREATE, TOPIC, "mine"))
     wish = CreatableTopic(name="mine", num_partitions=1, replication_factor=1, assignments=(), configs=())
     request = CreateTopicsRequest(topics=(wish, wish.replace(name="other")), validate_only=True)

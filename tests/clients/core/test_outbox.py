@@ -276,7 +276,7 @@ def test_smaller_ones_take_the_place_of_one_that_is_too_large() -> None:
     assert large.is_settled()
 
 
-def test_everybody_hears_once_and_with_the_right_offset() -> None:
+def test_every_callback_runs_once_with_the_right_offset() -> None:
     heard: list[Delivery] = []
     due: Due = deque()
     box = empty(due)

@@ -161,7 +161,7 @@ def test_an_assignment_that_cannot_be_stored_is_an_error_and_a_new_rebalance() -
     assert world.state == "PreparingRebalance"
 
 
-def test_nobody_hears_of_an_assignment_before_it_is_stored() -> None:
+def test_no_member_gets_an_assignment_before_it_is_stored() -> None:
     world = World()
     world.join(client="a")
     world.advance(5)

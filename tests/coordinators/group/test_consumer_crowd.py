@@ -348,7 +348,7 @@ def test_names_count_by_what_they_take_whatever_they_are_made_of() -> None:
     assert bytes_of("m" * 1_000, narrow) - bytes_of("m", narrow) == 999
 
 
-def test_groups_that_nobody_is_in_count_until_they_are_removed() -> None:
+def test_groups_without_members_count_until_they_are_removed() -> None:
     world = World(topics=MemoryTopics(t=1))
     client = Client(world, "a", "t")
     client.join()

@@ -37,7 +37,7 @@ def test_connect_strings_that_make_no_sense(text: str) -> None:
         parse_connect(text)
 
 
-def test_nobody_there_is_said_in_one_line() -> None:
+def test_a_refused_connection_is_reported_in_one_line() -> None:
     with pytest.raises(StoreUnusableError, match=r"ZooKeeper \(127.0.0.1:1\): no server took us in within 300 ms"):
         asyncio.run(_open("127.0.0.1:1"))
 

@@ -305,7 +305,7 @@ def test_what_is_not_zookeeper_is_left_for_the_next_server(garbage: bytes) -> No
     assert holder.answers == [b"in the end"]
 
 
-def test_bytes_after_the_end_of_a_connection_are_nobodys() -> None:
+def test_bytes_after_the_end_of_a_connection_are_dropped() -> None:
     holder = connected(auth=True)
     refused = packets.frame(put_int(packets.AUTH_XID) + put_long(1) + put_int(-115))
     event = put_int(packets.WATCH_XID) + put_long(-1) + put_int(0) + put_int(1) + put_int(3) + put_string("/a")
