@@ -38,5 +38,11 @@ class CoordinatorLog(Protocol):
     def read(self, partition: int) -> Iterator[BatchView]:
         """Every batch from the log start to the log end."""
 
+    def end(self, partition: int) -> int:
+        """The offset after the last record, replicated or not."""
+
+    def is_replicated(self, partition: int, end: int) -> bool:
+        """Whether the records before `end` are on all in-sync replicas."""
+
     async def ensure(self) -> None:
         """Create the topic if it is missing."""

@@ -76,6 +76,14 @@ class InternalTopic:
                 yield batch
                 offset = int(batch.last_offset) + 1
 
+    def end(self, partition: int) -> int:
+        found = self._replicas.partition(self.name, partition)
+        return 0 if found is None else found.log.end_offset
+
+    def is_replicated(self, partition: int, end: int) -> bool:
+        found = self._replicas.partition(self.name, partition)
+        return found is not None and found.log.high_watermark >= end
+
     async def ensure(self) -> None:
         await self._create(self.name)
 

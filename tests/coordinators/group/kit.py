@@ -87,6 +87,7 @@ class MemoryLog:
         self.held: list[Callable[[], None]] = []
         self.unreadable: Exception | None = None  # what reading it raises
         self.reads = 0
+        self.replicated: int | None = None  # the high watermark; None: all of it is replicated
 
     def partition_for(self, key: str) -> int:
         return 0
@@ -132,6 +133,12 @@ class MemoryLog:
             yield BatchView(batch)
         if self.unreadable is not None:
             raise self.unreadable
+
+    def end(self, partition: int) -> int:
+        return self.next_offset
+
+    def is_replicated(self, partition: int, end: int) -> bool:
+        return self.replicated is None or self.replicated >= end
 
     async def ensure(self) -> None:
         """It is there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ixion.coordinators.group.commits import Committer, Wanted
+from ixion.coordinators.group.shard import MOST_UNREPLICATED, GroupShard
 from ixion.coordinators.group.stored_offsets import OffsetReader
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
@@ -181,6 +182,33 @@ def test_offsets_of_an_aborted_transaction_never_were() -> None:
     end_transaction(world, 9, False)
     assert fetch(world, stable=True) == [1]
     assert fetch(world.restart(), stable=True) == [1]
+
+
+@pytest.mark.parametrize("producer_id", [-1, 9], ids=["consumer", "transaction"])
+def test_an_offset_that_is_not_replicated_is_unstable(producer_id: int) -> None:
+    """Another broker may lead already, have taken the commit again, and have seen its transaction end."""
+    world = World()
+    commit(world, 1)
+    world.log.replicated = world.log.end(0)
+    world.log.hold = True
+    told: list[list[ErrorCode]] = []
+    committer = Committer(GROUP, "", None, -1, producer_id, 0 if producer_id >= 0 else -1)
+    world.groups.commits.commit(committer, [Wanted(("t", 0), 2, -1, "")], told.append)
+    world.run()
+    assert not told
+    assert (fetch(world), fetch(world, stable=True)) == ([1], [ErrorCode.UNSTABLE_OFFSET_COMMIT])
+    world.log.held.clear()  # the commit ran out of time, and its record is still in the log
+    assert fetch(world, stable=True) == [ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    world.log.replicated = world.log.end(0)
+    assert fetch(world, stable=True) == [1]
+
+
+def test_many_groups_that_wait_for_replicas_are_bounded_and_unstable() -> None:
+    shard = GroupShard(0, 0)
+    for number in range(MOST_UNREPLICATED + 1):
+        shard.wait_for_replicas(f"g{number}", number + 1)
+    assert len(shard.unreplicated) == 1
+    assert shard.awaited_end("g0") == shard.awaited_end(f"g{MOST_UNREPLICATED}") == MOST_UNREPLICATED + 1
 
 
 def test_an_open_transaction_stays_open_through_a_restart() -> None:

@@ -76,6 +76,12 @@ class FakeLog:
         for batch in list(self.batches[partition]):
             yield BatchView(batch, 0)
 
+    def end(self, partition: int) -> int:
+        return len(self.batches[partition])
+
+    def is_replicated(self, partition: int, end: int) -> bool:
+        return True
+
     async def ensure(self) -> None:
         pass
 

@@ -140,20 +140,26 @@ class Commits:
         if not taken:
             done(codes)
             return
+        is_written = False
 
         def written(code: ErrorCode, first_offset: int) -> None:
-            if code is ErrorCode.NONE and group_id not in shard.groups:
-                shard.groups[group_id] = ClassicGroup(group_id, now_ms)
+            nonlocal is_written
+            is_written = True
             if code is not ErrorCode.NONE:
                 told = COMMIT_CODES.get(code, code)
                 for index, _, _ in taken:
                     codes[index] = told
-            elif producer_id == NO_PRODUCER_ID:
-                for place, (_, partition, value) in enumerate(taken, first_offset):
-                    shard.commit(group_id, partition, value._replace(record_offset=place))
-            else:
-                for place, (_, partition, value) in enumerate(taken, first_offset):
-                    shard.commit_pending(group_id, producer_id, partition, value._replace(record_offset=place))
+                done(codes)
+                return
+            if group_id not in shard.groups:
+                shard.groups[group_id] = ClassicGroup(group_id, now_ms)
+            shard.replicated(group_id, first_offset + len(taken))
+            for place, (_, partition, value) in enumerate(taken, first_offset):
+                placed = value._replace(record_offset=place)
+                if producer_id == NO_PRODUCER_ID:
+                    shard.commit(group_id, partition, placed)
+                else:
+                    shard.commit_pending(group_id, producer_id, partition, placed)
             done(codes)
 
         self._journal.write(
@@ -163,3 +169,5 @@ class Commits:
             producer_id=producer_id,
             producer_epoch=committer.producer_epoch,
         )
+        if not is_written:
+            shard.wait_for_replicas(group_id, self._journal.end(shard.partition))

@@ -56,6 +56,12 @@ class Journal:
         else:
             done(ErrorCode.NONE)
 
+    def end(self, partition: int) -> int:
+        return self._log.end(partition)
+
+    def is_replicated(self, partition: int, end: int) -> bool:
+        return self._log.is_replicated(partition, end)
+
     def draft(self, partition: int) -> Draft:
         return Draft(self._log, partition, self._clock_ms())
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.offsets import Committed, GroupOffsets
 from ixion.model.topic_partition import TopicPartition
 
+MOST_UNREPLICATED: Final = 10_000  # groups
+
 Group = ClassicGroup | ConsumerGroup
 
 
 class GroupShard:
-    __slots__ = ("failed", "groups", "leader_epoch", "loading", "offsets", "open_transactions", "partition", "resumed")
+    __slots__ = (
+        "failed",
+        "groups",
+        "leader_epoch",
+        "loading",
+        "offsets",
+        "open_transactions",
+        "partition",
+        "resumed",
+        "unreplicated",
+        "unreplicated_end",
+    )
 
     def __init__(self, partition: int, leader_epoch: int) -> None:
         self.partition = partition
@@ -22,6 +37,8 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
         self.open_transactions: dict[int, set[str]] = {}  # producer id -> groups with pending offsets
+        self.unreplicated: dict[str, int] = {}  # group -> the end of its last commit that waited for replicas
+        self.unreplicated_end = 0  # the same for the groups that found no place there
 
     def clear(self) -> None:
         """Before it is loaded, for the first time or once more."""
@@ -30,6 +47,8 @@ class GroupShard:
         self.groups.clear()
         self.offsets.clear()
         self.open_transactions.clear()
+        self.unreplicated.clear()
+        self.unreplicated_end = 0
 
     def group_offsets(self, group_id: str) -> GroupOffsets:
         found = self.offsets.get(group_id)
@@ -43,6 +62,21 @@ class GroupShard:
     def commit_pending(self, group_id: str, producer_id: int, partition: TopicPartition, value: Committed) -> None:
         self.group_offsets(group_id).put_pending(producer_id, partition, value)
         self.open_transactions.setdefault(producer_id, set()).add(group_id)
+
+    def wait_for_replicas(self, group_id: str, end: int) -> None:
+        """A commit of the group ends there in the log, and the replicas do not have it yet."""
+        if len(self.unreplicated) >= MOST_UNREPLICATED and group_id not in self.unreplicated:
+            self.unreplicated.clear()
+            self.unreplicated_end = end
+        self.unreplicated[group_id] = end
+
+    def replicated(self, group_id: str, end: int) -> None:
+        if self.unreplicated.get(group_id, end + 1) <= end:
+            del self.unreplicated[group_id]
+
+    def awaited_end(self, group_id: str) -> int:
+        """Until the replicas have the log up to there, a commit of the group may be missing from its offsets."""
+        return max(self.unreplicated.get(group_id, 0), self.unreplicated_end)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
         for group_id in self.open_transactions.pop(producer_id, ()):

@@ -43,7 +43,11 @@ class StoredOffsets:
     def fetch(
         self, reader: OffsetReader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> Steps[list[Found] | ErrorCode]:
-        """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again."""
+        """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again.
+
+        So is a group with a commit that is not replicated yet. This broker may no longer lead the partition without
+        knowing it, and the new leader may have taken the same commit as part of a transaction that is complete by now.
+        """
         shard = self._shards.find(reader.group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -56,9 +60,11 @@ class StoredOffsets:
         committed: Mapping[TopicPartition, Committed] = {} if offsets is None else offsets.committed
         pending = offsets is not None and require_stable and bool(offsets.pending)
         unstable = _pending(offsets) if offsets is not None and pending else set()
+        end = shard.awaited_end(reader.group_id)
+        all_unstable = require_stable and end > 0 and not self._journal.is_replicated(shard.partition, end)
         found: list[Found] = []
         for partition in list(committed) if partitions is None else partitions:
-            if partition in unstable:
+            if all_unstable or partition in unstable:
                 found.append((partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 found.append((partition, committed.get(partition), ErrorCode.NONE))
