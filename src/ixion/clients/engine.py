@@ -277,23 +277,27 @@ class Engine:
 
     def _run(self) -> None:
         """Our own thread."""
-        while True:
-            with self.lock:
-                if self._is_dropped and not self.is_stopped and self.machine.let_go():
-                    self.is_stopped = True
-                    self._close_files()
-                if self.is_stopped:
-                    break
-                away_s = time.monotonic() - self._driven_s
-                if self._is_polling or self._callers:
-                    self._resting.wait(REST_S)
-                elif away_s < QUIET_S:
-                    self._resting.wait(QUIET_S)
-                else:
-                    self.turn(NEVER, self._has_stopped)
+        while self._stand_by():
             self._tell_all()
         self._tell_all()
         DRIVEN.discard(self)
+
+    def _stand_by(self) -> bool:
+        """Take a turn, or rest while callers do; False when there is nothing to do any more."""
+        with self.lock:
+            if self._is_dropped and not self.is_stopped and self.machine.let_go():
+                self.is_stopped = True
+                self._close_files()
+            if self.is_stopped:
+                return False
+            away_s = time.monotonic() - self._driven_s
+            if self._is_polling or self._callers:
+                self._resting.wait(REST_S)
+            elif away_s < QUIET_S:
+                self._resting.wait(QUIET_S)
+            else:
+                self.turn(NEVER, self._has_stopped)
+            return True
 
     def _tell_all(self) -> None:
         """A callback that calls sys.exit() does not end our thread: other records still depend on it."""
