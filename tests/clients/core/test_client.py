@@ -76,6 +76,65 @@ def test_it_asks_again_when_stale_and_with_age_but_not_at_once() -> None:
     assert state.due_s == pytest.approx(1.2)
 
 
+def named(name: str, leader: int = 1) -> Topic:
+    return topic(leader, 5, name.encode() * 16)._replace(name=name)
+
+
+def test_a_new_topic_is_asked_for_alone_and_at_once() -> None:
+    """KIP-526: the thousandth topic costs what the first did."""
+    state = knowing(topic(1, 5))
+    state.want("b", 0.01)
+    assert state.is_due(0.01)
+    assert state.wanted(0.01) == ["b"]
+    state.want("c", 0.02)  # while that question is under way
+    state.learn(metadata(named("b")), ["b"], 0.03)
+    assert state.is_due(0.03)
+    assert state.wanted(0.03) == ["c"]
+    state.learn(metadata(named("c")), ["c"], 0.04)
+    assert state.due_s == 300.0  # the age of the first answer, which was about all there were
+    assert state.wanted(300.0) == ["b", "c", "orders"]
+
+
+def test_only_a_topic_that_is_not_complete_is_asked_for_again() -> None:
+    state = knowing(topic(1, 5), creates=True)
+    state.want("b", 0.0)
+    state.learn(metadata(named("b", leader=-1)), ["b"], 0.0)
+    assert state.due_s == pytest.approx(0.1)
+    state.want("c", 0.05)  # new: at once, and alone, because the pause of the other is not over
+    assert state.wanted(0.05) == ["c"]
+    state.learn(metadata(faults={"c": ErrorCode.LEADER_NOT_AVAILABLE}), ["c"], 0.05)
+    assert not state.is_due(0.1)
+    assert state.wanted(0.2) == ["b", "c"]
+    state.learn(metadata(named("b"), named("c")), ["b", "c"], 0.2)
+    assert state.due_s == 300.0
+    state.mark_stale()
+    assert state.wanted(0.4) == ["b", "c", "orders"]
+
+
+def test_a_topic_that_is_refused_again_and_again_is_not_asked_for_without_a_pause() -> None:
+    state = knowing()
+    for number in range(3):
+        now_s = number * 1.0
+        state.learn(metadata(faults={"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ["orders"], now_s)
+        with pytest.raises(UnknownTopicError):
+            state.want("orders", now_s)
+        assert state.want("orders", now_s) is None
+        assert not state.is_due(now_s + 0.05)
+        assert state.is_due(now_s + 0.1)
+
+
+def test_reasons_of_a_hundred_thousand_wrong_names_are_not_kept() -> None:
+    state = knowing(topic(1, 5))
+    for number in range(5_000):
+        name = f"wrong-{number}"
+        state.want(name, 0.0)
+        state.learn(metadata(faults={name: ErrorCode.INVALID_TOPIC_EXCEPTION}), [name], 0.0)
+        with pytest.raises(KafkaError):
+            state.want(name, 0.0)
+    assert len(state._reasons) <= 1001
+    assert not state._new
+
+
 def test_an_election_is_waited_for() -> None:
     state = knowing(topic(-1, 5))
     assert state.due_s == pytest.approx(0.1)

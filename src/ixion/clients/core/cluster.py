@@ -6,11 +6,16 @@ a Metadata answer or as the hint of a refusal (KIP-951: "not me, broker 3 leads,
 Topics are asked for when a caller first wants them (`want`), when something has shown that what we know is stale
 (`mark_stale`), and every `max_age_s`. A topic that nobody has wanted for `max_idle_s` is forgotten. Failures of a topic
 (unknown, not authorized) are kept for the callers that wait for it.
+
+A topic that is new is asked for alone and at once (KIP-526), so that the thousandth topic of a producer costs what the
+first did. A topic whose answer was not complete (it is being created, or elects a leader) is asked for again alone,
+after the pause of `retry.backoff.ms`. Everything else asks for all topics in use, after that pause.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Backoff
@@ -20,6 +25,8 @@ from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic, TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
+
+MOST_REASONS: Final = 1000  # of topics that nobody wants any more
 
 
 class ClusterState:
@@ -39,6 +46,8 @@ class ClusterState:
         self._faults: dict[str, KafkaError] = {}
         self._reasons: dict[str, ErrorCode] = {}
         self._wanted: dict[str, float] = {}  # topics, with when they were last wanted
+        self._new: dict[str, None] = {}  # of these, those that no broker was asked about yet
+        self._unfinished: dict[str, None] = {}  # and those to ask about again
         self._backoff = backoff
         self._max_age_s = max_age_s
         self._max_idle_s = max_idle_s
@@ -56,25 +65,25 @@ class ClusterState:
         if topic is None:
             fault = self._faults.pop(name, None)
             if fault is not None:
-                self._wanted.pop(name, None)
+                self._forget(name)
                 raise fault
             if name not in self._wanted:
                 check_topic(name)
-                self._is_stale = True
+                self._ask_for(name)
         self._wanted[name] = now_s
         return topic
 
     def touch(self, name: str, now_s: float) -> None:
         """A topic is still in use."""
         if name not in self._wanted:
-            self._is_stale = True
+            self._ask_for(name)
         self._wanted[name] = now_s
 
     def want_only(self, names: Iterable[str], now_s: float) -> None:
         """Those topics are in use, and no others."""
         keep = set(names)
         for name in [name for name in self._wanted if name not in keep]:
-            del self._wanted[name]
+            self._forget(name)
             self._faults.pop(name, None)
             self._reasons.pop(name, None)
             if not self.wants_all:
@@ -105,7 +114,9 @@ class ClusterState:
     @property
     def due_s(self) -> float:
         """When to ask next; NEVER while nothing is wanted and nothing is stale."""
-        if self._is_stale:
+        if self._new and self._failures == 0:
+            return 0.0
+        if self._is_stale or self._new or self._unfinished:
             return self._not_before_s
         is_in_use = self._wanted or self.wants_all
         return max(self._learnt_s + self._max_age_s, self._not_before_s) if is_in_use else NEVER
@@ -113,9 +124,12 @@ class ClusterState:
     def wanted(self, now_s: float) -> list[str]:
         """The topics to ask for now, those that nobody has wanted for long left out."""
         for name in [name for name, at_s in self._wanted.items() if now_s - at_s > self._max_idle_s]:
-            del self._wanted[name]
+            self._forget(name)
             self._drop(name)
-        return sorted(self._wanted)
+        is_old = now_s >= self._learnt_s + self._max_age_s
+        if self._is_stale or is_old or not (self._new or self._unfinished):
+            return sorted(self._wanted)
+        return sorted(self._new | self._unfinished if now_s >= self._not_before_s else self._new)
 
     def learn(self, found: ClusterMetadata, asked: Iterable[str], now_s: float, *, is_all: bool = False) -> None:
         """Take in a broker's answer about the topics that were asked for, or about all."""
@@ -123,16 +137,19 @@ class ClusterState:
         self.controller = found.controller
         self.cluster_id = found.cluster_id
         self._failures = 0
-        is_complete = True
+        all_asked = dict.fromkeys(asked)
+        is_about_all = all(name in all_asked for name in self._wanted if name not in self._new)
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_all else ErrorCode.UNKNOWN_SERVER_ERROR
-        for name in asked:
+        for name in all_asked:
             topic = found.topics.get(name)
             self._faults.pop(name, None)
+            self._new.pop(name, None)
+            self._unfinished.pop(name, None)
             if topic is not None:
                 self._keep(topic)
                 self._reasons.pop(name, None)
-                if any(partition.leader < 0 for partition in topic.partitions):
-                    is_complete = False  # an election is going on
+                if name in self._wanted and any(partition.leader < 0 for partition in topic.partitions):
+                    self._unfinished[name] = None  # an election is going on
                 continue
             self._drop(name)
             code = found.faults.get(name, absent)
@@ -141,18 +158,19 @@ class ClusterState:
                 self._faults[name] = UnknownTopicError(name, list(self.topics))
             elif not code.retriable:
                 self._faults[name] = KafkaError(code, f"topic {name!r}: {code.explanation}")
-            else:
-                is_complete = False
+            elif name in self._wanted:
+                self._unfinished[name] = None
         self.knows_all = is_all
         if is_all:
             for name in [name for name in self.topics if name not in found.topics]:
                 self._drop(name)
             for topic in found.topics.values():
                 self._keep(topic)
-        if self._wanted.keys() - set(asked) or self.wants_all > is_all:
-            is_complete = False  # wanted while the question was under way
-        self._learnt_s = now_s
-        self._is_stale = not is_complete
+        if is_about_all or is_all:
+            self._learnt_s = now_s
+            self._is_stale = self.wants_all > is_all  # wanted while the question was under way
+        if len(self._reasons) > MOST_REASONS:
+            self._reasons = {name: code for name, code in self._reasons.items() if name in self._wanted}
         self._not_before_s = now_s + self._backoff.pause_s(1)
         self.changes += 1
 
@@ -168,6 +186,8 @@ class ClusterState:
             if name not in self.topics:
                 self._faults[name] = fault
         self._is_stale = False
+        self._new.clear()
+        self._unfinished.clear()
         self._learnt_s = now_s
 
     def hint(self, place: TopicPartition, leader: int, epoch: int, nodes: dict[int, Node]) -> bool:
@@ -187,6 +207,19 @@ class ClusterState:
 
     def addresses(self) -> list[Address]:
         return [node.address for node in self.nodes.values()]
+
+    def _ask_for(self, name: str) -> None:
+        """One that was refused before is no news: a caller that wants it again and again must not ask without end."""
+        if name in self._reasons:
+            self._unfinished[name] = None
+        else:
+            self._new[name] = None
+
+    def _forget(self, name: str) -> None:
+        """Nobody wants it any more."""
+        self._wanted.pop(name, None)
+        self._new.pop(name, None)
+        self._unfinished.pop(name, None)
 
     def _keep(self, topic: Topic) -> None:
         known = self.topics.get(topic.name)
