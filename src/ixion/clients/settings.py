@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ixion.clients.core.client import ClientSettings
-from ixion.clients.core.connection import SOFTWARE
+from ixion.clients.client_settings import read_client_settings, request_timeout
 from ixion.clients.core.producer.partitioner import Partitioner
 from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, Serializer
 from ixion.clients.log import log_raised_timeout
 from ixion.clients.options import MAX_I32, Options
-from ixion.clients.security import SecurityOptions, read_security
+from ixion.clients.security import SecurityOptions
 from ixion.records.compression import Codec
 
 FOREVER: Final = 2**31 - 1
@@ -78,7 +77,7 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
             "transactional_id needs enable_idempotence, acks='all', retries and at most 5 requests in flight"
         )
     linger_s = options.seconds("linger_ms", 5)
-    request_timeout_s = options.seconds("request_timeout_ms", 30_000, least_ms=1, most_ms=MAX_I32)
+    request_timeout_s = request_timeout(options)
     delivery_timeout_s = options.seconds("delivery_timeout_ms", 120_000)
     least_ms = min(round((linger_s + request_timeout_s) * 1000, 3), MAX_I32)
     if delivery_timeout_s < least_ms / 1000:
@@ -87,19 +86,9 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
             raise ValueError(f"delivery_timeout_ms is {given['delivery_timeout_ms']!r}; it {text} ({least_ms:.9g})")
         delivery_timeout_s = least_ms / 1000
         log_raised_timeout(least_ms)
-    client = ClientSettings(
-        client_id=options.text("client_id", SOFTWARE),
-        request_timeout_s=request_timeout_s,
-        connect_timeout_s=options.seconds("socket_connection_setup_timeout_ms", 10_000, least_ms=1),
-        reconnect_backoff_s=options.seconds("reconnect_backoff_ms", 50),
-        reconnect_backoff_max_s=options.seconds("reconnect_backoff_max_ms", 1000),
-        retry_backoff_s=options.seconds("retry_backoff_ms", 100),
-        retry_backoff_max_s=options.seconds("retry_backoff_max_ms", 1000),
-        metadata_max_age_s=options.seconds("metadata_max_age_ms", 300_000),
+    client = read_client_settings(options, given, idle_ms=540_000)._replace(
         metadata_max_idle_s=options.seconds("metadata_max_idle_ms", 300_000, least_ms=5000),
-        connections_max_idle_s=options.seconds("connections_max_idle_ms", 540_000),
         creates_topics=options.flag("allow_auto_create_topics", True),
-        security=read_security(given),
     )
     codecs: dict[object, Codec] = {codec.name.lower(): codec for codec in Codec}
     return ProducerSettings(

@@ -18,25 +18,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ixion.clients.address import parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
 from ixion.clients.aio.guard import SingleTask
-from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.consumer import FOREVER_S, PIECE, ignore_commit, is_told
 from ixion.clients.consumer.decoding import Decoding, Deserializer
 from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
-from ixion.clients.consumer.settings import read_settings
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
-from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
-from ixion.clients.engine import LONG_S, random
+from ixion.clients.engine import LONG_S
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.security import split_security
 from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -60,22 +55,15 @@ class Consumer(ConsumerFace):
         **settings: Any,
     ) -> None:
         """Inside a coroutine. `settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`)."""
-        security, others = split_security(settings)
-        self._settings = read_settings(others)
-        now_s = time.monotonic()
-        self._machine = ConsumerMachine(
-            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security, wall_ms=wall_clock_ms
-        )
+        self._prepare(bootstrap, group, settings)
         self._decoding = Decoding(self._machine.seek, interceptors, key_deserializer, value_deserializer)
-        self._listener = RebalanceListener()
         self._guard = SingleTask()
         self._is_woken = False
-        self._closed = False
-        self._timeout_s = self._settings.default_api_timeout_ms / 1000
         self._engine = AioEngine(self._machine)
         self._made_in = os.getpid()
         if topics or pattern is not None:
-            self._subscribe(topics, listener, pattern)
+            with self._undone_on_error():
+                self._subscribe(topics, listener, pattern)
 
     async def __aenter__(self) -> Consumer:
         return self
@@ -176,6 +164,8 @@ class Consumer(ConsumerFace):
 
     def wakeup(self) -> None:
         """End the call that waits, or the next one that would, with WakeupError. For any thread."""
+        if self._is_woken:
+            return  # the next call that looks ends with it; thousands more need no place in the loop
         self._is_woken = True
         try:
             self._engine.loop.call_soon_threadsafe(self._engine.release)

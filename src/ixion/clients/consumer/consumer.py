@@ -23,23 +23,19 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ixion.clients.address import parse_bootstrap
-from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding, Deserializer
 from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.guard import SingleThread
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
-from ixion.clients.consumer.settings import read_settings
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
-from ixion.clients.engine import Engine, random
+from ixion.clients.engine import Engine
 from ixion.clients.metadata import TopicPartition
-from ixion.clients.security import split_security
 from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -66,24 +62,16 @@ class Consumer(ConsumerFace):
         **settings: Any,
     ) -> None:
         """`settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`); see `ConsumerSettings`."""
-        security, others = split_security(settings)
-        self._settings = read_settings(others)
-        now_s = time.monotonic()
-        self._machine = ConsumerMachine(
-            parse_bootstrap(bootstrap), group, self._settings, random, now_s, security=security, wall_ms=wall_clock_ms
-        )
-        self._group = group
+        self._prepare(bootstrap, group, settings)
         self._decoding = Decoding(self._go_back, interceptors, key_deserializer, value_deserializer)
-        self._listener = RebalanceListener()
         self._guard = SingleThread()
         self._woken = threading.Event()
-        self._closed = False
-        self._timeout_s = self._settings.default_api_timeout_ms / 1000
         self._engine = Engine(self._machine, "ixion-heartbeats", do_nothing, stands_in=False)
         self._made_in = os.getpid()
         self._lock = self._engine.lock
         if topics or pattern is not None:
-            self.subscribe(topics, listener, pattern=pattern)
+            with self._undone_on_error():
+                self.subscribe(topics, listener, pattern=pattern)
 
     def __enter__(self) -> Consumer:
         return self

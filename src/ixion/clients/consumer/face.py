@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
+from ixion.clients.address import parse_bootstrap
+from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding
+from ixion.clients.consumer.listener import RebalanceListener
+from ixion.clients.consumer.settings import read_settings
 from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.consumer.machine import ConsumerMachine
+from ixion.clients.engine import random
 from ixion.clients.log import warn_unclosed
 from ixion.clients.metadata import TopicPartition
+from ixion.clients.security import split_security
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 
 class ConsumerFace:
-    _machine: ConsumerMachine
     _decoding: Decoding
     _closed = False
     _made_in = 0  # the process, once it is made
     _is_in_listener = False
+
+    def _prepare(self, bootstrap: str, group: str | None, settings: Mapping[str, Any]) -> None:
+        """What both faces are made of. TypeError or ValueError, naming it, for a setting or an address that is none."""
+        security, others = split_security(settings)
+        self._settings = read_settings(others)
+        self._timeout_s = self._settings.default_api_timeout_ms / 1000
+        self._listener = RebalanceListener()
+        self._machine = ConsumerMachine(
+            parse_bootstrap(bootstrap),
+            group,
+            self._settings,
+            random,
+            time.monotonic(),
+            security=security,
+            wall_ms=wall_clock_ms,
+        )
 
     def __del__(self) -> None:
         """A consumer that nobody can close any more ends its part in the group, without a word to its coordinator. A
@@ -37,6 +60,16 @@ class ConsumerFace:
     def _let_go(self) -> None:
         """Stop the engine, from whatever thread."""
         raise NotImplementedError
+
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """The caller gets no consumer that it could close."""
+        try:
+            yield
+        except BaseException:
+            self._closed = True
+            self._let_go()
+            raise
 
     def _check_listener(self) -> None:
         """ConsumerUseError within a listener, which would be called again and again."""
