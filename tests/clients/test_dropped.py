@@ -17,7 +17,7 @@ import pytest
 from ixion.clients import Admin, Consumer, Producer, aio
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode
+from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_producer import refuse, stored
@@ -143,6 +143,8 @@ def test_a_client_that_was_refused_at_construction_warns_of_nothing(
 ) -> None:
     with pytest.raises((TypeError, ValueError)):
         kind("127.0.0.1:1", no_such_setting=1)
+    with pytest.raises(KafkaError):
+        Consumer("127.0.0.1:1", group="g", topics=["no/topic"])
     gc.collect()
     assert not [each for each in recwarn if "unclosed" in str(each.message)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -98,6 +99,72 @@ def test_a_callback_may_send_and_flush() -> None:
 
             producer.send("orders", b"first", on_delivery=again)
         assert [delivery.offset for delivery in heard] == list(range(20))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_callback_may_close_its_producer(waits: bool) -> None:
+    """On the caller's thread, and on the producer's own, which cannot wait for itself to end."""
+    heard: list[Delivery] = []
+    closed = threading.Event()
+    with FakeCluster() as fakes:
+        fakes.add_topic("orders", leaders=[1])
+        producer = Producer(fakes.bootstrap, linger_ms=60_000 if waits else 1)
+
+        def close(delivery: Delivery) -> None:
+            heard.append(delivery)
+            producer.close()
+            closed.set()
+
+        producer.send("orders", b"x", on_delivery=close)
+        if waits:
+            producer.flush()
+        assert closed.wait(60)
+        with pytest.raises(ValueError, match="the producer is closed"):
+            producer.send("orders", b"y")
+    assert [delivery.offset for delivery in heard] == [0]
+
+
+def test_a_callback_that_ends_its_thread_does_not_end_the_producers() -> None:
+    told = threading.Event()
+    with FakeCluster() as fakes:
+        fakes.add_topic("orders", leaders=[1])
+        with Producer(fakes.bootstrap, linger_ms=1) as producer:
+
+            def leave(delivery: Delivery) -> None:
+                told.set()
+                sys.exit(1)
+
+            producer.send("orders", b"x", on_delivery=leave)
+            assert told.wait(60)
+            again = threading.Event()
+            producer.send("orders", b"y", on_delivery=lambda delivery: again.set())
+            assert again.wait(60)  # nobody polls but the producer's own thread
+            thread = producer._engine._stand_in
+            assert thread is not None
+            assert thread.is_alive()
+
+
+def test_an_interrupt_in_a_callback_reaches_the_caller_and_the_rest_is_still_told() -> None:
+    heard: list[Delivery] = []
+
+    def interrupt(delivery: Delivery) -> None:
+        heard.append(delivery)
+        raise KeyboardInterrupt
+
+    with FakeCluster() as fakes:
+        fakes.add_topic("orders", leaders=[1])
+        producer = Producer(fakes.bootstrap, linger_ms=60_000)
+        producer.send("orders", b"0", on_delivery=interrupt)
+        producer.send("orders", b"1", on_delivery=heard.append)
+        interrupted = 0
+        while len(heard) < 2:
+            try:
+                producer.flush()
+            except KeyboardInterrupt:
+                interrupted += 1
+        producer.close()
+    assert [delivery.offset for delivery in heard] == [0, 1]
+    assert interrupted <= 1  # none if the producer's own thread ran it
 
 
 @cannot_be_patched

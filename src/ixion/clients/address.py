@@ -32,4 +32,6 @@ def parse_address(text: str) -> Address:
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
     """Addresses divided by commas, any of which leads to the whole cluster."""
+    if not isinstance(text, str):
+        raise TypeError(f"bootstrap is text with commas between the addresses, 'one:9092,two:9092', not {text!r}")
     return tuple(parse_address(part) for part in text.split(",") if part.strip()) or (parse_address(text),)

@@ -35,15 +35,18 @@ class Callbacks:
     def run(self) -> None:
         """Without the lock."""
         while self._due:
-            with self.engine.lock:
-                if self._runner:
-                    return
-                self._runner = threading.get_ident()
-            try:
+            is_mine = False
+            try:  # an interrupt may come anywhere
+                with self.engine.lock:
+                    if self._runner:
+                        return
+                    self._runner = threading.get_ident()
+                    is_mine = True
                 run_due(self._due)
             finally:
-                self._runner = 0
-                self.engine.announce()
+                if is_mine:
+                    self._runner = 0
+                    self.engine.announce()
 
     def finish(self, until_s: float) -> None:
         """Callbacks that another thread runs count as well, unless one of them asks."""

@@ -134,6 +134,26 @@ def test_wakeup_from_another_thread(broker: Broker, topic: str) -> None:
     asyncio.run(main())
 
 
+def test_a_storm_of_wakeups_takes_one_place_in_the_loop(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with await reading(broker, topic) as consumer:
+            scheduled: list[object] = []
+            loop = asyncio.get_running_loop()
+            monkeypatch.setattr(loop, "call_soon_threadsafe", scheduled.append)
+            for _ in range(10_000):
+                consumer.wakeup()
+            assert len(scheduled) == 1
+            with pytest.raises(WakeupError):
+                await consumer.poll(WAIT_S)
+            assert await consumer.poll(0.01) == []
+            consumer.wakeup()
+            assert len(scheduled) == 2
+
+    asyncio.run(main())
+
+
 def test_a_second_task_is_refused_and_cancelling_leaves_it_usable(broker: Broker, topic: str) -> None:
     async def main() -> None:
         async with await reading(broker, topic) as consumer:
