@@ -116,7 +116,7 @@ class Engine:
             self._stand_in = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.planned_s = -NEVER
             DRIVEN.add(self)
-            self._stand_in.start()
+            self._stand_in.start()  # the producer's step 9
         elif self._is_polling and self.machine.wake_s < self.planned_s:
             self.ring()
 
@@ -153,13 +153,13 @@ class Engine:
         self._drain(now_s)
         if is_done():
             return
-        wake_s = min(until_s, self.machine.wake_s, now_s + LONG_S)
+        wake_s = min(until_s, self.machine.wake_s, now_s + LONG_S)  # the consumer's step 11.4
         poll = self._poll_set()
         self._is_polling = True
         self.planned_s = wake_s
         self.lock.release()
         try:
-            ready = self._await_stir(poll, now_s, wake_s, is_caller)
+            ready = self._await_stir(poll, now_s, wake_s, is_caller)  # the producer's step 11.19
         finally:
             self.lock.acquire()
             self._is_polling = False
@@ -234,7 +234,7 @@ class Engine:
         """Tick and write until neither has more to do."""
         try:
             while True:
-                self.machine.tick(now_s)
+                self.machine.tick(now_s)  # the consumer's steps 11.3 and 11.8
                 self._lines.open_new()
                 if not self._lines.flush(now_s) and not self.machine.client.has_failed_to_open:
                     return
@@ -277,7 +277,7 @@ class Engine:
 
     def _run(self) -> None:
         """Our own thread."""
-        while self._stand_by():
+        while self._stand_by():  # the producer's step 10.1
             self._tell_all()
         self._tell_all()
         DRIVEN.discard(self)

@@ -94,7 +94,7 @@ class Line:
             self._view = memoryview(bytearray(FIRST_BYTES))
         view = self._view if room is None else room
         try:
-            size = self._socket.recv_into(view)
+            size = self._socket.recv_into(view)  # the producer's step 11.20 again: the document has it twice
         except BlockingIOError:
             return
         except OSError as error:

@@ -126,7 +126,7 @@ class Producer:
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
-        """Hand over a record. KafkaError if it is refused at once: too large, no such topic, no room in time."""
+        """Hand over a record (step 1). KafkaError if it is refused at once: too large, no such topic, no room."""
         if self._preparing is not None:
             record = self._preparing.prepare(topic, value, key, headers, timestamp_ms, partition)
             topic, value, key, headers, timestamp_ms, partition = record
@@ -141,7 +141,7 @@ class Producer:
             check_long("timestamp_ms", timestamp_ms)
         if self._engine.is_forked:
             raise self._unusable()  # before the lock, which a thread of the parent may have held when it forked
-        with self._lock:
+        with self._lock:  # step 8.6
             if self._is_closed or self._sender.fatal is not None:
                 raise self._unusable()
             now_s = monotonic()
@@ -230,7 +230,7 @@ class Producer:
         try:
             if self._machine.transactions is not None and self._machine.transactions.is_open:
                 self.abort_transaction(timeout_s)
-            self.flush(timeout_s)
+            self.flush(timeout_s)  # step 10.2
         finally:
             self._end(TimedOutError("not acknowledged before the producer was closed"))
 

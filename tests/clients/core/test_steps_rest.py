@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import threading
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.clients.fake import FakeCluster, answer_bytes
 from tests.clients.test_reader import ORDERS
 
 CLIENTS = Path(__file__).parent.parent
+SOURCE = Path(__file__).parents[3] / "src/ixion/clients"
 # The numbers in the documents. The consumer's has no 10, and its 9 says that a number was lost.
 PRODUCER = [
     *("1", "2", "3", "4", "5", "6", "7", "8.1", "8.2", "8.3", "8.4", "8.5", "8.6", "9"),
@@ -69,6 +71,32 @@ def steps_of(file: Path) -> set[str]:
 )
 def test_every_step_of_the_document_has_a_test(steps: list[str], files: list[str]) -> None:
     named = set().union(*(steps_of(CLIENTS / file) for file in files))
+    assert [step for step in steps if step not in named] == []
+
+
+def steps_in(path: Path, document: str) -> set[str]:
+    """The steps that a source file names. One that both clients use says whose step it means."""
+    is_shared = not {"producer", "producer.py", "consumer"} & set(path.relative_to(SOURCE).parts)
+    whose = f"the {document}'s " if is_shared else ""
+    lists = re.findall(rf"\b{whose}steps? ([0-9.]*[0-9](?:(?: and | to |, )[0-9.]*[0-9])*)", path.read_text())
+    found: set[str] = set()
+    for each in lists:
+        numbers = re.findall(r"[0-9.]*[0-9]", each)
+        found.update(map(str, range(int(numbers[0]), int(numbers[1]) + 1)) if " to " in each else numbers)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "document", "folder"),
+    [(PRODUCER, "producer", "producer*"), (CONSUMER, "consumer", "consumer")],
+    ids=["producer", "consumer"],
+)
+def test_every_step_of_the_document_is_named_where_our_code_takes_it(
+    steps: list[str], document: str, folder: str
+) -> None:
+    own = [*SOURCE.glob(f"{folder}/**/*.py"), *SOURCE.glob(f"core/{folder}/**/*.py"), *SOURCE.glob(f"{document}.py")]
+    shared = [*SOURCE.glob("*.py"), *SOURCE.glob("core/*.py")]
+    named = set().union(*(steps_in(path, document) for path in {*own, *shared}))
     assert [step for step in steps if step not in named] == []
 
 

@@ -120,7 +120,7 @@ class Consumer(ConsumerFace):
     # Records
 
     def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are here, or come within `timeout_s`."""
+        """Records that are here, or come within `timeout_s`; called again and again (step 1)."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():  # steps 2 and 17
             found = self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
@@ -322,7 +322,7 @@ class Consumer(ConsumerFace):
                         if found:
                             return found
                         if not machine.buffer.has_next:
-                            machine.check()
+                            machine.check()  # step 11.12
                 if duty is not None:
                     self._perform(duty)
                 elif time.monotonic() >= end_s:
@@ -332,7 +332,7 @@ class Consumer(ConsumerFace):
                 machine.exit(time.monotonic())
 
     def _has_news(self) -> bool:
-        return self._woken.is_set() or self._machine.has_news
+        return self._woken.is_set() or self._machine.has_news  # step 11.6
 
     def _check_wakeup(self) -> None:
         if self._woken.is_set():

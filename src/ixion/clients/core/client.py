@@ -126,9 +126,9 @@ class Client:
         """Take in what has come, give up what takes too long, ask for metadata that is wanted."""
         for node_id, machine in list(self._machines.items()):
             if machine.deadline_s <= now_s:
-                machine.expire(now_s)
+                machine.expire(now_s)  # the consumer's step 11.9
             if machine.fault is not None:
-                self._leave(node_id, machine, now_s)
+                self._leave(node_id, machine, now_s)  # the consumer's steps 11.2 and 11.5
             elif machine.ready:
                 self._failures.pop(node_id, None)
                 self._strangers.pop(node_id, None)
@@ -137,8 +137,8 @@ class Client:
                 if idle_s > self.settings.connections_max_idle_s and machine.in_flight == 0:
                     machine.close(DisconnectedError("unused for connections.max.idle.ms"))
                     del self._machines[node_id]
-            self._deliver(machine, now_s)
-        self._refresh(now_s)
+            self._deliver(machine, now_s)  # the consumer's steps 11.1 and 11.11
+        self._refresh(now_s)  # the producer's step 11.20
 
     @property
     def wake_s(self) -> float:
@@ -211,7 +211,7 @@ class Client:
         arrivals = machine.arrivals
         while arrivals:
             pending, outcome = arrivals.popleft()
-            pending.complete(outcome, now_s)
+            pending.complete(outcome, now_s)  # the producer's step 11.23
 
     def learn(self, found: ClusterMetadata, topics: Sequence[str], now_s: float, *, is_all: bool = False) -> None:
         """Take in metadata that a caller has asked for by itself."""

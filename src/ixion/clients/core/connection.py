@@ -204,9 +204,9 @@ class ConnectionMachine:
         """Queue a request; its correlation id. `answered=False` for a Produce with acks=0: it is done when written.
         `held_s` is how long the broker may keep it before its time begins (a fetch that waits, a join)."""
         correlation_id, parts = self._wire.request(api, version, request, int(now_s * 1000), answered=answered)
-        (self._pending if answered else self._unanswered).append((pending, now_s + held_s))
+        (self._pending if answered else self._unanswered).append((pending, now_s + held_s))  # the producer's step 11.17
         for part in joined(parts):
-            self.unsent.append(memoryview(part))
+            self.unsent.append(memoryview(part))  # the producer's step 11.18
         self.last_used_s = now_s
         return correlation_id
 
@@ -228,7 +228,7 @@ class ConnectionMachine:
         """Like `receive`, from a buffer that the shell uses again: a large answer is copied once less."""
         if self.phase == CLOSED:
             return
-        self._wire.receive_from(buffer)
+        self._wire.receive_from(buffer)  # the producer's step 11.21
         self._take_answers(now_s)
 
     @property
@@ -257,7 +257,7 @@ class ConnectionMachine:
                 assert self._login is not None
                 self._step_login(self._login.next(of_login), now_s)
             while self.phase != CLOSED and (answer := self._wire.next_answer()) is not None:
-                self._take(answer.decode(), now_s)
+                self._take(answer.decode(), now_s)  # the producer's step 11.22
         except WireError as wire_error:
             self.close(GarbledError(f"{self.address} does not answer as a Kafka broker would: {wire_error}"))
         except DecodeError as decode_error:
@@ -328,7 +328,7 @@ class ConnectionMachine:
             throttle_ms = getattr(body, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 self.throttled_until_s = now_s + throttle_ms / 1000
-            self.arrivals.append((self._pending.popleft()[0], body))
+            self.arrivals.append((self._pending.popleft()[0], body))  # the producer's step 11.24
 
     def _negotiate(self, body: Struct, now_s: float) -> None:
         assert isinstance(body, ApiVersionsResponse)

@@ -80,7 +80,7 @@ class Fetcher:
         """Send all the fetches that can be sent now (steps 8 and 14)."""
         self._wake_s = NEVER
         if self._buffer.bytes >= self._most_bytes:
-            return
+            return  # step 11.10: what waits here is bounded, and nothing waits to be sent
         wanted: dict[int, list[tuple[Assigned, Partition]]] = {}
         doubted: dict[int, list[tuple[Assigned, Partition]]] = {}
         for state in self._in_turn():

@@ -354,7 +354,7 @@ class ConsumerMachine:
         return True
 
     def recover(self, now_s: float) -> None:
-        """An interrupt came in the middle of something: leave all connections and ask again."""
+        """An interrupt came in the middle of something (step 11.7): leave all connections and ask again."""
         self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)
         self.fetcher.forget_questions()
         self.positions.forget_questions()

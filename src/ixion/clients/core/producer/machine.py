@@ -105,7 +105,7 @@ class ProducerMachine:
             self.transactions.check_open()
         queues = self._topics.get(topic)
         if queues is None or self._changes != self.client.cluster.changes:
-            queues = self._look_up(topic, now_s)
+            queues = self._look_up(topic, now_s)  # step 3
             if queues is None:
                 return None
         size: i64 = RECORD_OVERHEAD
@@ -116,10 +116,10 @@ class ProducerMachine:
         if headers:
             size += size_of_headers(headers)
         if size > self._max_request_size or size > self._buffer_memory:
-            self._refuse_size(size)
+            self._refuse_size(size)  # step 7
         is_free = False
         if partition is None:
-            chosen: i64 = self._choose(queues, topic, key, value)
+            chosen: i64 = self._choose(queues, topic, key, value)  # step 5
             is_free = chosen < 0
             if is_free:
                 chosen = queues.sticky.current
@@ -131,9 +131,9 @@ class ProducerMachine:
                 count = len(queues.boxes)
                 text = f"topic {topic!r} has partitions 0 to {count - 1}, not {chosen}"
                 raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
-        box = queues.boxes[chosen] or self._box(queues, chosen)
+        box = queues.boxes[chosen] or self._box(queues, chosen)  # step 8.1
         batch = box.open
-        if batch is None or not box.append(key, value, headers, timestamp_ms):
+        if batch is None or not box.append(key, value, headers, timestamp_ms):  # step 8.2
             if batch is not None:
                 box.seal()
                 self.sender.filled(batch.reserved, now_s)
@@ -143,11 +143,11 @@ class ProducerMachine:
                     if box.open is not None and not box.append(key, value, headers, timestamp_ms):
                         box.seal()
             if box.open is None:
-                reserved: i64 = max(size, self._batch_size)
+                reserved: i64 = max(size, self._batch_size)  # step 8.3
                 if self.used_bytes + reserved > self._buffer_memory and self.used_bytes > 0:
                     self.sender.is_awake = True
                     return None
-                batch = self._begin(box, now_s, reserved)
+                batch = self._begin(box, now_s, reserved)  # step 8.4
                 box.append(key, value, headers, timestamp_ms)
             else:
                 batch = box.open
@@ -156,7 +156,7 @@ class ProducerMachine:
             if queues.sticky.produced >= 2 * self._batch_size:
                 self._move_on(queues, now_s)
         if wish is not None:
-            batch.wishes.append((batch.count - 1, wish))
+            batch.wishes.append((batch.count - 1, wish))  # step 8.5
         return batch
 
     def seal_all(self) -> None:
@@ -204,8 +204,8 @@ class ProducerMachine:
     def close(self, error: KafkaError, now_s: float) -> None:
         """Hang up; what is not settled fails with the error."""
         self.is_closing = True
-        self.fail_all(error)
-        self.client.close(error, now_s)
+        self.fail_all(error)  # step 10.3
+        self.client.close(error, now_s)  # step 10.4
 
     def the_transactions(self) -> Transactions:
         """ValueError for a producer without a transactional id."""

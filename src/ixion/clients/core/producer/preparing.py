@@ -27,14 +27,14 @@ class Preparing:
         record = OutgoingRecord(topic, value, key, headers, timestamp_ms, partition)
         for interceptor in self._interceptors:
             try:
-                record = interceptor.on_send(record)
+                record = interceptor.on_send(record)  # step 2
             except Exception:
                 log_interceptor("on_send")
         if self._key_serializer is not None and record.key is not None:
             record = record._replace(key=self._key_serializer(record.key))
         if self._value_serializer is not None and record.value is not None:
-            record = record._replace(value=self._value_serializer(record.value))
-        return record._replace(headers=tuple(record.headers))
+            record = record._replace(value=self._value_serializer(record.value))  # step 4
+        return record._replace(headers=tuple(record.headers))  # step 6
 
     def wish(self, wish: OnDelivery | None) -> OnDelivery | None:
         """The callback of a record, with those of the interceptors before it."""

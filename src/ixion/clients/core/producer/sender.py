@@ -80,7 +80,7 @@ class Sender:
         self._max_in_flight = settings.max_in_flight
         self._watches_brokers = settings.adaptive_partitioning and settings.availability_timeout_s > 0
         # Without sequences a second batch under way could overtake the retry of the first.
-        self._most_flying = settings.max_in_flight if owner.is_idempotent else 1
+        self._most_flying = settings.max_in_flight if owner.is_idempotent else 1  # step 11.9
         self._delivery_timeout_s = settings.delivery_timeout_s
         self._max_request_size = settings.max_request_size
         self._turn: i64 = 0
@@ -112,7 +112,7 @@ class Sender:
             return
         boxes = list(owner.active)
         for box in boxes:
-            self._expire(box, now_s)
+            self._expire(box, now_s)  # step 11.10
             if box.is_idle:
                 box.is_active = False
                 del owner.active[box]
@@ -120,7 +120,7 @@ class Sender:
             self._end(self.fatal)
             return
         self._change_epoch()
-        while self._send_round(now_s):
+        while self._send_round(now_s):  # step 11.12: no sleep while one is ready
             pass
 
     def _end(self, fatal: KafkaError) -> None:
@@ -162,16 +162,16 @@ class Sender:
                 batch = box.open
                 if batch is None or len(box.flying) >= self._most_flying:
                     continue
-                ripe_s = batch.born_s + self._linger_s
+                ripe_s = batch.born_s + self._linger_s  # step 11.2
                 if now_s < ripe_s and not is_hurried:
-                    self.wake_s = min(self.wake_s, ripe_s)
+                    self.wake_s = min(self.wake_s, ripe_s)  # step 11.3
                     continue
             if now_s < box.not_before_s:
                 self.wake_s = min(self.wake_s, box.not_before_s)
                 continue
             if transactions is not None and not transactions.may_write(box.place):
                 continue
-            if not is_open and not box.may_send(self._most_flying, identity):
+            if not is_open and not box.may_send(self._most_flying, identity):  # step 11.7
                 held_up.append(box)
                 continue
             machine, node_id = self._leader(box, now_s)
@@ -185,13 +185,13 @@ class Sender:
             load = loads.get(node_id)
             size = box.waiting[0].size
             if load is None:
-                load = loads[node_id] = ProduceCall(self, machine)
+                load = loads[node_id] = ProduceCall(self, machine)  # step 11.15
             elif load.size + size > self._max_request_size:
                 continue
             load.size += size
-            load.batches.append((box, box.take()))
+            load.batches.append((box, box.take()))  # steps 11.6 and 11.8
         for load in loads.values():
-            self._send(load, now_s)
+            self._send(load, now_s)  # steps 11.13 and 11.14
         if self._watches_brokers:
             self._note_stuck(held_up, loads, now_s)
         return bool(loads)
@@ -208,12 +208,12 @@ class Sender:
     def _leader(self, box: Outbox, now_s: float) -> tuple[ConnectionMachine | None, int]:
         """The connection to the leader, if it can take a request now."""
         client = self._client
-        partition = client.cluster.leader(box.place)
+        partition = client.cluster.leader(box.place)  # step 11.1
         if partition is None:
             client.cluster.touch(box.place.topic, now_s)
-            client.cluster.mark_stale()
+            client.cluster.mark_stale()  # step 11.4
             return None, -1
-        machine = client.ready(partition.leader, now_s)
+        machine = client.ready(partition.leader, now_s)  # step 11.5
         if machine is None:
             if not client.is_connecting(partition.leader):
                 self.wake_s = min(self.wake_s, client.may_try_s(partition.leader))
@@ -258,8 +258,8 @@ class Sender:
                 ]
             ),
         )
-        self.requests += 1
-        load.machine.send(ApiKey.PRODUCE, version, request, load, now_s, answered=self._acks != 0)
+        self.requests += 1  # step 11.11
+        load.machine.send(ApiKey.PRODUCE, version, request, load, now_s, answered=self._acks != 0)  # step 11.16
 
     def settle(
         self, box: Outbox, batch: Batch, result: PartitionProduceResponse | None, nodes: dict[int, Node], now_s: float
