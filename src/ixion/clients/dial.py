@@ -51,7 +51,7 @@ class Dial:
                     return opened
             except OSError as error:  # too many open files, no such family
                 code = error.errno or errno.EIO
-            except OverflowError:  # a port that is none
+            except OverflowError:  # no valid port
                 code = errno.EADDRNOTAVAIL
             if opened is not None:
                 opened.close()

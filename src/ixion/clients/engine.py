@@ -111,7 +111,7 @@ class Engine:
         self.look_after()
 
     def look_after(self) -> None:
-        """See that somebody looks again when it is time. The lock is held."""
+        """Make sure that a thread polls again when the machine wants it. The lock is held."""
         if self._stand_in is None and self.stands_in and not self.is_stopped:
             self._stand_in = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.planned_s = -NEVER

@@ -1,4 +1,4 @@
-"""What a cluster says of itself: its brokers, its topics and who leads each partition."""
+"""What a cluster says of itself: its brokers, its topics and the leader of each partition."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClusterMetadata(NamedTuple):
     controller: int  # node id; -1: not known
     nodes: dict[int, Node]
     topics: dict[str, Topic]
-    faults: dict[str, ErrorCode]  # topics that were asked for and cannot be told about
+    faults: dict[str, ErrorCode]  # the error of each topic that the broker did not describe
 
 
 def read_metadata(answer: MetadataResponse) -> ClusterMetadata:

@@ -84,7 +84,7 @@ class Producer:
     _is_closed = True  # until it is made
 
     def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
-        """TypeError or ValueError, naming it, for a setting or an address that is none."""
+        """TypeError or ValueError, naming it, for a wrong setting or address."""
         self._settings = read_producer_settings(settings)
         self._machine = ProducerMachine(parse_bootstrap(bootstrap), without_code(self._settings), random)
         self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None

@@ -61,7 +61,7 @@ ACKS: Final[dict[object, int]] = {"all": -1, "-1": -1, -1: -1, "1": 1, 1: 1, "0"
 
 
 def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
-    """TypeError for a name that there is not, ValueError for a value that is not allowed; both name it."""
+    """TypeError for an unknown setting, ValueError for a value that is not allowed; both name the setting."""
     options = Options(given, ProducerOptions.__annotations__.keys())
     acks = options.choice("acks", "all", ACKS)
     max_in_flight = options.whole("max_in_flight_requests_per_connection", 5, 1)

@@ -48,6 +48,7 @@ def test_the_leader_is_asked_again_when_the_metadata_is_old() -> None:
     for _ in range(int(AGE_S * 1.5 / 5)):
         sim.logs[0].append(1)
         sim.poll(machine, 5.0)
+        sim.run(5.0)
     assert asked(sim) == [leader, follower, leader, follower]
 
 

@@ -122,7 +122,7 @@ class Calls:
 
 class Admin(Calls):
     def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
-        """TypeError or ValueError, naming it, for a setting or an address that is none."""
+        """TypeError or ValueError, naming it, for a wrong setting or address."""
         runner = AdminRunner(bootstrap, **settings)
         super().__init__(runner, runner.timeout_s)
 

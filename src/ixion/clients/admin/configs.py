@@ -60,7 +60,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_set(self) -> bool:
-        """Whether somebody chose it for this resource, or for all brokers, while the cluster ran."""
+        """Whether it was set dynamically, for this resource or as the default of all brokers."""
         return self.source in ("topic", "broker", "all brokers", "group", "broker logger")
 
 

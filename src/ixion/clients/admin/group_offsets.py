@@ -29,7 +29,7 @@ class CommittedOffset(NamedTuple):
 def list_group_offsets(
     call: Call, groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None], *, stable: bool = False
 ) -> Plan[Results[str, dict[TopicPartition, CommittedOffset]]]:
-    """What each group has committed, of all partitions or of some; nothing for a group that there is not.
+    """What each group has committed, of all partitions or of some; nothing for a group that does not exist.
 
     With `stable`, offsets of an open transaction are waited for.
     """

@@ -72,7 +72,7 @@ def list_groups(call: Call, *, states: Iterable[str] = (), kinds: Iterable[str] 
 
 
 def describe_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, GroupDescription]]:
-    """State and members. GROUP_ID_NOT_FOUND for a group that there is not."""
+    """State and members. GROUP_ID_NOT_FOUND for a group that does not exist."""
     wanted = list(dict.fromkeys(names))
     results: Results[str, GroupDescription] = yield from describe_consumer_groups(call, wanted)
     others = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)

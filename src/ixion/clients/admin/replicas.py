@@ -1,4 +1,4 @@
-"""Replicas: where they lie, which are being moved, to which directory or broker they should go, and who leads."""
+"""Replicas: where they lie, which are being moved, to which directory or broker they should go, and which one leads."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class AdminRunner:
     _is_closed = True  # until it is made
 
     def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
-        """TypeError or ValueError, naming it, for a setting or an address that is none."""
+        """TypeError or ValueError, naming it, for a wrong setting or address."""
         found = read_admin_settings(settings)
         self.timeout_s = found.timeout_s
         self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random)

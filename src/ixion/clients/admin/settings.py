@@ -1,4 +1,4 @@
-"""What an administrator can be told, under Kafka's names with underscores."""
+"""The settings of an administrator, under Kafka's names with underscores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AdminSettings(NamedTuple):
 
 
 def read_admin_settings(given: Mapping[str, Any]) -> AdminSettings:
-    """TypeError for a name that there is not, ValueError for a value that is not allowed; both name it."""
+    """TypeError for an unknown setting, ValueError for a value that is not allowed; both name the setting."""
     options = Options(given, KNOWN)
     client = read_client_settings(options, given, idle_ms=300_000)._replace(creates_topics=False)
     return AdminSettings(client, options.seconds("default_api_timeout_ms", 60_000, least_ms=1, most_ms=MAX_I32))

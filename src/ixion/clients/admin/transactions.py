@@ -88,7 +88,7 @@ def list_transactions(
 
 
 def describe_transactions(call: Call, transactional_ids: Iterable[str]) -> Plan[Results[str, TransactionDescription]]:
-    """TRANSACTIONAL_ID_NOT_FOUND for an id that there is not."""
+    """TRANSACTIONAL_ID_NOT_FOUND for an unknown id."""
     from ixion.protocol.messages.k65_describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,

@@ -30,7 +30,7 @@ class ScramUpsertion:
     def __init__(
         self, user: str, password: str, mechanism: str = "SCRAM-SHA-512", *, iterations: int = ITERATIONS
     ) -> None:
-        """ValueError for a mechanism that is none, or for no iterations."""
+        """ValueError for an unknown mechanism, or for fewer than one iteration."""
         if mechanism not in NUMBERS:
             raise ValueError(f"there is no SCRAM mechanism {mechanism!r}; there are {', '.join(NUMBERS)}")
         if iterations < 1:

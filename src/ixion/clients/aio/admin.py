@@ -193,7 +193,7 @@ class AdminRunner:
 
 class Admin(Calls):
     def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
-        """Inside a coroutine. TypeError or ValueError, naming it, for a setting or an address that is none."""
+        """Inside a coroutine. TypeError or ValueError, naming it, for a wrong setting or address."""
         runner = AdminRunner(bootstrap, settings)
         super().__init__(runner, runner.timeout_s)
 

@@ -33,7 +33,7 @@ class ConsumerFace:
     _is_in_listener = False
 
     def _prepare(self, bootstrap: str, group: str | None, settings: Mapping[str, Any]) -> None:
-        """What both faces are made of. TypeError or ValueError, naming it, for a setting or an address that is none."""
+        """What both faces are made of. TypeError or ValueError, naming it, for a wrong setting or address."""
         security, others = split_security(settings)
         self._settings = read_settings(others)
         self._timeout_s = self._settings.default_api_timeout_ms / 1000

@@ -64,7 +64,7 @@ class Client:
             creates_topics=settings.creates_topics,
         )
         self.fault: KafkaError | None = None  # why the last connection was lost
-        self.denied: AuthenticationError | None = None  # why we were not let in, until we are
+        self.denied: AuthenticationError | None = None  # why a broker refused our login, until one accepts it
         self.is_closed = False
         self._bootstrap = {-1 - number: address for number, address in enumerate(bootstrap)}
         self._random = random

@@ -1,4 +1,4 @@
-"""A member of a classic group: joins, hears of rebalances, leaves.
+"""A member of a classic group: joins, takes part in rebalances, leaves.
 
 A join has two halves. JoinGroup waits until all members have come; the one that the coordinator names leader learns
 what the others subscribe to and assigns the partitions (`assignors`). SyncGroup carries its decision to the

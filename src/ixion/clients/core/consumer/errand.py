@@ -39,7 +39,7 @@ class Errand:
         raise NotImplementedError
 
     def forget_questions(self) -> None:
-        """The connections that it asked on are gone without a word."""
+        """The connections of its requests are closed, and no answer will come."""
 
     def finish(self, fault: KafkaError | None = None) -> None:
         if not self.is_done:

@@ -117,7 +117,7 @@ class Fetcher:
                     self._fetch(machine, node_id, session, places, now_s)
 
     def forget_questions(self) -> None:
-        """The connections are gone without a word."""
+        """All connections are closed, and no answer will come."""
         for session in self._sessions.values():
             session.is_flying = False
             session.fail()

@@ -1,4 +1,4 @@
-"""A consumer's part in a group: when partitions are given up and taken over, and what the caller hears of it.
+"""A consumer's part in a group: when partitions are given up and taken over, and when the listener is called.
 
 The caller's listener runs within poll, so the changes of an assignment are handed to the caller one by one, as duties:
 
@@ -133,7 +133,7 @@ class Group:
         if fault is not None:
             raise fault
         if self._duty is not None:
-            return self._duty  # the listener raised; it hears of it again
+            return self._duty  # the listener raised: call it again
         held = self._subscription.partitions
         if member.has_lost and held:
             self._stop_committing()

@@ -161,7 +161,7 @@ class ConsumerMachine:
             self.group.exit(now_s)
 
     def next_duty(self, now_s: float) -> Duty | None:
-        """What the caller's listener must hear of first (steps 5 and 12). KafkaError for a fault of the group."""
+        """The next call of the rebalance listener (steps 5 and 12). KafkaError for a fault of the group."""
         return None if self.group is None else self.group.next_duty(now_s)
 
     def done(self, duty: Duty) -> None:

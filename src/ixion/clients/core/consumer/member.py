@@ -103,7 +103,7 @@ class Member:
         self.not_before_s = now_s + self.client.retry.pause_s(self.failures)
 
     def forget_question(self) -> None:
-        """The connection that it was asked on is gone without a word."""
+        """The connection of its request is closed, and no answer will come."""
         if self._asked is not None:
             asked = self._asked
             self._asked = None

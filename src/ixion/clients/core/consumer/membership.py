@@ -51,7 +51,7 @@ def new_member(client: Client, coordinator: Coordinator, settings: ConsumerSetti
 
 
 def check_pattern(pattern: str) -> None:
-    """ValueError for one that is none. (A coordinator has the last word on a pattern that it follows.)"""
+    """ValueError for a pattern that does not compile. (The coordinator may still refuse one that does.)"""
     try:
         re.compile(pattern)
     except re.error as error:

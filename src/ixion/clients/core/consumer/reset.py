@@ -1,7 +1,7 @@
 """`auto.offset.reset`: where a partition is read from when nothing is committed, or what is committed is gone.
 
 earliest, latest       an end of the log
-none                   nowhere: the caller hears of it
+none                   nowhere: poll raises NoOffsetError
 by_duration:PT1H30M    the first record that is at most that old (KIP-1106), in the notation of ISO 8601, PnDTnHnMn.nS;
                        the end of the log, if no record is that young
 """

@@ -1,4 +1,4 @@
-"""What a consumer can be told: Kafka's names with underscores, and Kafka's defaults; times in milliseconds."""
+"""The settings of a consumer: Kafka's names with underscores, and Kafka's defaults; times in milliseconds."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Sender:
     def __init__(self, owner: ProducerMachine) -> None:
         settings = owner.settings
         self.fatal: KafkaError | None = None
-        self.refused: KafkaError | None = None  # the first batch that failed since somebody asked
+        self.refused: KafkaError | None = None  # the first failure since the last flush
         self.is_awake = False  # whether a step may find something to send
         self.wake_s = NEVER
         self.records: i64 = 0

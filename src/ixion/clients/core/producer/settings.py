@@ -1,4 +1,4 @@
-"""What a producer can be told, under Kafka's names with underscores; see `docs/clients.md` for the table."""
+"""The settings of a producer, under Kafka's names with underscores; `docs/clients.md` has the table."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Transactions(Identity):
         the coordinator answers to the same question only."""
         self._require(OPEN, COMMITTING, ABORTING)
         if self._is_deciding:
-            raise ValueError("the commit is under way and may be done; call commit_transaction again to hear of it")
+            raise ValueError("the commit is under way and may be done; call commit_transaction again for its outcome")
         self.state = ABORTING
         self._to_add.clear()
         self._offsets.clear()
@@ -207,7 +207,7 @@ class Transactions(Identity):
 
     def tick(self, now_s: float, is_wanted: bool) -> None:  # noqa: ARG002  (a transaction knows by itself)
         if self.state == COMMITTING and self.failure is not None:
-            self.state = OPEN  # the caller hears of the failure, and may abort
+            self.state = OPEN  # the call raises the failure; the caller may abort
         if self._is_asking or self.fatal is not None or now_s < self._not_before_s:
             return
         wanted = self._wanted()
