@@ -92,7 +92,7 @@ def test_a_topic_that_is_not_there_yet_is_waited_for(broker: Broker, name: str) 
 def test_a_record_larger_than_all_limits_of_a_fetch_is_handed_out(broker: Broker, name: str) -> None:
     broker.create_topic(name, 1)
     fill(broker, name, b"small", b"L" * 100_000, b"last")
-    limits = {"max_partition_fetch_bytes": 100, "fetch_max_bytes": 100}
+    limits: dict[str, Any] = {"max_partition_fetch_bytes": 100, "fetch_max_bytes": 100}
     with Consumer(broker.bootstrap, auto_offset_reset="earliest", **limits) as consumer:
         consumer.assign([TopicPartition(name, 0)])
         assert read(consumer, 3) == [b"small", b"L" * 100_000, b"last"]

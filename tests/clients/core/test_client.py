@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from itertools import pairwise
 
 import pytest
@@ -121,6 +122,21 @@ def test_a_topic_that_is_refused_again_and_again_is_not_asked_for_without_a_paus
         assert state.want("orders", now_s) is None
         assert not state.is_due(now_s + 0.05)
         assert state.is_due(now_s + 0.1)
+
+
+def test_a_wrong_name_is_compared_with_few_of_a_hundred_thousand_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    real = difflib.get_close_matches
+
+    def count(word: str, possibilities: list[str], n: int) -> list[str]:
+        compared.append(len(possibilities))
+        return real(word, possibilities, n)
+
+    monkeypatch.setattr(difflib, "get_close_matches", count)
+    known = [f"topic-{number}" for number in range(100_000)]
+    assert "did you mean 'orders'?" in UnknownTopicError("ordres", [*known, "orders"]).message
+    assert "topic" in UnknownTopicError("topic-x", known).message
+    assert max(compared) <= 500
 
 
 def test_reasons_of_a_hundred_thousand_wrong_names_are_not_kept() -> None:
