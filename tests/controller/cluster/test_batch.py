@@ -9,6 +9,7 @@ from ixion.controller.cluster.cluster import Cluster, Member, Topic
 from ixion.controller.cluster.leadership import Leadership
 from ixion.metadata.broker_node import Registration
 from ixion.metadata.topic_node import Replicas
+from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.envelope import decode_request, encode_request
 from ixion.protocol.headers import RequestHeader
 from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrLiveLeader, LeaderAndIsrRequest
@@ -170,3 +171,33 @@ def test_very_many_partitions_go_in_several_requests_that_a_broker_can_read() ->
 
 def count(request: ControlRequest) -> int:
     return sum(len(topic.partition_states) for topic in request.topic_states)
+
+
+def test_what_all_brokers_are_shown_is_encoded_once() -> None:
+    """At 100 brokers and 200,000 partitions, encoding it for each took most of a take-over."""
+    made = cluster()
+    partitions = {number: Replicas(all=(3,)) for number in range(200)}
+    made.put_topic(Topic(name="v", topic_id=b"v" * 16, partitions=partitions))
+    keys = [("v", number) for number in partitions]
+    made.leaderships.update(dict.fromkeys(keys, Leadership(leader=3, leader_epoch=0, isr=(3,))))
+    batch = Batch(made)
+    batch.show(made.brokers, keys)
+    batch.show([3], [T0])
+    requests = finished(batch.requests(SENDER))
+    encoded = {broker: frame_parts(request) for broker, (request,) in requests.items()}
+    largest = {broker: max(parts, key=len) for broker, parts in encoded.items()}
+    assert len(largest[1]) > 1_000
+    assert largest[2] is largest[1]
+    assert largest[3] is not largest[1]
+    for broker, parts in encoded.items():
+        _, decoded = decode_request(b"".join(parts))
+        assert decoded == requests[broker][0]
+        assert isinstance(decoded, UpdateMetadataRequest)
+        assert decoded.broker_epoch == 100 + broker
+        assert [topic.topic_name for topic in decoded.topic_states] == (["t", "v"] if broker == 3 else ["v"])
+
+
+def frame_parts(request: ControlRequest) -> list[Buffer]:
+    api, version = VERSIONS[type(request)]
+    header = RequestHeader(api_key=api, api_version=version, correlation_id=1, client_id="1")
+    return encode_request(header, request)

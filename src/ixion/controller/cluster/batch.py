@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from ixion.controller.cluster.cluster import Cluster, Member
 from ixion.controller.cluster.leadership import NO_LEADER, Leadership
 from ixion.model.topic_partition import TopicPartition
+from ixion.protocol.kept import Kept
 from ixion.protocol.messages.k04_leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -60,6 +61,8 @@ class Batch:
         self._led: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> it is new
         self._stopped: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> delete its log
         self._shown: dict[int, set[TopicPartition]] = {}  # broker -> partitions to be shown in its metadata
+        # The same for all brokers. A set for each would have brokers times partitions entries when a controller begins.
+        self._shown_to_all: set[TopicPartition] | None = None
 
     def lead(self, brokers: Iterable[int], key: TopicPartition, *, is_new: bool = False) -> None:
         """These brokers hear of the leader of a partition, and every broker shows it in its metadata."""
@@ -76,13 +79,18 @@ class Batch:
 
     def show(self, brokers: Iterable[int], keys: Iterable[TopicPartition]) -> None:
         """Send these brokers the list of live brokers, and these partitions."""
+        if brokers is self._cluster.brokers:
+            if self._shown_to_all is None:
+                self._shown_to_all = set()
+            self._shown_to_all.update(keys)
+            return
         shown = tuple(keys)
         for broker in brokers:
             self._shown.setdefault(broker, set()).update(shown)
 
     @property
     def is_empty(self) -> bool:
-        return not (self._led or self._stopped or self._shown)
+        return not (self._led or self._stopped or self._shown) and self._shown_to_all is None
 
     def requests(self, sender: Sender) -> Steps[dict[int, list[ControlRequest]]]:
         """By broker; none for a broker that is not registered."""
@@ -93,17 +101,20 @@ class Batch:
                 for some in pieces(list(led.items())):
                     request = yield from self._leader_and_isr(sender, brokers[broker].epoch, dict(some))
                     made.setdefault(broker, []).append(request)
-        everyone = tuple([broker_entry(member) for member in brokers.values()])
-        known: dict[frozenset[TopicPartition], list[tuple[UpdateMetadataTopicState, ...]]] = {}
-        for broker, shown in self._shown.items():
+        # Both lists are the same for all brokers, and encoding them for each would take most of a controller's time.
+        everyone = Kept([broker_entry(member) for member in brokers.values()])
+        known: dict[frozenset[TopicPartition], list[Kept[UpdateMetadataTopicState]]] = {}
+        for_all = None if self._shown_to_all is None else frozenset(self._shown_to_all)
+        for broker in [*brokers] if for_all is not None else [*self._shown]:
             if broker not in brokers:
                 continue
-            keys = frozenset(shown)
+            more = self._shown.get(broker)
+            keys = frozenset(more or ()) if for_all is None else for_all | more if more else for_all
             if keys not in known:
                 known[keys] = []
-                for several in pieces(sorted(shown)):
+                for several in pieces(sorted(keys)):
                     states = yield from self._metadata_of(several)
-                    known[keys].append(states)
+                    known[keys].append(Kept(states))
             for left, states in zip(range(len(known[keys]) - 1, -1, -1), known[keys], strict=True):
                 update = UpdateMetadataRequest(
                     type=MORE_FOLLOW if left else 0,

@@ -10,6 +10,7 @@ from ixion.protocol.codec.sink import Sink
 from ixion.protocol.codec.sized import Sized
 from ixion.protocol.codec.wire_type import STEP, WireType
 from ixion.protocol.flaws import DecodeError, EncodeError
+from ixion.protocol.kept import Kept
 
 
 class Array(Sized):
@@ -56,6 +57,9 @@ class Array(Sized):
             return
         items = items_of(value)
         sink.claim(len(items))
+        if type(items) is not tuple and isinstance(items, Kept):
+            self.write_kept(sink, items)
+            return
         self.write_length(sink, len(items))
         element = self.element
         index: i64 = 0
@@ -66,6 +70,14 @@ class Array(Sized):
         except EncodeError as error:
             error.within(f"[{index}]")
             raise
+
+    def write_kept(self, sink: Sink, items: Kept[object]) -> None:
+        if items.codec is not self:
+            alone = Sink()
+            self.write(alone, tuple(items))
+            items.codec = self
+            items.data = alone.finish_bytes()
+        sink.data(items.data, len(items.data))
 
     def check_steps(self, cursor: Cursor) -> Generator[None, None, None]:
         count = self.length(cursor)
