@@ -10,21 +10,28 @@ LeaderAndIsr about the replicas that a broker has.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from ixion.config.listeners import Endpoint
 from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
 from ixion.controller.cluster.channels import VERSIONS
 from ixion.controller.cluster.cluster import Cluster, Member, Topic
-from ixion.controller.cluster.leadership import Leadership
+from ixion.controller.cluster.fenced_tree import FencedTree
+from ixion.controller.cluster.leadership import Leadership, state_of
+from ixion.metadata import paths
 from ixion.metadata.broker_node import Registration
 from ixion.metadata.image import ClusterImage
-from ixion.metadata.topic_node import Replicas
+from ixion.metadata.node import Node, Stat
+from ixion.metadata.session import MetadataSession
+from ixion.metadata.topic_node import Replicas, encode_partition_state
 from ixion.protocol.codec.cursor import ELEMENT_BUDGET
+from ixion.protocol.codec.sink import Buffer
 from ixion.protocol.envelope import decode_request, encode_request
 from ixion.protocol.flaws import DecodeError
 from ixion.protocol.headers import RequestHeader
@@ -83,10 +90,14 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
     return found, best_s  # type: ignore[return-value]
 
 
-def frame(request: ControlRequest) -> bytes:
+def sent(request: ControlRequest) -> list[Buffer]:
     api, version = VERSIONS[type(request)]
     header = RequestHeader(api_key=api, api_version=version, correlation_id=1, client_id="1")
-    return b"".join(bytes(part) for part in encode_request(header, request))
+    return encode_request(header, request)
+
+
+def frame(request: ControlRequest) -> bytes:
+    return b"".join(bytes(part) for part in sent(request))
 
 
 def parts_of(partitions: int) -> list[Part]:
@@ -108,9 +119,12 @@ def parts_of(partitions: int) -> list[Part]:
 
     for show, name in ((False, "LeaderAndIsr"), (True, "UpdateMetadata")):
         request, seconds = timed(lambda show=show: build(show))  # type: ignore[misc]
-        data, encoding_s = timed(lambda request=request: frame(request))  # type: ignore[misc]
+        data, encoding_s = timed(lambda request=request: frame(afresh(request)))  # type: ignore[misc]
         parts.append(Part(f"{name}: build", 0, seconds))
         parts.append(Part(f"{name}: encode", len(data), encoding_s))
+        if show:
+            frame(request)
+            parts.append(Part(f"{name}: encode for the next broker", 0, timed(partial(sent, request))[1]))
         (_, decoded), seconds = timed(lambda data=data: decode_request(data, budget=1 << 40))  # type: ignore[misc]
         parts.append(Part(f"{name}: parse", 0, seconds))
         if isinstance(decoded, LeaderAndIsrRequest):
@@ -119,7 +133,59 @@ def parts_of(partitions: int) -> list[Part]:
         else:
             parts.append(image_of(decoded))
     parts.append(session_of(keys))
+    parts.append(take_over_of(cluster, keys))
+    parts.append(states_of(cluster, keys))
     return parts
+
+
+def afresh(request: ControlRequest) -> ControlRequest:
+    """With nothing encoded yet."""
+    if not isinstance(request, UpdateMetadataRequest):
+        return request
+    return UpdateMetadataRequest(
+        controller_id=request.controller_id,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        topic_states=tuple(request.topic_states),
+        live_brokers=tuple(request.live_brokers),
+    )
+
+
+def take_over_of(cluster: Cluster, keys: list[tuple[str, int]]) -> Part:
+    """What a controller that takes over makes for all brokers, and its peak of memory."""
+
+    def requests() -> Any:
+        batch = Batch(cluster)
+        batch.show(cluster.brokers, keys)
+        for key in keys:
+            batch.lead(cluster.replicas(key).all, key)
+        return run(batch.requests(SENDER))
+
+    _, seconds = timed(requests)
+    tracemalloc.start()
+    made = requests()
+    size = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(made) == BROKERS
+    return Part(f"take-over: requests for {BROKERS} brokers", size, seconds)
+
+
+def states_of(cluster: Cluster, keys: list[tuple[str, int]]) -> Part:
+    """The states of all partitions, read by a controller that takes over from a tree that answers at once."""
+    nodes = {}
+    for key in keys:
+        stat = Stat(version=1, created_zxid=1, modified_zxid=1, created_ms=0, modified_ms=0, owner=0, children=0)
+        data = encode_partition_state(state_of(cluster.leaderships[key], 7))
+        nodes[paths.partition_state(*key)] = Node(data=data, stat=stat)
+
+    class Session:
+        async def get(self, path: str) -> Node:
+            return nodes[path]
+
+    tree = FencedTree(cast(MetadataSession, Session()), 9, 1)
+    found, seconds = timed(lambda: asyncio.run(tree.read_states(keys)))
+    assert len(found) == len(keys)
+    return Part("take-over: states of partitions, decoded", sum(len(node.data) for node in nodes.values()), seconds)
 
 
 def image_of(request: Any) -> Part:
