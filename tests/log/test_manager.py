@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -15,7 +16,7 @@ from ixion.log.directory_state import DirectoryState
 from ixion.log.disk_guard import DiskGuard, free_and_total
 from ixion.log.files import Part
 from ixion.log.lock import DirectoryLockedError
-from ixion.log.manager import LogManager
+from ixion.log.manager import MANY, LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
@@ -507,3 +508,36 @@ def test_closing_twice_is_fine(stage: Stage) -> None:
     manager.create("orders", 0)
     manager.close()
     manager.close()
+
+
+class MeetingFiles(SickFiles):
+    """A disk on which the first sync ends when a second one has begun, once `meeting` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meeting = False
+        self.met = threading.Event()
+        self._first = threading.Lock()
+
+    def sync(self, fd: int) -> None:
+        if self.meeting and not self.met.is_set():
+            if self._first.acquire(blocking=False):
+                self.met.wait(60)
+                self.meeting = False
+            else:
+                self.met.set()
+        super().sync(fd)
+
+
+def test_very_many_logs_are_closed_at_the_same_time(stage: Stage) -> None:
+    """One after the other, 10,000 logs took longer than a stop may: the next start had to recover them."""
+    stage.files = files = MeetingFiles()
+    manager = stage.manager()
+    for partition in range(MANY):
+        manager.create("orders", partition).append_as_leader(batch(b"a"), 0)
+    files.meeting = True
+    files.sick = str(Path(stage.paths[0]) / "orders-0")
+    manager.close()
+    assert files.met.is_set()
+    assert all(log.closed for log in manager.logs.values())
+    assert [(Path(path) / ".kafka_cleanshutdown").exists() for path in stage.paths] == [False, True]

@@ -277,7 +277,7 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = integer(
     1,
     least=1,
     scope=Scope.CLUSTER_WIDE,
-    doc="threads per log directory at start and stop",
+    doc="threads per log directory that open logs after an unclean stop",
 )
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS: Final = optional_integer(
     "num.replica.alter.log.dirs.threads",

@@ -32,6 +32,7 @@ from ixion.log.names import DELETE, STRAY, folder_name, marked_folder_name
 from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ixion.log.partition_metadata import write_topic_id
 from ixion.log.retention import delete_doomed, retain
+from ixion.log.together import for_each
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import id_text
 from ixion.model.topic_partition import TopicPartition
@@ -39,6 +40,7 @@ from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
+MANY: Final = 64  # logs; so many are closed by several threads, because each waits for the disk a few times
 MOST_PREFERENCES: Final = 10_000  # a client can ask for one for a partition that is never created
 
 
@@ -340,12 +342,20 @@ class LogManager:
             return
         self._closed = True
         unclosed = set(self._left_behind)
-        for log in [*self.logs.values(), *self.future_logs.values()]:
+
+        def close(log: Log) -> None:
             try:
                 log.close()
             except Exception as error:
                 logger.error("closing %s: %s", log.name, error, exc_info=not isinstance(error, KafkaError))
                 unclosed.add(log.directory)
+
+        logs = [*self.logs.values(), *self.future_logs.values()]
+        if len(logs) >= MANY:
+            for_each(logs, close)
+        else:
+            for log in logs:
+                close(log)
         self.checkpoints.write_all()
         for directory in self.directories:
             directory.unclosed = directory.state in unclosed
