@@ -27,6 +27,10 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f293
 .title { font-size: 17px; font-weight: 600; }
 .row { font-weight: 600; }
 .soft { fill: #616e7c; }
+.end { text-anchor: end; }
+.middle { text-anchor: middle; }
+.axis { fill: none; stroke: #9aa5b1; }
+polyline, circle { stroke-width: 2; }
 """
 DARK_STYLE = """
 text { fill: #e4e7eb; }
@@ -39,19 +43,19 @@ def draw(outcome: Outcome, number: Callable[[float], str]) -> str:
     colour = {name: index % len(LIGHT) for index, name in enumerate(outcome.contenders)}
     body: list[str] = []
     y = MARGIN + 17
-    body.append(_text(MARGIN, y, benchmark.title, "title"))
+    body.append(text(MARGIN, y, benchmark.title, "title"))
     y += 18
     y = _legend(body, outcome.contenders, colour, y)
     for row in benchmark.rows:
         if row.charted and any((row.key, name) in outcome.cells for name in outcome.contenders):
             y = _group(body, outcome, row, colour, number, y)
     body.append(
-        _text(MARGIN, y + 8, f"Medians; × = ratio to {benchmark.baseline}; each group has its own scale.", "soft")
+        text(MARGIN, y + 8, f"Medians; × = ratio to {benchmark.baseline}; each group has its own scale.", "soft")
     )
     height = y + 8 + MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
-        f"<title>{escape(benchmark.title)}</title>\n<style>{_style()}</style>\n" + "\n".join(body) + "\n</svg>\n"
+        f"<title>{escape(benchmark.title)}</title>\n<style>{style()}</style>\n" + "\n".join(body) + "\n</svg>\n"
     )
 
 
@@ -62,7 +66,7 @@ def _legend(body: list[str], names: tuple[str, ...], colour: dict[str, int], y: 
         if x + width > WIDTH - MARGIN:
             x, y = MARGIN, y + 20
         body.append(f'<rect class="c{colour[name]}" x="{x}" y="{y}" width="12" height="12" rx="2"/>')
-        body.append(_text(x + 17, y + 11, name))
+        body.append(text(x + 17, y + 11, name))
         x += width
     return y + 12 + GROUP_GAP
 
@@ -72,7 +76,7 @@ def _group(
 ) -> int:
     measured = [(name, outcome.cells[row.key, name]) for name in outcome.contenders if (row.key, name) in outcome.cells]
     longest = max(sample.median for _, sample in measured) or 1.0
-    body.append(_text(MARGIN, y + 14, f"{row.label}, {row.unit}", "row"))
+    body.append(text(MARGIN, y + 14, f"{row.label}, {row.unit}", "row"))
     y += GROUP_HEAD
     baseline = outcome.benchmark.baseline
     for name, sample in measured:
@@ -85,17 +89,23 @@ def _group(
         label = number(sample.median)
         if ratio is not None and name != baseline:
             label += f" · {ratio:.2f} ×"
-        body.append(_text(round(MARGIN + width + 8), y + 13, label))
+        body.append(text(round(MARGIN + width + 8), y + 13, label))
         y += BAR + GAP
     return y + GROUP_GAP
 
 
-def _text(x: int, y: int, text: str, style: str = "") -> str:
-    kind = f' class="{style}"' if style else ""
-    return f'<text x="{x}" y="{y}"{kind}>{escape(text)}</text>'
+def text(x: int, y: int, words: str, kind: str = "") -> str:
+    style_class = f' class="{kind}"' if kind else ""
+    return f'<text x="{x}" y="{y}"{style_class}>{escape(words)}</text>'
 
 
-def _style() -> str:
-    light = "".join(f".c{index} {{ fill: {value}; }}\n" for index, value in enumerate(LIGHT))
-    dark = "".join(f".c{index} {{ fill: {value}; }}\n" for index, value in enumerate(DARK))
-    return f"{STYLE}{light}@media (prefers-color-scheme: dark) {{{DARK_STYLE}{dark}}}\n"
+def style() -> str:
+    return f"{STYLE}{_colours(LIGHT)}@media (prefers-color-scheme: dark) {{{DARK_STYLE}{_colours(DARK)}}}\n"
+
+
+def _colours(values: tuple[str, ...]) -> str:
+    """Class c0, c1 … for areas, l0, l1 … for lines."""
+    return "".join(
+        f".c{index} {{ fill: {value}; }}\n.l{index} {{ fill: none; stroke: {value}; }}\n"
+        for index, value in enumerate(values)
+    )

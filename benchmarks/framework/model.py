@@ -2,7 +2,8 @@
 
 A *row* is one thing measured, in one unit. A *contender* is a program that can do it: ours or a peer; called once per
 round, it does its work and answers {row key: value}. A *cell* is a row of one contender; after the rounds it holds
-a sample of values. A *goal* compares two cells, or a cell with a fixed number.
+a sample of values. A *goal* compares two cells, or a cell with a fixed number. A *curve* is made of rows that measure
+the same at several sizes.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ class Goal:
         return ratio >= self.at_least
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    title: str
+    size: str  # what the sizes count
+    unit: str
+    points: Mapping[int, str]  # size -> row key
+    more_is_better: bool = False
+
+
 class Session:
     """One run of one benchmark: whether it is to be quick, and a place for what must be closed at its end."""
 
@@ -72,6 +82,7 @@ class Benchmark:
     baseline: str  # the contender all others are compared with in tables and chart
     contenders: Callable[[Session], Mapping[str, Contender]]
     rounds: int = 5
+    curves: tuple[Curve, ...] = ()  # drawn instead of bars
 
     def row(self, key: str) -> Row:
         return next(row for row in self.rows if row.key == key)

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.framework import curve
+from benchmarks.framework.model import Curve
 from benchmarks.framework.report import CHARTS, RESULTS, number
 
 HEAD = """# Measured
@@ -41,9 +43,35 @@ def _section(result: dict[str, Any]) -> str:
             met = {True: "yes", False: "**no**", None: "not measured"}[goal["met"]]
             lines.append(f"| {goal['label']} | {ratio} | {goal['wanted']} | {met} |")
         lines.append("")
+    if result.get("curves"):
+        return "\n".join(lines + _curves(result))
     names = list(dict.fromkeys(name for row in result["rows"] for name in row["contenders"]))
     lines += [f"| median | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for row in result["rows"]:
         cells = [number(row["contenders"][name]["median"]) if name in row["contenders"] else "·" for name in names]
         lines.append(f"| {row['label']}, {row['unit']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _curves(result: dict[str, Any]) -> list[str]:
+    rows = {row["key"]: row["contenders"] for row in result["rows"]}
+    lines = [
+        "The knee is the first size at which a rate has halved or a cost has doubled, beside the best before it.",
+        "",
+    ]
+    for each in result["curves"]:
+        points = {int(size): key for size, key in each["points"].items()}
+        shape = Curve(
+            title=each["title"],
+            size=each["size"],
+            unit=each["unit"],
+            points=points,
+            more_is_better=each["more_is_better"],
+        )
+        names = list(dict.fromkeys(name for key in points.values() for name in rows[key]))
+        measured = {
+            name: {size: rows[key][name]["median"] for size, key in points.items() if name in rows[key]}
+            for name in names
+        }
+        lines += curve.table(shape, measured, number)
+    return lines

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.framework.chart import draw
+from benchmarks.framework import chart, curve
 from benchmarks.framework.model import Outcome
 from devtools.cache import CHECKOUT
 
@@ -105,6 +105,16 @@ def as_json(outcome: Outcome, machine: dict[str, str | int]) -> dict[str, Any]:
             }
             for verdict in outcome.verdicts()
         ],
+        "curves": [
+            {
+                "title": each.title,
+                "size": each.size,
+                "unit": each.unit,
+                "points": {str(size): key for size, key in each.points.items()},
+                "more_is_better": each.more_is_better,
+            }
+            for each in benchmark.curves
+        ],
     }
 
 
@@ -115,9 +125,10 @@ def _rounded(ratio: float | None) -> float | None:
 def save(outcome: Outcome, machine: dict[str, str | int]) -> tuple[Path, Path]:
     """Writes benchmarks/results/NAME.json and docs/bench/NAME.svg."""
     results = RESULTS / f"{outcome.benchmark.name}.json"
-    chart = CHARTS / f"{outcome.benchmark.name}.svg"
-    for path in (results, chart):
+    picture = CHARTS / f"{outcome.benchmark.name}.svg"
+    for path in (results, picture):
         path.parent.mkdir(parents=True, exist_ok=True)
     results.write_text(json.dumps(as_json(outcome, machine), indent=1, ensure_ascii=False) + "\n")
-    chart.write_text(draw(outcome, number))
-    return results, chart
+    draw = curve.draw if outcome.benchmark.curves else chart.draw
+    picture.write_text(draw(outcome, number))
+    return results, picture
