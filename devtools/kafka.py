@@ -103,14 +103,14 @@ class RealKafka:
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
-    def stop(self) -> None:
+    def stop(self, patience_s: float = STOP_TIMEOUT_S) -> None:
         """Ends the process: asked first, killed if it does not listen."""
         process, self._process = self._process, None
         if process is None:
             return
         process.terminate()
         try:
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(patience_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

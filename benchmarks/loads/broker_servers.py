@@ -16,6 +16,7 @@ from pathlib import Path
 from devtools.kafka import RealKafka, free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
+STOP_S = 120.0  # a broker with very many partitions closes each of them
 NOTHING: Mapping[str, str] = {}
 
 
@@ -66,7 +67,7 @@ def ixion_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Serve
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -75,12 +76,17 @@ def ixion_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Serve
 @contextmanager
 def apache_kafka(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
     """3.9.1, KRaft, one node, with the heap of its start script; it never syncs on append either."""
-    with tempfile.TemporaryDirectory() as data:
-        kafka = RealKafka("3.9.1", Path(data), heap="1g", quick=False, properties=settings)
-        kafka.format()
-        started = time.time()
-        kafka.launch()
-        try:
-            yield Server(bootstrap=kafka.bootstrap, pid=kafka.pid, started=started)
-        finally:
-            kafka.stop()
+    with tempfile.TemporaryDirectory() as data, apache_kafka_on(data, settings) as server:
+        yield server
+
+
+@contextmanager
+def apache_kafka_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+    kafka = RealKafka("3.9.1", Path(data), heap="1g", quick=False, properties=settings)
+    kafka.format()
+    started = time.time()
+    kafka.launch()
+    try:
+        yield Server(bootstrap=kafka.bootstrap, pid=kafka.pid, started=started)
+    finally:
+        kafka.stop(STOP_S)

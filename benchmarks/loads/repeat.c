@@ -1,9 +1,12 @@
-/* Sends one frame again and again over many connections, and reads the answers: the client that is never the limit.
+/* Sends frames again and again over many connections, and reads the answers: the client that is never the limit.
 
-     repeat PORT CONNECTIONS WINDOW REQUESTS < frame
+     repeat PORT CONNECTIONS WINDOW REQUESTS < frames
 
-   Every connection keeps WINDOW requests in flight. REQUESTS answers in all end it; then it prints the seconds that
-   took and the bytes of all answers. It exits with 1 if a connection ends or nothing comes for twenty seconds. */
+   The frames are sent in turn, whatever the connection. First every connection has one exchange, which does not count:
+   a connection that waits to be accepted is no answer that is late. Then every connection keeps WINDOW requests in
+   flight, until there are REQUESTS answers. It prints the seconds that took, the bytes of all answers, and the median
+   and the 99th percentile of the microseconds from a request to its answer. It exits with 1 if a connection ends or
+   nothing comes for sixty seconds. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,16 +24,22 @@
 struct client {
     int fd;
     long owed;       /* frames that may still be begun */
-    size_t written;  /* bytes of the frame that is being sent; 0: none */
+    char *frame;     /* the one that is being sent */
+    size_t size;     /* of it */
+    size_t written;  /* bytes of it that have left; 0: none is being sent */
+    double *begun;   /* a ring of WINDOW moments at which the requests in flight were sent */
+    long first, last;
     size_t head;     /* bytes of the size that have come */
-    unsigned char size[4];
+    unsigned char answer[4];
     long missing;    /* bytes of the answer that have not come */
 };
 
-static char *frame;
-static size_t frame_size;
-static long left_to_send, left_to_read;
+static char *frames, **starts;
+static size_t frames_size;
+static long frame_count, next_frame, window, counting;
+static long left_to_send, left_to_read, noted;
 static long long answered_bytes;
+static float *taken_us;
 static char sink[1 << 20];
 
 static void fail(const char *what) {
@@ -38,17 +47,36 @@ static void fail(const char *what) {
     exit(1);
 }
 
-static void read_frame(void) {
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static size_t frame_size(const char *frame) {
+    uint32_t size;
+    memcpy(&size, frame, 4);
+    return 4 + (size_t)ntohl(size);
+}
+
+static void read_frames(void) {
     size_t room = 1 << 16;
-    frame = malloc(room);
+    frames = malloc(room);
     for (;;) {
-        ssize_t got = read(0, frame + frame_size, room - frame_size);
+        ssize_t got = read(0, frames + frames_size, room - frames_size);
         if (got < 0) fail("standard input");
         if (got == 0) break;
-        frame_size += (size_t)got;
-        if (frame_size == room) frame = realloc(frame, room *= 2);
+        frames_size += (size_t)got;
+        if (frames_size == room) frames = realloc(frames, room *= 2);
     }
-    if (frame == NULL || frame_size < 5) fail("no frame");
+    for (size_t at = 0; at + 4 <= frames_size; at += frame_size(frames + at)) {
+        if ((frame_count & (frame_count - 1)) == 0)
+            starts = realloc(starts, sizeof *starts * (size_t)(frame_count ? 2 * frame_count : 1));
+        starts[frame_count++] = frames + at;
+    }
+    errno = EINVAL;
+    if (frame_count == 0 || starts[frame_count - 1] + frame_size(starts[frame_count - 1]) != frames + frames_size)
+        fail("whole frames are expected on standard input");
 }
 
 static int connect_to(int port) {
@@ -65,32 +93,40 @@ static int connect_to(int port) {
 static void send_some(struct client *client) {
     while (client->written > 0 || (client->owed > 0 && left_to_send > 0)) {
         if (client->written == 0) {
-            client->owed--;
-            left_to_send--;
+            client->frame = starts[next_frame];
+            client->size = frame_size(client->frame);
         }
-        ssize_t sent = send(client->fd, frame + client->written, frame_size - client->written, MSG_NOSIGNAL);
+        ssize_t sent = send(client->fd, client->frame + client->written, client->size - client->written, MSG_NOSIGNAL);
         if (sent < 0) {
             if (errno != EAGAIN) fail("send");
-            if (client->written == 0) {
-                client->owed++;
-                left_to_send++;
-            }
             return;
         }
-        client->written = (client->written + (size_t)sent) % frame_size;
+        if (client->written == 0) {
+            client->owed--;
+            left_to_send--;
+            next_frame = (next_frame + 1) % frame_count;
+            client->begun[client->last++ % window] = now_s();
+        }
+        client->written = (client->written + (size_t)sent) % client->size;
     }
+}
+
+static void answered(struct client *client) {
+    double begun = client->begun[client->first++ % window];
+    left_to_read--;
+    if (!counting) return; /* the first exchange: wait for the others */
+    client->owed++;
+    taken_us[noted++] = (float)((now_s() - begun) * 1e6);
 }
 
 static void take(struct client *client, const char *bytes, size_t count) {
     answered_bytes += (long long)count;
     while (count > 0) {
         if (client->missing == 0) {
-            client->size[client->head++] = (unsigned char)*bytes++;
+            client->answer[client->head++] = (unsigned char)*bytes++;
             count--;
             if (client->head == 4) {
-                uint32_t size;
-                memcpy(&size, client->size, 4);
-                client->missing = (long)ntohl(size);
+                client->missing = (long)frame_size((char *)client->answer) - 4;
                 client->head = 0;
             }
             continue;
@@ -99,10 +135,7 @@ static void take(struct client *client, const char *bytes, size_t count) {
         client->missing -= (long)part;
         bytes += part;
         count -= part;
-        if (client->missing == 0) {
-            client->owed++;
-            left_to_read--;
-        }
+        if (client->missing == 0) answered(client);
     }
 }
 
@@ -116,24 +149,10 @@ static void receive_some(struct client *client) {
     }
 }
 
-int main(int count, char **words) {
-    if (count != 5) return 2;
-    long connections = atol(words[2]), window = atol(words[3]);
-    struct client *clients = calloc((size_t)connections, sizeof *clients);
+static void exchange(int poll) {
     struct epoll_event ready[256];
-    struct timespec begun, ended;
-    int poll = epoll_create1(0);
-    read_frame();
-    left_to_send = left_to_read = atol(words[4]);
-    for (long number = 0; number < connections; number++) {
-        struct epoll_event wish = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &clients[number]};
-        clients[number].fd = connect_to(atoi(words[1]));
-        clients[number].owed = window;
-        if (epoll_ctl(poll, EPOLL_CTL_ADD, clients[number].fd, &wish) < 0) fail("epoll");
-    }
-    clock_gettime(CLOCK_MONOTONIC, &begun);
     while (left_to_read > 0) {
-        int events = epoll_wait(poll, ready, 256, 20000);
+        int events = epoll_wait(poll, ready, 256, 60000);
         if (events == 0) errno = ETIMEDOUT;
         if (events <= 0) fail("waiting for the broker");
         for (int number = 0; number < events; number++) {
@@ -142,8 +161,41 @@ int main(int count, char **words) {
             send_some(client);
         }
     }
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    printf("%.6f %lld\n", (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) / 1e9,
-           answered_bytes);
+}
+
+static int compare(const void *one, const void *other) {
+    float difference = *(const float *)one - *(const float *)other;
+    return (difference > 0) - (difference < 0);
+}
+
+int main(int count, char **words) {
+    if (count != 5) return 2;
+    long connections = atol(words[2]), requests = atol(words[4]);
+    struct client *clients = calloc((size_t)connections, sizeof *clients);
+    int poll = epoll_create1(0);
+    window = atol(words[3]);
+    taken_us = malloc(sizeof *taken_us * (size_t)requests);
+    read_frames();
+    left_to_send = left_to_read = connections;
+    for (long number = 0; number < connections; number++) {
+        struct epoll_event wish = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &clients[number]};
+        clients[number].fd = connect_to(atoi(words[1]));
+        clients[number].owed = 1;
+        clients[number].begun = calloc((size_t)window, sizeof(double));
+        if (epoll_ctl(poll, EPOLL_CTL_ADD, clients[number].fd, &wish) < 0) fail("epoll");
+    }
+    exchange(poll);
+    counting = 1;
+    answered_bytes = 0;
+    left_to_send = left_to_read = requests;
+    double begun = now_s();
+    for (long number = 0; number < connections; number++) {
+        clients[number].owed = window;
+        send_some(&clients[number]);
+    }
+    exchange(poll);
+    double seconds = now_s() - begun;
+    qsort(taken_us, (size_t)requests, sizeof *taken_us, compare);
+    printf("%.6f %lld %.1f %.1f\n", seconds, answered_bytes, taken_us[requests / 2], taken_us[requests * 99 / 100]);
     return 0;
 }
