@@ -25,7 +25,7 @@ from ixion.controller.planning import (
     plan_topic,
 )
 from ixion.controller.queue import ChangeQueue
-from ixion.controller.topic_nodes import operations_to_add, operations_to_create, operations_to_delete, topic_node
+from ixion.controller.topic_nodes import operations_to_add, operations_to_delete, steps_to_create, topic_node
 from ixion.metadata import paths
 from ixion.metadata.ensure import ensure
 from ixion.metadata.errors import StoreUnusableError
@@ -34,7 +34,7 @@ from ixion.metadata.node import Operation, Set
 from ixion.metadata.session import MetadataSession
 from ixion.metadata.topic_node import encode_topic
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.timer.turns import Steps, in_turns
+from ixion.timer.turns import Pauses, Steps, in_turns
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Topics:
         for topic in topics:
             warn_without_effect(topic.name, topic.config)
             configured = await self._session.exists(paths.config("topics", topic.name)) is not None
-            operations += operations_to_create(topic, self._image.controller_epoch, configured)
+            operations += await in_turns(steps_to_create(topic, self._image.controller_epoch, configured))
         await self._session.multi(operations)
 
     async def delete(
@@ -187,8 +187,10 @@ class Topics:
         topic = topics[name]
         after = replace(topic, partitions=[*topic.partitions, *added])
         operations: list[Operation] = [Set(paths.topic(name), encode_topic(topic_node(after)))]
+        pauses = Pauses()
         for partition in added:
             operations += operations_to_add(name, partition, self._image.controller_epoch)
+            await pauses.pause()
         await self._session.multi(operations)
         await self._own.take([(topic, added)], is_new=True)
 
