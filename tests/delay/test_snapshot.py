@@ -44,7 +44,7 @@ def content(state: State) -> tuple[object, ...]:
     for level in state.pending.levels:
         for number, bucket in level.buckets.items():
             while bucket.count:
-                due += [(number * level.width + time_ms, offset) for offset, time_ms in bucket.take_chunk()]
+                due += [(number * level.width + time_ms, offset) for offset, time_ms in bucket.take_some(bucket.count)]
     due += state.pending.at_hand()
     return sorted(due), state.count, state.size, state.open, state.ids.count
 

@@ -256,3 +256,17 @@ def test_a_herd_is_delivered_in_order(world: TargetWorld) -> None:
     assert [record.value for record in world.delivered()] == [b"%d" % number for number in range(1_000)]
     assert len(list(batches_of(world.log_of("out")))) < 10, "in batches"
     assert world.waiting == 0
+
+
+def test_all_is_cancelled_while_records_are_under_way_and_the_size_stays_right(world: TargetWorld) -> None:
+    world.send(after(b"under way", 100, id=b"a"), after(b"waits", 5_000))
+    world.lose_answers = 1
+    world.advance(100)
+    assert world.state.sending is not None
+    world.send(cancel(b"*"))
+    world.advance(2_000)
+    assert [record.value for record in world.delivered()] == [b"under way"]
+    assert (world.waiting, world.state.size) == (0, 0)
+    again = world.again()
+    assert (again.waiting, again.state.size) == (0, 0)
+    again.close()

@@ -128,6 +128,17 @@ class DelayWorld(World):
         self.settle()
         return result
 
+    def append(self, data: bytes, over: list[ErrorCode]) -> None:
+        """A produce within one turn of the loop."""
+        self.replicas.append(
+            1000, 1, Origin.CLIENT, [("t", 0, data)], lambda results: over.extend(each.code for each in results)
+        )
+
+    def append_marker(self, producer: int, *, commit: bool) -> None:
+        """The end of a transaction within one turn of the loop."""
+        data = marker(producer, 0, commit=commit)
+        self.replicas.append(1000, 1, Origin.COORDINATOR, [("t", 0, data)], lambda _: None)
+
     def mark(self, producer: int, epoch: int, *, commit: bool) -> None:
         assert self.produce_marker(marker(producer, epoch, commit=commit)) == ErrorCode.NONE
 

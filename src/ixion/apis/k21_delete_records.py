@@ -2,7 +2,8 @@
 
 The log start moves at once, the files follow when whole segments lie below it. Answered when every replica has moved
 its log start, with the lowest of them, or after the timeout with REQUEST_TIMED_OUT. A topic that is only compacted
-refuses (POLICY_VIOLATION), because compaction alone decides what it keeps; so do internal topics.
+refuses (POLICY_VIOLATION), because compaction alone decides what it keeps. Internal topics refuse, and so do the logs
+in which delayed records wait: their records would be lost (INVALID_TOPIC_EXCEPTION).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
+from ixion.model.delay_names import is_sibling
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k21_delete_records import (
     DeleteRecordsPartitionResult,
@@ -56,10 +58,14 @@ def make(services: Services) -> Handle:
     return handle
 
 
+def is_refused(topic: str) -> bool:
+    return topic in INTERNAL or is_sibling(topic)
+
+
 def wanted_of(request: DeleteRecordsRequest) -> Steps[list[tuple[str, int, int]]]:
     wanted: list[tuple[str, int, int]] = []
     for topic in request.topics:
-        if topic.name not in INTERNAL:
+        if not is_refused(topic.name):
             for each in topic.partitions:
                 wanted.append((topic.name, each.partition_index, each.offset))
                 yield
@@ -70,7 +76,7 @@ def answer(request: DeleteRecordsRequest, results: list[DeletionResult]) -> Step
     found = iter(results)  # in the order of what was wanted
     topics = []
     for topic in request.topics:
-        internal = topic.name in INTERNAL
+        internal = is_refused(topic.name)
         partitions = []
         for each in topic.partitions:
             result = None if internal else next(found)

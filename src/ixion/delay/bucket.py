@@ -120,12 +120,19 @@ class Bucket:
             del self._firsts[slot], self._chunks[slot]
         return True
 
-    def take_chunk(self) -> list[tuple[int, int]]:
-        """(offset, time) of the first chunk, which leaves the bucket."""
-        offsets, times = self._columns(self._chunks[0])
-        del self._firsts[0], self._chunks[0]
-        self.count -= len(offsets)
-        return list(zip(offsets, times, strict=True))
+    def take_some(self, most: int) -> list[tuple[int, int]]:
+        """(offset, time) of the first records, which leave the bucket: at most so many, of one chunk."""
+        chunk = self._chunks[0]
+        offsets, times = self._columns(chunk)
+        taken = list(zip(offsets[:most], times[:most], strict=True))
+        self.count -= len(taken)
+        del offsets[:most], times[:most]
+        if offsets:  # in memory from now on: the rest is taken next
+            chunk.count = len(offsets)
+            self._firsts[0] = offsets[0]
+        else:
+            del self._firsts[0], self._chunks[0]
+        return taken
 
     @property
     def first_offset(self) -> int:

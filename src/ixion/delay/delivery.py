@@ -2,7 +2,7 @@
 
 There is one task on the timing wheel for a partition, at the time when its next record is due or a bucket must be
 spread. The wheel runs on monotonic time and due times are wall-clock times, so the clock is read again before each
-append: nothing is delivered early. What is due is delivered in steps of at most `AT_ONCE` records, which share the
+append: nothing is delivered early. What is due is delivered in steps of at most `STEP` records, which share the
 turns of the event loop with the steps of other partitions; a partition that cannot be written to holds up none of them.
 
 A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. One
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, add, settle
+from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, STEP, add, settle
 from ixion.delay.figures import Figures
 from ixion.delay.note import Note, write_outcome
 from ixion.delay.pending import Due
@@ -68,6 +68,7 @@ class Delivery:
         self._task: TimerTask | None = None
         self._wake_ms = 0  # when the task rings
         self._runs = False
+        self._stuck = 0  # recurring records that are due, and whose next time cannot be found
         self._tokens = 0.0  # records that delivery.delay.release.rate.max allows now
         self._tokens_ms = 0
 
@@ -161,12 +162,14 @@ class Delivery:
         if not partition.leads:
             return RETRY_MS
         now_ms = self._clock_ms()
-        allowed = self._allowed(log.config.delivery_delay_release_rate_max, now_ms)
+        if state.backlog:
+            return HELD_MS  # it may cancel what is due
+        allowed = min(self._allowed(log.config.delivery_delay_release_rate_max, now_ms), STEP)
         if allowed == 0:
             return HELD_MS
         if state.sending is not None or log.config.delivery_delay_target:
             return self._send(schedule)
-        due = state.pending.pop(now_ms, allowed)
+        due = state.pending.pop(now_ms, allowed + self._stuck)
         if not due:
             return 0
         left = due
@@ -186,7 +189,7 @@ class Delivery:
         for note in delivered:
             self._figures.note_lateness(now_ms - note.due_ms)
         self._figures.delivered += len(delivered)
-        self._tokens -= len(delivered)
+        self._tokens = max(self._tokens - len(delivered), 0.0)
 
     # Of schedule topics.
 
@@ -205,7 +208,7 @@ class Delivery:
     def _choose(self, most: int, max_bytes: int) -> list[Note]:
         """Take records that are due: up to so many, and of so many bytes in a batch."""
         schedule = self._schedule
-        if schedule is None or schedule.state is None:
+        if schedule is None or schedule.state is None or schedule.state.backlog:
             return []
         log, state, now_ms = schedule.partition.log, schedule.state, self._clock_ms()
         due = state.pending.pop(now_ms, min(most, self._allowed(log.config.delivery_delay_release_rate_max, now_ms)))
@@ -263,12 +266,19 @@ class Delivery:
         builder = BatchBuilder(max_bytes=most, producer_id=DELIVERER, leader_epoch=partition.leader_epoch)
         delivered: list[Note] = []
         again_ms: list[int] = []
+        fault: Exception | None = None
+        stuck, self._stuck = self._stuck, 0
         now_ms = self._clock_ms()
         for _, offset in ready:
             note = notes.get(offset)
             if note is None:
                 continue
-            next_ms = note.next_due(now_ms)
+            try:
+                next_ms = note.next_due(now_ms)
+            except Exception as error:  # cronsim is not installed here, or a time zone is missing
+                fault = error
+                self._stuck += 1
+                continue
             if not add(builder, note, next_ms):
                 break
             delivered.append(note)
@@ -289,6 +299,8 @@ class Delivery:
             assert state is not None
             for place, (note, next_ms) in enumerate(zip(delivered, again_ms, strict=True)):
                 settle(state, note, first + place, next_ms, sizes.get(first + place, 0))
+        elif fault is not None and self._stuck <= stuck:  # otherwise there may be others behind them
+            raise fault
         return [each for each in due if each[1] not in gone], delivered
 
     def _allowed(self, rate: int, now_ms: int) -> int:

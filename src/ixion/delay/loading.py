@@ -42,16 +42,16 @@ def _find_lost(state: State, view: BatchView) -> int:
     """Write the note again that should be there for a batch; 1 if there should be one."""
     offset, epoch = int(view.base_offset), int(view.leader_epoch)
     if view.producer_id == DELIVERER and view.count:
-        delivered: list[Note] = []
+        delivered: list[Note | None] = []
         again_ms: list[int] = []
         for record in view.records():
             facts = dict(record.headers)
-            note = state.journal.find(int(facts.get(OFFSET.decode()) or -1))
-            if note is None:
-                return 0  # it was let go, so it does not wait
-            delivered.append(note)
+            # None: the note was let go, so the record does not wait.
+            delivered.append(state.journal.find(int(facts.get(OFFSET.decode()) or -1)))
             again_ms.append(int(facts.get(NEXT.decode()) or -1))
         written, _ = write_outcome(offset, epoch, delivered, again_ms)
+        if not written:
+            return 0
         state.journal.write(written)
         for note in state.journal.notes(offset):
             state.apply(note)
@@ -61,5 +61,7 @@ def _find_lost(state: State, view: BatchView) -> int:
         kind = Kind.COMMITS if commits else Kind.ABORTS
         state.journal.write(write_note(kind, offset, epoch, producer_id=int(view.producer_id)))
         state.end_transaction(int(view.producer_id), commits)
+        while state.advance_backlog():
+            pass
         return 1
     return 0

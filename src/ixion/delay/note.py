@@ -177,22 +177,25 @@ def write_again(offset: int, leader_epoch: int, note: Note, due_ms: int) -> byte
 
 
 def write_outcome(
-    offset: int, leader_epoch: int, notes: list[Note], again_ms: list[int]
+    offset: int, leader_epoch: int, notes: Sequence[Note | None], again_ms: list[int]
 ) -> tuple[bytes, dict[int, int]]:
     """The notes about records that were delivered from `offset` on; those with a time in `again_ms` are due again.
 
+    None stands for a record about which nothing need be noted.
     Also the size of each note about the latter, by its offset.
     """
     made: list[bytes] = []
     sizes: dict[int, int] = {}
     run: list[Fact] = []
     for place, (note, due_ms) in enumerate(zip(notes, again_ms, strict=True)):
-        if due_ms < 0:
+        if due_ms < 0 and note is not None:
             run.append(note.fact)
             continue
         if run:
             made.append(write_delivered(offset + place - len(run), leader_epoch, run))
             run = []
+        if note is None:
+            continue
         made.append(write_again(offset + place, leader_epoch, note, due_ms))
         sizes[offset + place] = len(made[-1])
     if run:

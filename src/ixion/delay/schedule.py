@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ixion.delay.backlog import Backlog
 from ixion.delay.delivery import Delivery
 from ixion.delay.figures import Figures
 from ixion.delay.journal import Journal
@@ -36,6 +37,10 @@ from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
+# Delayed records in a batch. As many as librdkafka puts into one, some 50 ms of work.
+MOST_IN_BATCH: Final = 10_000
+LONGEST_BACKLOG: Final = 100_000  # notes that wait to be applied; a producer has to wait then
+
 # Bytes of a note and of the headers on delivery beside the record itself: what a record must leave free in a segment.
 MARGIN: Final = 512
 
@@ -46,7 +51,13 @@ class Schedule:
     """Loop thread only, apart from `flush`. Until the notes were read `state` is None, and nothing is appended."""
 
     def __init__(
-        self, partition: Partition, journal: Journal, figures: Figures, delivery: Delivery, shown: Partition
+        self,
+        partition: Partition,
+        journal: Journal,
+        figures: Figures,
+        delivery: Delivery,
+        shown: Partition,
+        backlog: Backlog,
     ) -> None:
         """`shown`: the sibling as followers and clients see it."""
         self.partition: Final = partition
@@ -55,6 +66,7 @@ class Schedule:
         self.delivery: Final = delivery
         self.shown: Final = shown
         self._figures = figures
+        self.backlog: Final = backlog
         self.captured: Captured | None = None  # a snapshot that is being written
         self._kept_out: set[int] = set()  # followers that were logged
         self._taken: list[Accepted] = []  # by the append that is under way
@@ -72,6 +84,9 @@ class Schedule:
             )
         self.journal.align(partition.log.end_offset)
         if origin == Origin.CLIENT and partition.log.config.delays_records:
+            if len(state.backlog) > LONGEST_BACKLOG:
+                reason = f"{partition.log.name} has {len(state.backlog)} delayed records to count first"
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
             return self._append_client(state, records)
         if origin in (Origin.COORDINATOR, Origin.RAISED_MARKER) and state.open:
             return self._append_markers(state, records, acks, origin)
@@ -92,14 +107,11 @@ class Schedule:
         return info
 
     def _count(self, state: State, taken: list[Accepted]) -> None:
-        before = (state.cancelled, state.superseded)
         for kind, offset, due_ms, name, size, producer_id in taken:
-            state.accept(kind, offset, due_ms, name, size, producer_id)
+            state.queue(kind, offset, due_ms, name, size, producer_id)
             self._figures.accepted += kind != Kind.CANCELS
-        self._figures.cancelled += state.cancelled - before[0]
-        self._figures.superseded += state.superseded - before[1]
         if taken:
-            self.delivery.look_soon()
+            self.backlog.advance(state)
 
     def take(self, checked: Validated, first_offset: int, rules: TopicRules) -> bytes:
         """Called by the log, which holds its lock, when it knows the offsets of the batch."""
@@ -108,6 +120,10 @@ class Schedule:
         batch = checked.batch
         config = self.partition.log.config
         codec: Codec = batch.codec if rules.codec is None else rules.codec
+        count = sum([wish.is_taken for wish in checked.wishes])
+        if count > MOST_IN_BATCH:
+            reason = f"a batch has {count} delayed records, {MOST_IN_BATCH} are allowed"
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
         left, records = split(batch, checked.wishes, codec, rules.level)
         wishes = [wish for wish in checked.wishes if wish.is_taken]
         largest = min(config.max_message_bytes, config.segment_bytes) - MARGIN
@@ -210,14 +226,12 @@ class Schedule:
         except BaseException:
             self.journal.align(log.end_offset)
             raise
-        before = (state.cancelled, state.superseded, state.aborted)
+        before = state.aborted
         for producer_id, commits in ended:
             state.end_transaction(producer_id, commits)
-        self._figures.cancelled += state.cancelled - before[0]
-        self._figures.superseded += state.superseded - before[1]
-        self._figures.aborted += state.aborted - before[2]
+        self._figures.aborted += state.aborted - before
         if ended:
-            self.delivery.look_soon()
+            self.backlog.advance(state)
         return info
 
     def flush(self, log: Log) -> None:

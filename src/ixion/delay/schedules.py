@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TURN_NS: Final = 100_000  # of what is delivered: one step, so that others hardly wait for a herd
 RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
 CLOCK_CHECK_MS: Final = 1_000
 JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
@@ -87,7 +88,7 @@ class Schedules:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._targets = targets
-        self._lane = Lane(loop.call_soon, fair=True)
+        self._lane = Lane(loop.call_soon, fair=True, turn_ns=TURN_NS)
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # records that waited when a partition was no longer led here
         self._skew_ms = 0
@@ -144,14 +145,16 @@ class Schedules:
             partition.schedule = NotReady(f"{sibling}-{partition.number} cannot be opened: {error}")
             self._timer.call_later(RETRY_MS, partial(self._open_again, partition))
             return
-        from ixion.delay.delivery import Delivery  # a start without delayed records does without the rest
+        from ixion.delay.backlog import Backlog  # a start without delayed records does without the rest
+        from ixion.delay.delivery import Delivery
         from ixion.delay.journal import Journal
         from ixion.delay.schedule import Schedule
 
         journal = Journal(log, partial(self._flush_sealed, log))
         delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures, self._targets)
+        backlog = Backlog(partition.log.name, self._lane, self._timer, self.figures, delivery.look_soon)
         shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
-        schedule = Schedule(partition, journal, self.figures, delivery, shown)
+        schedule = Schedule(partition, journal, self.figures, delivery, shown, backlog)
         self._schedules[partition.key] = schedule
         partition.schedule = schedule
         if log.end_offset > partition.log.end_offset:
@@ -228,6 +231,7 @@ class Schedules:
     def _forget(self, key: TopicPartition) -> None:
         schedule = self._schedules.pop(key, None)
         if schedule is not None:
+            schedule.backlog.stop()
             schedule.delivery.stop()
             schedule.journal.close()
             schedule.partition.schedule = None
@@ -327,6 +331,8 @@ class Schedules:
         if state.count < LAST_SNAPSHOT:
             return  # a start has read them as soon
         try:
+            while state.advance_backlog():
+                pass
             captured = capture(state)
             if captured is not None:
                 write(captured, journal.log.folder)
@@ -341,4 +347,5 @@ class Schedules:
         for schedule in self:
             self._look_after(schedule, 1)
             self._last_snapshot(schedule)
+            schedule.backlog.stop()
             schedule.delivery.stop()

@@ -41,7 +41,9 @@ class Captured(NamedTuple):
 
 
 def capture(state: State) -> Captured | None:
-    """None if there is no note to know the snapshot by."""
+    """None if there is no note to know the snapshot by, or not every note is applied yet."""
+    if state.backlog:
+        return None
     end = state.journal.log.end_offset
     last = last_note(state.journal)
     if last is None:

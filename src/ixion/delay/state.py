@@ -5,9 +5,16 @@ are the same functions, so that a restart knows what the running broker knew.
 
 Notes of an open transaction are kept aside. They are applied when it commits, in their order, as if they had been
 written then: a record replaces another, or cancels one, no sooner than its transaction counts.
+
+A running broker puts what it has accepted in a backlog, and applies it in steps: to replace or cancel a record
+means to read its note, and one batch, or the commit of one transaction, can ask for many thousand. Nothing is delivered
+before the backlog is empty, so no record is delivered that an earlier note cancels.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from typing import Final
 
 from ixion.delay.ids import ScheduleIds
 from ixion.delay.journal import Journal
@@ -16,7 +23,9 @@ from ixion.delay.pages import Pages
 from ixion.delay.pending import Pending
 from ixion.records.schedule_headers import ALL
 
-# Of a note in an open transaction: kind, offset, due time, id or what to cancel, size.
+STEP: Final = 64  # notes of the backlog that are applied at a time, in a millisecond or two
+
+# A note that is not applied yet: kind, offset, due time, id or what to cancel, size.
 Held = tuple[int, int, int, bytes, int]
 
 
@@ -27,7 +36,8 @@ class State:
         self.ids = ScheduleIds()
         self.bytes = 0  # of the notes of all that waits
         self.open: dict[int, list[Held]] = {}  # by producer id
-        self.held = 0  # records in open transactions
+        self.backlog: deque[Held] = deque()
+        self.held = 0  # notes in open transactions, and in the backlog
         self.held_bytes = 0
         self.cancelled = 0
         self.superseded = 0
@@ -78,31 +88,53 @@ class State:
                         self.forget_id(delivered)
         elif kind in (Kind.COMMITS, Kind.ABORTS):
             self.end_transaction(note.producer_id, kind == Kind.COMMITS)
+            while self.advance_backlog():
+                pass
+
+    def queue(self, kind: int, offset: int, due_ms: int, name: bytes, size: int, producer_id: int) -> None:
+        """As `accept`, but applied later."""
+        self.held += 1
+        self.held_bytes += size
+        if producer_id != NO_PRODUCER:
+            self.open.setdefault(producer_id, []).append((kind, offset, due_ms, name, size))
+        else:
+            self.backlog.append((kind, offset, due_ms, name, size))
+
+    def advance_backlog(self) -> bool:
+        """Apply some notes of the backlog. False if it is empty."""
+        backlog = self.backlog
+        for _ in range(STEP):
+            if not backlog:
+                return False
+            kind, offset, due_ms, name, size = backlog[0]
+            self.accept(kind, offset, due_ms, name, size, NO_PRODUCER)
+            backlog.popleft()  # last: if that fails, it is tried again
+            self.held -= 1
+            self.held_bytes -= size
+        return len(backlog) > 0
 
     def accept(self, kind: int, offset: int, due_ms: int, name: bytes, size: int, producer_id: int) -> None:
         """`name`: the schedule id of a record that waits, or what another one cancels."""
         if producer_id != NO_PRODUCER:
-            self.open.setdefault(producer_id, []).append((kind, offset, due_ms, name, size))
-            self.held += 1
-            self.held_bytes += size
+            self.queue(kind, offset, due_ms, name, size, producer_id)
         elif kind == Kind.CANCELS:
             self.cancel(name)
         else:
             self._wait(offset, due_ms, name, size)
 
     def _wait(self, offset: int, due_ms: int, schedule_id: bytes, size: int) -> None:
-        replaced = self.ids.get(schedule_id) if schedule_id else -1
         if schedule_id:
+            self.superseded += self._drop_id(schedule_id)  # first: it reads, which may fail
             self.ids.put(schedule_id, offset)
         self.pending.add(due_ms, offset)
         self.bytes += size
-        if replaced >= 0 and self._drop_at(replaced, schedule_id):  # last: it reads, which may fail
-            self.superseded += 1
 
     def cancel(self, name: bytes) -> None:
         if name == ALL:
             self.cancelled += self.pending.count
-            self.pending, self.ids, self.bytes = Pending(Pages(self.journal.log.folder)), ScheduleIds(), 0
+            self.pending, self.ids = Pending(Pages(self.journal.log.folder)), ScheduleIds()
+            # What is under way to another topic is delivered.
+            self.bytes = 0 if self.sending is None else sum([abs(size) for _, _, size in self.sending.facts])
         elif name.startswith(b"@"):
             note = self.journal.find(int(name[1:]) if name[1:].isdigit() else int.from_bytes(name[1:], "big"))
             if note is not None and note.kind in WAITING:
@@ -112,10 +144,7 @@ class State:
 
     def _drop_id(self, schedule_id: bytes) -> bool:
         offset = self.ids.get(schedule_id)
-        return offset >= 0 and self._drop_at(offset, schedule_id)
-
-    def _drop_at(self, offset: int, schedule_id: bytes) -> bool:
-        note = self.journal.find(offset)
+        note = self.journal.find(offset) if offset >= 0 else None
         return note is not None and note.schedule_id == schedule_id and self._drop(note)
 
     def _drop(self, note: Note) -> bool:
@@ -139,18 +168,18 @@ class State:
             self.ids.remove(schedule_id, note.offset)
 
     def end_transaction(self, producer_id: int, commits: bool) -> None:
+        """If it commits, its notes go to the backlog."""
         held = self.open.pop(producer_id, [])
-        for kind, offset, due_ms, name, size in held:
-            self.held -= 1
-            self.held_bytes -= size
-            if commits:
-                self.accept(kind, offset, due_ms, name, size, NO_PRODUCER)
-            else:
-                self.aborted += 1
+        if commits:
+            self.backlog.extend(held)
+        else:
+            self.held -= len(held)
+            self.held_bytes -= sum([each[4] for each in held])
+            self.aborted += len(held)
 
     def first_offset(self) -> int:
         """The first note that is still needed; -1 if none is."""
-        firsts = [held[0][1] for held in self.open.values() if held]
+        firsts = [held[0][1] for held in self.open.values() if held] + [each[1] for each in self.backlog]
         if self.sending is not None:
             firsts += [offset for offset, _, _ in self.sending.facts]
         waiting = self.pending.first_offset()
