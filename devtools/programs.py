@@ -21,6 +21,7 @@ PACKAGES = {
     "go": "golang",
     "node": "nodejs",
     "npm": "npm",
+    "valgrind": "valgrind",
 }
 
 
