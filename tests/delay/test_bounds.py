@@ -61,7 +61,8 @@ def test_the_commit_of_a_large_transaction_is_applied_in_steps(
         world.append_marker(7, commit=True)
     world.settle()
     world.advance(10)
-    assert sorted(world.values()) == sorted(b"%d" % number for number in range(500, 1_000))
+    assert set(world.values()) == {b"%d" % number for number in range(500, 1_000)}
+    assert len(world.values()) == 500
     assert (world.waiting, world.state.size) == (0, 0)
 
 
@@ -135,7 +136,7 @@ def test_a_recurring_record_whose_next_time_cannot_be_found_holds_up_no_other(
         assert world.values() == [b"plain"] * 40
         assert world.schedules.figures.failures >= 1
     world.advance(2_000)
-    assert sorted(world.values()) == [b"cron"] * 40 + [b"plain"] * 40
+    assert world.values() == [b"plain"] * 40 + [b"cron"] * 40
 
 
 def test_a9_notes_about_deliveries_that_were_lost_are_found_though_the_first_of_them_was_let_go(tmp_path: Path) -> None:

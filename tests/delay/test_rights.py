@@ -9,6 +9,7 @@ import pytest
 from ixion.acl.names import Operation, ResourceKind
 from ixion.delay.note import Kind, read_note
 from ixion.model.errors import ErrorCode
+from ixion.protocol.codec.sink import joined
 from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ixion.protocol.messages.k19_create_topics import (
@@ -66,7 +67,7 @@ def fetch(asking: AskingAs, topic: str) -> tuple[ErrorCode, list[int]]:
         topics=(FetchTopic(topic=topic, partitions=(part,)),),
     )
     found = asking.ask(request, FetchResponse, 12).responses[0].partitions[0]
-    return ErrorCode(found.error_code), [read_note(view).kind for view in iter_batches(bytes(found.records or b""))]
+    return ErrorCode(found.error_code), [read_note(view).kind for view in iter_batches(joined([found.records or b""]))]
 
 
 def delete(asking: AskingAs, topic: str) -> ErrorCode:

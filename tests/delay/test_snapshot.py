@@ -172,3 +172,28 @@ def test_a_disk_that_takes_no_pages_leaves_them_in_memory(world: DelayWorld, mon
     assert world.waiting == 2_500
     world.advance(DAY_MS * 2)
     assert len(world.values()) == 2_500
+
+
+def test_no_snapshot_is_made_while_a_large_transaction_is_open(
+    world: DelayWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its notes would be written one by one, in one turn of the loop."""
+    monkeypatch.setattr(snapshot, "MOST_HELD", 10)
+    world.send(*(after(b"x", 5_000) for _ in range(11)), producer=(7, 0, 0), transactional=True)
+    assert snapshot.capture(world.state) is None
+    world.mark(7, 0, commit=True)
+    assert snapshot.capture(world.state) is not None
+
+
+def test_upkeep_of_very_many_partitions_is_done_in_turns(world: DelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    monkeypatch.setattr(owner.Schedules, "_look_after", lambda _, schedule, __: looked.append(schedule))
+    for number in range(3):
+        world.lead(f"other-{number}")
+    while world.flush():
+        pass
+    steps = world.schedules._upkeep()
+    next(steps)
+    assert len(looked) == 1
+    assert len([*steps]) == 3
+    assert len(looked) == 4

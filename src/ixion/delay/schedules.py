@@ -29,6 +29,7 @@ from ixion.replica.siblings import make_sibling
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
+from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.delay.schedule import Schedule
@@ -275,9 +276,18 @@ class Schedules:
                 schedule.delivery.look_again()
         self._checks += 1
         if self._checks % UPKEEP_CHECKS == 0:
-            for schedule in self:
-                self._look_after(schedule, UNSEEN)
+            self._lane.run(self._upkeep(), self._upkeep_done, at_once=False)
         self._watch_clock()
+
+    def _upkeep(self) -> Steps[None]:
+        for schedule in self:
+            if self._is_current(schedule):
+                self._look_after(schedule, UNSEEN)
+            yield
+
+    def _upkeep_done(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("looking after delayed records: %s", error)
 
     def _look_after(self, schedule: Schedule, unseen: int) -> None:
         """Let go of notes that nobody needs, and note how far nothing was delivered."""

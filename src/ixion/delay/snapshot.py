@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "delayed-records"  # no suffix of a log's files, so neither Kafka nor we take it for one
 MAGIC: Final = b"ixdelay2"
-LARGEST_HEAD: Final = 1 << 30
+MOST_HELD: Final = 10_000  # notes of open transactions, which are written one by one, on the loop
 
 
 class Captured(NamedTuple):
@@ -41,8 +41,8 @@ class Captured(NamedTuple):
 
 
 def capture(state: State) -> Captured | None:
-    """None if there is no note to know the snapshot by, or not every note is applied yet."""
-    if state.backlog:
+    """None if there is no note to know the snapshot by, or if too many notes are not applied yet."""
+    if state.backlog or state.held > MOST_HELD:
         return None
     end = state.journal.log.end_offset
     last = last_note(state.journal)
