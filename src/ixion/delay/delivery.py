@@ -3,7 +3,7 @@
 There is one task on the timing wheel for a partition, at the time when its next record is due or a bucket must be
 spread. The wheel runs on monotonic time and due times are wall-clock times, so the clock is read again before each
 append: nothing is delivered early. What is due is delivered in steps of at most `STEP` records, which share the
-turns of the event loop with the steps of other partitions; a partition that cannot be written to holds up none of them.
+turns of the event loop with the steps of other partitions; a partition that cannot be written to delays no other.
 
 A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. One
 of a schedule topic is sent to another topic (`sender`); `delivered` says what it looks like.
@@ -66,7 +66,7 @@ class Delivery:
         self._figures = figures
         self._schedule: Schedule | None = None
         self._task: TimerTask | None = None
-        self._wake_ms = 0  # when the task rings
+        self._wake_ms = 0  # when the task runs
         self._runs = False
         self._stuck = 0  # recurring records that are due, and whose next time cannot be found
         self._tokens = 0.0  # records that delivery.delay.release.rate.max allows now
@@ -97,7 +97,7 @@ class Delivery:
             self._wake_at(wake_ms)
 
     def look_again(self) -> None:
-        """The clock was set: the task rings at another time."""
+        """The clock was set: the task has to run at another time."""
         self._cancel_task()
         self.look_soon()
 
@@ -147,7 +147,7 @@ class Delivery:
             return
         if error is not None:
             self._figures.failures += 1
-            logger.error("delayed records of %s wait on: %s", self._schedule.partition.log.name, error)
+            logger.error("delayed records of %s are tried again: %s", self._schedule.partition.log.name, error)
             wait_ms = RETRY_MS
         if wait_ms:
             self._wake_at(self._clock_ms() + wait_ms)
@@ -206,7 +206,7 @@ class Delivery:
         return SENDING
 
     def _choose(self, most: int, max_bytes: int) -> list[Note]:
-        """Take records that are due: up to so many, and of so many bytes in a batch."""
+        """Take records that are due: at most `most`, in a batch of at most `max_bytes`."""
         schedule = self._schedule
         if schedule is None or schedule.state is None or schedule.state.backlog:
             return []
@@ -238,7 +238,7 @@ class Delivery:
             self._figures.failures += 1
             if str(error) != self._complaint:  # once, however long the target is away
                 self._complaint = str(error)
-                logger.warning("delayed records of %s wait on: %s", self._schedule.partition.log.name, error)
+                logger.warning("delayed records of %s are tried again: %s", self._schedule.partition.log.name, error)
             self._wake_at(self._clock_ms() + self._sender.retry_ms)
             return
         self._complaint = ""

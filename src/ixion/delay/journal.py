@@ -94,7 +94,7 @@ class Journal:
                 yield read_note(view)
 
     def forget_below(self, offset: int) -> None:
-        """No note below `offset` is needed; whole segments of such notes can be deleted."""
+        """No note below `offset` is needed any more: delete whole segments of such notes."""
         if self.log.log_start < offset <= self.log.high_watermark:
             try:
                 self.log.raise_log_start(offset)

@@ -1,4 +1,4 @@
-"""What waits in a partition, from the notes of its sibling, for people who want to see it.
+"""What waits in a partition, read from the notes of its sibling, for `ixion schedule list`.
 
 The same rules as in `state`, with the records at hand and without limits on memory.
 """

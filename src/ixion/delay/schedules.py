@@ -2,7 +2,7 @@
 
 A partition has a schedule if its topic has delivery.delay.mode=record, or had it once: what waits in its sibling is
 delivered in every mode. The notes of the sibling are read on a worker thread when the broker begins to lead the
-partition; until they are, appends to it get an error after which clients try again.
+partition; until then, appends to it are refused with an error that clients retry.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNSEEN: Final = 10_000  # offsets after the last note, which a start would have 
 
 
 class NotReady:
-    """Refuses every append: that of a partition whose sibling cannot be opened, or those of clients to a sibling."""
+    """Refuses every append: to a partition whose sibling cannot be opened, or of a client to a sibling."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -91,7 +91,7 @@ class Schedules:
         self._targets = targets
         self._lane = Lane(loop.call_soon, fair=True, turn_ns=TURN_NS)
         self._schedules: dict[TopicPartition, Schedule] = {}
-        self._left: dict[TopicPartition, int] = {}  # records that waited when a partition was no longer led here
+        self._left: dict[TopicPartition, int] = {}  # records that waited when this broker stopped leading a partition
         self._skew_ms = 0
         self._checks = 0
         self._clock_task: TimerTask | None = None
@@ -133,7 +133,7 @@ class Schedules:
         try:
             self._show(schedule)
         except KafkaError as error:
-            logger.error("the delayed records of %s are read again: %s", schedule.partition.log.name, error)
+            logger.error("reading the delayed records of %s again: %s", schedule.partition.log.name, error)
             self._forget(schedule.partition.key)
             self._open(schedule.partition)
 
@@ -290,7 +290,7 @@ class Schedules:
             logger.error("looking after delayed records: %s", error)
 
     def _look_after(self, schedule: Schedule, unseen: int) -> None:
-        """Let go of notes that nobody needs, and note how far nothing was delivered."""
+        """Delete notes that are no longer needed, and note up to where nothing was delivered."""
         state, log, journal = schedule.state, schedule.partition.log, schedule.journal
         if state is None or not schedule.partition.leads:
             return
@@ -339,7 +339,7 @@ class Schedules:
         if state is None or schedule.captured is not None or state.snapshot_end == journal.log.end_offset:
             return
         if state.count < LAST_SNAPSHOT:
-            return  # a start has read them as soon
+            return  # reading the notes is as quick
         try:
             while state.advance_backlog():
                 pass

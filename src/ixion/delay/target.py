@@ -1,7 +1,7 @@
 """Schedule topics: their records stay where they are, and are delivered to the same partition of another topic.
 
-For readers that cannot live with holes (delivery.delay.target): the target has none, and the schedule topic is read by
-nobody. A record waits as in any topic with delivery.delay.mode=record. The target may be led by another broker, so a
+For readers that cannot handle holes (delivery.delay.target): the target has none, and no consumer reads the schedule
+topic. A record waits as in any topic with delivery.delay.mode=record. The target may be led by another broker, so a
 delivery is a produce, by an idempotent producer whose state is in the sibling (`sender`):
 
 1. a note says which records are sent, by which producer id and from which sequence on (SENDS);

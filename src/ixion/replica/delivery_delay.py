@@ -1,7 +1,7 @@
 """Delayed delivery, mode `fixed`: consumers see each record of a topic delivery.delay.ms after it was appended.
 
 Nothing is copied and nothing is kept per record. The records of a partition become due in the order of the log, so one
-offset says it all: `Log.visible_end`, a barrier beside the high watermark and the last stable offset. Consumers read up
+offset is enough: `Log.visible_end`, a barrier beside the high watermark and the last stable offset. Consumers read up
 to the smallest of the three; followers, the cleaner and the coordinators do not look at the barrier.
 
     appended at      1000   1200   1200   1900          delay 500 ms, now 1700
@@ -131,7 +131,7 @@ class DeliveryDelays:
             self._look(barrier)  # the partition has moved to another directory
             return
         if error is not None:
-            logger.error("delayed records of %s wait on: %s", log.name, error)
+            logger.error("delayed records of %s are looked for again: %s", log.name, error)
             self._wake_in(barrier, RETRY_MS)
             return
         visible = end if first is None else first.offset
