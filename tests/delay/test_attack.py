@@ -16,7 +16,6 @@ from ixion.records.compression import Codec
 from ixion.records.validate import MAX_RECORD_ERRORS
 from tests.delay.world import DelayWorld, Sent, after, cancel, records
 
-
 RECORDS = int(os.environ.get("IXION_DELAY_RECORDS", "2000"))
 
 
