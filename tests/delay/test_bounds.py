@@ -86,6 +86,18 @@ def test_a_backlog_that_is_too_long_makes_producers_wait(world: DelayWorld) -> N
     assert world.send(after(b"x", 10)).code == ErrorCode.NONE
 
 
+def test_replacements_that_are_not_applied_yet_do_not_exhaust_the_limit(world: DelayWorld) -> None:
+    world.set(delivery_delay_pending_max=300)
+    over: list[ErrorCode] = []
+    replacements = records(*(after(b"x", 5_000, id=b"same") for _ in range(250)))
+    world.append(replacements, over)
+    world.append(replacements, over)
+    assert over == [ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE], "which clients retry"
+    world.settle()
+    world.append(replacements, over)
+    assert over[-1] == ErrorCode.NONE
+
+
 def test_a_batch_has_a_bounded_number_of_delayed_records(world: DelayWorld) -> None:
     sent = [after(b"", 10)] * MOST_IN_BATCH
     result = world.send(*sent, after(b"", 10))

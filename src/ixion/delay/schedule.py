@@ -85,12 +85,16 @@ class Schedule:
         self.journal.align(partition.log.end_offset)
         if origin == Origin.CLIENT and partition.log.config.delays_records:
             if len(state.backlog) > LONGEST_BACKLOG:
-                reason = f"{partition.log.name} has {len(state.backlog)} delayed records to count first"
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
+                raise self._busy(state)
             return self._append_client(state, records)
         if origin in (Origin.COORDINATOR, Origin.RAISED_MARKER) and state.open:
             return self._append_markers(state, records, acks, origin)
         return partition.append(records, acks, origin)
+
+    def _busy(self, state: State) -> KafkaError:
+        """Clients try again."""
+        reason = f"{self.partition.log.name} has {len(state.backlog)} delayed records to count first"
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
 
     def _append_client(self, state: State, records: Buffer) -> AppendInfo:
         partition = self.partition
@@ -161,6 +165,8 @@ class Schedule:
             elif size > config.delivery_delay_pending_bytes_max and not wish.cancel:
                 limit = config.delivery_delay_pending_bytes_max
                 reason = f"{state.size} bytes wait, delivery.delay.pending.bytes.max is {limit}"
+            if reason and state.backlog:
+                raise self._busy(state)  # some of what seems to wait is replaced or cancelled
             if reason:
                 refused.append(RecordError(batch_index=int(wish.index), message=reason))
                 if len(refused) == MAX_RECORD_ERRORS:
