@@ -248,9 +248,11 @@ class History:
             self.look()
         await self.heal()
         nodes.clock.advance(100_000)
-        for _ in range(20):
+        for number in range(500):  # a turn of the loop delivers a few records, and a fetch copies a few batches
             nodes.clock.advance(20)  # a leader looks again at what is not on all replicas yet
             await nodes.settle()
+            if number >= 20 and nodes.waiting(nodes.leader) == 0 and self.is_copied():
+                break
         found = [value for _, value in nodes.visible(nodes.leader)]
         assert len(set(found)) == len(found), "delivered twice"
         assert self.acknowledged <= set(found), "lost"
@@ -259,6 +261,12 @@ class History:
         assert logs == [logs[0]] * len(logs)
         last = [nodes.notes(number)[-20:] for number in nodes.nodes]
         assert last == [last[0]] * len(last)
+
+    def is_copied(self) -> bool:
+        ends = [
+            (node.partition.log.end_offset, len(self.nodes.notes(number))) for number, node in self.nodes.nodes.items()
+        ]
+        return ends == [ends[0]] * len(ends)
 
     async def step(self) -> None:
         chance, nodes = self.random, self.nodes
