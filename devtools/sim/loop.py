@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Executor, Future
 from typing import Any, Final, TypeVar
 
 from devtools.sim.trace import Trace
@@ -83,8 +84,6 @@ class SimLoop(_BASE):  # type: ignore[misc]
         self.random = random.Random(seed)
         self.trace = trace
         self._selector = _NoSelector(self)
-        self._free_s: dict[int, float] = {}  # of each executor: when it is through with what it has
-        self._executors: list[object] = []  # kept, so that no two have the same id
         self._readers: dict[int, Any] = {}
         self.set_task_factory(_make_task)
         self.set_exception_handler(self._failed)
@@ -132,30 +131,10 @@ class SimLoop(_BASE):  # type: ignore[misc]
         return context_of(node).run(self.create_task, work)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
-        """A later step of the same node; the steps of one executor run in their order."""
-        if executor is not None and executor not in self._executors:
-            self._executors.append(executor)
-        key = id(executor) if executor is not None else id(NODE.get())
-        node = NODE.get()
-        longest_s = SLOW_WORK_S if node is not None and node.slow_disk else WORK_S
-        at_s = max(self.now_s, self._free_s.get(key, 0)) + self.random.uniform(0, longest_s)
-        self._free_s[key] = at_s
-        future = self.create_future()
-
-        def run() -> None:
-            if future.cancelled():
-                return
-            try:
-                result = func(*args)
-            except BaseException as error:
-                if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                    raise
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self.call_at(at_s, run)
-        return future
+        """There are no threads: a broker is given pools (`StepPool`), and nothing else needs one."""
+        if not isinstance(executor, StepPool):
+            raise RuntimeError(f"{func} would run on a thread: {executor}")
+        return super().run_in_executor(executor, func, *args)
 
     def _failed(self, _: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -167,7 +146,7 @@ class SimLoop(_BASE):  # type: ignore[misc]
     network: Any = None
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
-        from devtools.sim.net import create_connection
+        from devtools.sim.sockets import create_connection
 
         return await create_connection(self.network, protocol_factory, host, port)
 
@@ -176,7 +155,7 @@ class SimLoop(_BASE):  # type: ignore[misc]
         return sock.accept()
 
     async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **_: Any) -> Any:
-        from devtools.sim.net import SimTransport
+        from devtools.sim.sockets import SimTransport
 
         protocol = protocol_factory()
         transport = SimTransport(sock.end, protocol)
@@ -198,6 +177,42 @@ class SimLoop(_BASE):  # type: ignore[misc]
         if fd in self._readers:
             self._readers[fd].write_by(None, ())
         return True
+
+
+class StepPool(Executor):
+    """In place of a pool of threads: work is a later step of the same node, in the order in which it was given."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self._free_s = 0.0  # when it is through with what it has
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        loop, node = self._loop, NODE.get()
+        longest_s = SLOW_WORK_S if node is not None and node.slow_disk else WORK_S
+        self._free_s = max(loop.now_s, self._free_s) + loop.random.uniform(0, longest_s)
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **named)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        loop.call_at(self._free_s, run)
+        return future
+
+    def map(self, fn: Callable[..., Any], *items: Any, **_: Any) -> Iterator[Any]:
+        """At once: its caller, a step itself, waits for it."""
+        return iter([fn(*each) for each in zip(*items, strict=False)])
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """There is nothing to wait for."""
 
 
 def _step(node: Node, callback: Any, args: Any, context: contextvars.Context) -> None:

@@ -1,4 +1,4 @@
-"""What a simulation puts in place of the clock, chance, threads and sockets, for the whole process.
+"""What a simulation puts in place of the clock, chance and sockets, for the whole process.
 
 `install` must run before anything of ixion is imported: many modules take a clock as the default of an argument. All
 that is replaced is in this file. Outside of a run the real things are called.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -62,35 +61,17 @@ def install() -> None:
     os.urandom = urandom
 
 
-class InlineExecutor:
-    """In place of a pool of threads that its caller waits for."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        pass
-
-    def __enter__(self) -> InlineExecutor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        return iter([work(item) for item in items])
-
-
 def connect_ixion() -> None:
-    """Sockets and threads of ixion's modules, once these can be imported."""
+    """Sockets of ixion's modules, once these can be imported."""
     import types
 
     import ixion.broker.preflight
     import ixion.clients.line
-    import ixion.log.directory_loader
     import ixion.log.disk_guard
-    import ixion.log.together
     import ixion.network.acceptor
     from devtools.sim.disk import space_of
     from devtools.sim.loop import NODE
-    from devtools.sim.net import ClientSocket, Listening
+    from devtools.sim.sockets import ClientSocket, Listening
     from ixion.clients.dial import refused
 
     def create_server(address: tuple[str, int], **_: object) -> Listening:
@@ -121,8 +102,6 @@ def connect_ixion() -> None:
     places: list[tuple[Any, str, Any]] = [
         (ixion.network.acceptor, "socket", sockets),
         (ixion.clients.line, "Dial", Dial),
-        (ixion.log.directory_loader, "ThreadPoolExecutor", InlineExecutor),
-        (ixion.log.together, "ThreadPoolExecutor", InlineExecutor),
         (ixion.broker.preflight, "check_port", lambda _: None),
         (ixion.log.disk_guard, "os", types.SimpleNamespace(statvfs=space_of)),
     ]

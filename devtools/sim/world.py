@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from devtools.sim.disk import SimFiles
-from devtools.sim.loop import Node, SimLoop, context_of
+from devtools.sim.loop import Node, SimLoop, StepPool, context_of
 from devtools.sim.moments import TRUNCATION, Moments
 from devtools.sim.net import Network
 from devtools.sim.tree import SimTree
@@ -86,6 +86,8 @@ class World:
         self.may_lose = (
             False  # whether each acknowledged record is on the disks of all brokers, so that one may lose it
         )
+        self.faults_begun = 0  # and how many of them are under way:
+        self.faults_active = 0
         self.losing = False  # a fault that is under way will make a broker lose its records
         for slot in self.slots.values():
             slot.files.on_truncate = lambda: self.moments.came(TRUNCATION)
@@ -138,6 +140,7 @@ class World:
             options = Options(
                 allow_remote=True,
                 files=slot.files,
+                make_pool=lambda _count, _name: StepPool(self.loop),
                 open_session=lambda timeout_ms: self.tree.open_session(node, timeout_ms),
             )
             broker = Broker(loaded, options)
@@ -266,10 +269,12 @@ class World:
             raise error
         return None if error is not None else task.result()
 
+    async def assign(self, key: TopicPartition, replicas: tuple[int, ...]) -> None:
+        await self.by_controller(lambda controller: controller.reassignments.alter({key: replicas}, True))
+
     async def make_leader(self, key: TopicPartition, broker: int) -> None:
         """A preferred election, with this replica put first."""
-        replicas = tuple(sorted(self.slots, key=lambda number: (number != broker, number)))
-        await self.by_controller(lambda controller: controller.reassignments.alter({key: replicas}, True))
+        await self.assign(key, tuple(sorted(self.slots, key=lambda number: (number != broker, number))))
         await self.by_controller(lambda controller: controller.leaders.elect([key], False))
 
     async def until(self, condition: Any, limit_s: float) -> bool:

@@ -150,7 +150,7 @@ class Broker:
             store = EmbeddedStore(file)
         except StoreUnusableError as error:
             raise StartupError(str(error)) from error
-        parts.engine = EmbeddedEngine(store)
+        parts.engine = EmbeddedEngine(store, parts.options.make_pool)
         parts.undo.append(("metadata", parts.engine.close))
         parts.session = parts.engine.open_session(self._loaded.config[ZOOKEEPER_SESSION_TIMEOUT_MS])
 
@@ -197,19 +197,21 @@ class Broker:
 
     async def _take_down(self, drain_ms: int) -> None:
         parts = self.parts
+        pool = parts.options.make_pool(1, "stop")  # the workers of the scheduler are among what is stopped
         while parts.undo:
             name, action = parts.undo.pop()
             try:
                 if name == "socket server":
                     await parts.server.stop(drain_ms)
                 elif name in BLOCKING:
-                    await asyncio.to_thread(action)
+                    await parts.loop.run_in_executor(pool, action)
                 else:
                     done = action()
                     if inspect.isawaitable(done):
                         await done
             except Exception:
                 logger.exception("stopping the %s failed; going on", name)
+        pool.shutdown(wait=False)
 
     def _leave_no_trace(self) -> None:
         """Remove what this start made, unless a controller has already had logs made in it."""

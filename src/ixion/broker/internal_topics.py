@@ -7,7 +7,6 @@ broker alone can never have others, so it makes them with one replica, whatever 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -83,7 +82,7 @@ def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
         if name in image.topics:
             return
         if name == GROUP_OFFSETS:
-            await asyncio.to_thread(parts.groups.import_code)
+            await parts.loop.run_in_executor(parts.scheduler.workers, parts.groups.import_code)
         (outcome,) = await create_topics(parts, [wanted[name]()])
         if outcome.code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(outcome.code, outcome.message or "")

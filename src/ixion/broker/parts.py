@@ -23,6 +23,7 @@ from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.image import ClusterImage
 from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.metadata.session import MetadataSession
+from ixion.model.pools import MakePool, threads
 from ixion.network import SocketServer
 from ixion.quota.addresses import AddressRates
 from ixion.quota.mutations import Mutations
@@ -57,6 +58,7 @@ class Options:
     owns_process: bool = False  # the broker may tune settings of the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
     files: Files = field(default_factory=Files)  # access to the disk; tests give one that fails
+    make_pool: MakePool = threads  # where work that blocks is done
     # Opens a session, with this timeout in ms, on a tree that brokers of this process share. It keeps itself alive.
     open_session: Callable[[int], Awaitable[MetadataSession]] | None = None
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
+from ixion.model.pools import MakePool
+from ixion.model.pools import threads as worker_threads
 from ixion.timer.timer import Timer
 
 logger = logging.getLogger(__name__)
 
 
 class Scheduler:
-    def __init__(self, timer: Timer, threads: int) -> None:
+    def __init__(self, timer: Timer, threads: int, make_pool: MakePool = worker_threads) -> None:
         self._timer = timer
         self._loop = asyncio.get_running_loop()
         self._stopped = False
-        self.workers = ThreadPoolExecutor(threads, "background")
+        self.workers = make_pool(threads, "background")
 
     def every(
         self, name: str, interval_ms: int | Callable[[], int], work: Callable[[], object], first_ms: int | None = None

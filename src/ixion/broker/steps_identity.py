@@ -134,7 +134,7 @@ async def dynamic_config(parts: Parts) -> None:
 
 async def scheduler(parts: Parts) -> None:
     """7. Threads for work that blocks, timed by the wheel."""
-    parts.scheduler = Scheduler(parts.timer, parts.config.current[cluster.BACKGROUND_THREADS])
+    parts.scheduler = Scheduler(parts.timer, parts.config.current[cluster.BACKGROUND_THREADS], parts.options.make_pool)
     parts.undo.append(("scheduler", parts.scheduler.stop))
     keep_session(parts)
 

@@ -39,7 +39,9 @@ async def controller(parts: Parts) -> None:
     else:
         disks = OwnDisks(parts.replicas, parts.logs)
         own = OwnBroker(parts.node_id, parts.image, parts.control, disks)
-        sole = parts.controller = Controller(parts.session, parts.image, own, parts.config, parts.clock_ms)
+        sole = parts.controller = Controller(
+            parts.session, parts.image, own, parts.config, parts.clock_ms, parts.options.make_pool
+        )
         propose_isr_to(parts.replicas, sole.leaders.change_isr)
         parts.undo.append(("controller", sole.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):

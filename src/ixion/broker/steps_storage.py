@@ -79,6 +79,7 @@ async def log_manager(parts: Parts) -> None:
         files=parts.options.files,
         recovery_threads=parts.config.current[NUM_RECOVERY_THREADS_PER_DATA_DIR],
         on_offline=went_offline,
+        make_pool=parts.options.make_pool,
     )
     # The threads of the scheduler work on the logs. So a stop first interrupts loading and compaction, then joins these
     # threads, and then closes and unlocks the logs. `undo` is walked from its end.

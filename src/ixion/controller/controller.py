@@ -20,6 +20,7 @@ from ixion.controller.take_over import take_over
 from ixion.controller.topics import Topics
 from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ixion.metadata.session import MetadataSession
+from ixion.model.pools import MakePool, threads
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +33,13 @@ class Controller:
         own: OwnBroker,
         config: DynamicConfig,
         clock_ms: Callable[[], int],
+        make_pool: MakePool = threads,
     ) -> None:
         self._session = session
         self._image = image
         self._own = own
         self._clock_ms = clock_ms
-        self.queue = ChangeQueue()
+        self.queue = ChangeQueue(make_pool)
         self.topics = Topics(self.queue, session, image, own, config)
         self.leaders = Leaders(self.queue, session, image, own)
         self.configs = Configs(self.queue, session, image)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.pools import MakePool, threads
 
 T = TypeVar("T")
 
 
 class ChangeQueue:
-    def __init__(self) -> None:
+    def __init__(self, make_pool: MakePool = threads) -> None:
         self.turn = asyncio.Lock()  # held for as long as a change takes
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._thread = ThreadPoolExecutor(1, "controller")
+        self._thread = make_pool(1, "controller")
         self._stopped = False
 
     async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ixion.log.corrupt import CorruptFileError
@@ -61,7 +60,7 @@ class DirectoryLoader:
         manager.doomed_folders.add(doomed, manager.clock_ms())
         folders = list(directory.unloaded.items())
         if self._threads > 1 and not directory.was_clean and len(folders) > 1:
-            with ThreadPoolExecutor(self._threads, "log-recovery") as pool:
+            with manager.make_pool(self._threads, "log-recovery") as pool:
                 list(pool.map(lambda found: self._load(directory, *found), folders))
         else:
             for path, parsed in folders:

@@ -35,6 +35,7 @@ from ixion.log.retention import delete_doomed, retain
 from ixion.log.together import for_each
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import id_text
+from ixion.model.pools import MakePool, threads
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Steps
 
@@ -54,11 +55,13 @@ class LogManager:
         files: Files | None = None,
         recovery_threads: int = 1,
         on_offline: Callable[[str], None] | None = None,
+        make_pool: MakePool = threads,
     ) -> None:
         """Locks every directory; `load` opens the logs. `config_of` gives the settings of a topic."""
         self.files = files if files is not None else Files()
         self.clock_ms = clock_ms
         self.config_of = config_of
+        self.make_pool = make_pool
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
         self.unreadable: dict[TopicPartition, str] = {}
@@ -352,7 +355,7 @@ class LogManager:
 
         logs = [*self.logs.values(), *self.future_logs.values()]
         if len(logs) >= MANY:
-            for_each(logs, close)
+            for_each(logs, close, self.make_pool)
         else:
             for log in logs:
                 close(log)

@@ -7,17 +7,19 @@ once writes them together. A thousand new logs on a busy disk: 14 s one after th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from ixion.model.errors import KafkaError
+from ixion.model.pools import MakePool, threads
 
 T = TypeVar("T")
 
 THREADS: Final = 8
 
 
-def for_each(items: Sequence[T], work: Callable[[T], object]) -> list[tuple[T, KafkaError]]:
+def for_each(
+    items: Sequence[T], work: Callable[[T], object], make_pool: MakePool = threads
+) -> list[tuple[T, KafkaError]]:
     """Returns when all is done: those that failed, and why. Blocks."""
 
     def attempt(item: T) -> tuple[T, KafkaError] | None:
@@ -30,6 +32,6 @@ def for_each(items: Sequence[T], work: Callable[[T], object]) -> list[tuple[T, K
     if len(items) < 2:
         results = [attempt(item) for item in items]
     else:
-        with ThreadPoolExecutor(min(THREADS, len(items)), "logs") as pool:
+        with make_pool(min(THREADS, len(items)), "logs") as pool:
             results = list(pool.map(attempt, items))
     return [failed for failed in results if failed is not None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -18,6 +17,7 @@ from ixion.metadata.embedded_session import EmbeddedSession
 from ixion.metadata.errors import SessionExpiredError, StoreUnusableError
 from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
 from ixion.metadata.session import Cancel, Event, Watcher
+from ixion.model.pools import MakePool, threads
 
 T = TypeVar("T")
 
@@ -27,10 +27,10 @@ READS_A_TURN: Final = 200  # of 20 to 50 µs each; after these others get their 
 class EmbeddedEngine:
     """Owns the store. To be made and used on one loop."""
 
-    def __init__(self, store: EmbeddedStore) -> None:
+    def __init__(self, store: EmbeddedStore, make_pool: MakePool = threads) -> None:
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self._thread = None if store.file == IN_MEMORY else ThreadPoolExecutor(1, "metadata")
+        self._thread = None if store.file == IN_MEMORY else make_pool(1, "metadata")
         self._under_way = 0  # changes given to the thread that have not come back
         self._reads = 0
         self._sessions: list[EmbeddedSession] = []

@@ -21,6 +21,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ixion.log.manager import LogManager
@@ -224,7 +225,7 @@ class Control:
 
     def _prepare(self, unmade: Sequence[Role], led: Collection[str]) -> list[tuple[Role, KafkaError]]:
         """On a worker thread: what takes long. The roles whose logs could not be made."""
-        failed = for_each(unmade, self._make_log)
+        failed = for_each(unmade, self._make_log, self._logs.make_pool)
         for topic in led:
             self.prepare_to_lead(topic)
         return failed
@@ -299,8 +300,8 @@ class Control:
         await self.fetchers.stop(stopped)
         deleted = [key for key in stopped if doomed[key].delete_partition]
         await in_turns(self._let_go(stopped, doomed))
-        loop = asyncio.get_running_loop()
-        for key, error in await loop.run_in_executor(self._workers, for_each, deleted, self._delete_log):
+        delete = partial(for_each, deleted, self._delete_log, self._logs.make_pool)
+        for key, error in await asyncio.get_running_loop().run_in_executor(self._workers, delete):
             logger.error("%s-%d is not deleted: %s", *key, error)
             codes[key] = ErrorCode.KAFKA_STORAGE_ERROR
         return codes

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from ixion.model.errors import KafkaError
@@ -39,7 +39,7 @@ class DirectoryMoves:
         self._loop = loop
         self._threads = threads
         self._moved = moved
-        self._pool: ThreadPoolExecutor | None = None  # made with the first move; most brokers never have one
+        self._pool: Executor | None = None  # made with the first move; most brokers never have one
         self._under_way: dict[TopicPartition, tuple[Mover, LogDirectory]] = {}
         # Moves that begin once the move before has stopped.
         self._after: dict[TopicPartition, tuple[Partition, LogDirectory]] = {}
@@ -88,9 +88,9 @@ class DirectoryMoves:
         run = self._loop.run_in_executor(self._get_pool(), self._run, mover, key, directory)
         run.add_done_callback(lambda done: self._ended(partition, done))
 
-    def _get_pool(self) -> ThreadPoolExecutor:
+    def _get_pool(self) -> Executor:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "alter-log-dirs")
+            self._pool = self._logs.make_pool(self._threads, "alter-log-dirs")
         return self._pool
 
     def _run(self, mover: Mover, key: TopicPartition, directory: LogDirectory) -> None:
