@@ -51,7 +51,7 @@ soak: .venv/.built ## minutes of transactions while broker and clients are kille
 	$(BIN)/python -m devtools.soak $(ARGS)
 
 sim: .venv/.built ## a cluster in virtual time: brokers are killed, paused, cut off by seed   ARGS="--seeds 1000", "--mutant leader-alone"
-	PYTHONPATH=src $(BIN)/python -m devtools.sim $(ARGS)
+	$(BIN)/python -m devtools.sim $(ARGS)
 
 soak-cluster: .venv/.built ## three brokers in network namespaces, killed, paused and cut off; needs root   ARGS="--runs 20 --seed 1"
 	$(BIN)/python -m devtools.soak.cluster $(ARGS)

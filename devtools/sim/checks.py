@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from devtools.sim.broken import Broken
 from devtools.sim.disk import SimFiles
@@ -19,6 +19,14 @@ from ixion.records.batches import iter_batches
 from ixion.replica.partition import Partition
 
 Entry = tuple[int, bytes]  # leader epoch, value
+
+
+class Entries(Protocol):
+    def __call__(
+        self, broker: Broker, key: TopicPartition, start: int = 0, below: int = 1 << 60
+    ) -> dict[int, Entry]: ...
+
+
 NEW_LIFE_S: Final = 5.0
 GONE_S: Final = 1.0
 
@@ -26,16 +34,20 @@ GONE_S: Final = 1.0
 class Watcher:
     """Looks at the cluster from time to time, and remembers what consumers could have read."""
 
-    def __init__(self, world: World, keys: list[TopicPartition], load: Load) -> None:
+    def __init__(self, world: World, keys: list[TopicPartition], load: Load, entries: Entries | None = None) -> None:
+        """`entries` gives what a replica has, by offset; a test makes its own."""
         self._world = world
+        self._entries = entries or entries_of
         self._keys = keys
         self._load = load
         self._seen: dict[TopicPartition, dict[int, Entry]] = {key: {} for key in keys}
         self._states: dict[TopicPartition, PartitionState] = {}
         self._looked: dict[TopicPartition, int] = {}  # the leader epoch of the last whole look
         self._gone_s: dict[int, float] = {}  # brokers that are not registered, since
+        self._obeyed: dict[str, int] = {}  # the newest controller that each life of a broker has heard of
         self._broken: Broken | None = None
         world.moments.on_change.append(self._state_changed)
+        world.moments.on_write.append(self._state_written)
 
     def _state_changed(self, key: TopicPartition) -> None:
         try:
@@ -44,13 +56,29 @@ class Watcher:
         except Broken as broken:
             self._broken = self._broken or broken  # the next look says so
 
+    def _state_written(self, key: TopicPartition, state: PartitionState, elected: int) -> None:
+        if state.controller_epoch != elected:
+            self._broken = self._broken or Broken(
+                "OneController",
+                f"{key}: controller {state.controller_epoch} has written, and {elected} had been elected",
+            )
+
     def look(self) -> None:
         if self._broken is not None:
             raise self._broken
         for key in self._keys:
             self._look_at(key)
         world = self._world
+        for number, broker in world.running():
+            self.obeys(str(world.slots[number].node), broker.parts.image.controller_epoch)
         world.may_lose = not world.losing and is_safe(world, self._keys)
+
+    def obeys(self, life: str, controller_epoch: int) -> None:
+        """A broker has not gone back to a controller of the past."""
+        newest = self._obeyed.get(life, controller_epoch)
+        if controller_epoch < newest:
+            raise Broken("OneController", f"{life} obeys controller {controller_epoch}, and has obeyed {newest}")
+        self._obeyed[life] = controller_epoch
 
     def _look_at(self, key: TopicPartition) -> None:
         state = self._world.state(key)
@@ -81,7 +109,7 @@ class Watcher:
     ) -> None:
         seen = self._seen[key]
         high = partition.log.high_watermark
-        for offset, entry in entries(broker, key, len(seen) and max(seen) + 1, high).items():
+        for offset, entry in self._entries(broker, key, len(seen) and max(seen) + 1, high).items():
             seen.setdefault(offset, entry)
         if partition.leader_epoch != state.leader_epoch or state.leader != number:
             return  # it does not know yet that it leads no more
@@ -90,7 +118,7 @@ class Watcher:
         # ConsistentRead: what a leader showed to consumers is shown by every later leader, at the same offset.
         last = max(min(max(seen, default=0), high - 1), 0)
         start = 0 if anew else max(last - 20, 0)
-        found = entries(broker, key, start, last + 1)
+        found = self._entries(broker, key, start, last + 1)
         for offset, entry in found.items():
             if seen.get(offset, entry) != entry:
                 raise Broken("ConsistentRead", f"{key} at {offset}: was {seen[offset]}, b{number} has {entry}")
@@ -113,7 +141,7 @@ class Watcher:
 
     def _complete_leader(self, key: TopicPartition, number: int, broker: Broker) -> None:
         """LeaderCompleteness: a new leader has everything that was acknowledged."""
-        log = entries(broker, key)
+        log = self._entries(broker, key)
         for (_, where), sent in self._load.sent.items():
             if where == key and not sent.loose:
                 for value, offset in sent.acknowledged.items():
@@ -128,14 +156,14 @@ class Watcher:
         self, key: TopicPartition, state: PartitionState, number: int, broker: Broker, start: int, high: int
     ) -> None:
         """Below the leader's high watermark, all replicas that are in sync according to the tree are equal."""
-        expected = entries(broker, key, start, high)
+        expected = self._entries(broker, key, start, high)
         for other, follower in self._world.running():
             partition = follower.parts.replicas.partitions.get(key)
             if other == number or other not in state.isr or partition is None or partition.log.directory.offline:
                 continue
             if partition.leader_epoch != state.leader_epoch:
                 continue  # it will be cut, or has started anew and is about to leave the ISR
-            found = entries(follower, key, start, high)
+            found = self._entries(follower, key, start, high)
             for offset, entry in expected.items():
                 if found.get(offset) != entry and not self._is_new_life(other):
                     raise Broken("StrongIsr", f"{key} at {offset}: b{number} {entry}, b{other} {found.get(offset)}")
@@ -149,7 +177,9 @@ class Watcher:
         """When all is healthy again: every replica has everything that was acknowledged, once and in order."""
         for key in self._keys:
             replicas = self._world.replicas(key).all
-            logs = {number: entries(broker, key) for number, broker in self._world.running() if number in replicas}
+            logs = {
+                number: self._entries(broker, key) for number, broker in self._world.running() if number in replicas
+            }
             self._same(key, logs)
             log = next(iter(logs.values()))
             for offset, entry in self._seen[key].items():
@@ -198,7 +228,7 @@ class Watcher:
                     last = found[0]
 
 
-def entries(broker: Broker, key: TopicPartition, start: int = 0, below: int = 1 << 60) -> dict[int, Entry]:
+def entries_of(broker: Broker, key: TopicPartition, start: int = 0, below: int = 1 << 60) -> dict[int, Entry]:
     """By offset, what a replica has."""
     partition = broker.parts.replicas.partitions.get(key)
     found: dict[int, Entry] = {}
@@ -259,4 +289,13 @@ def behind(world: World, keys: list[TopicPartition]) -> list[str]:
         }
         if len(set(ends.values())) != 1 or len(ends) != len(replicas.all):
             wrong.append(f"{key}: ends {ends}")
+        elif uncommitted(world, key, state.leader):
+            wrong.append(f"{key}: {uncommitted(world, key, state.leader)} records are not committed")
     return wrong
+
+
+def uncommitted(world: World, key: TopicPartition, leader: int) -> int:
+    """Records of the leader above its high watermark."""
+    broker = world.slots[leader].broker if leader in world.slots else None
+    partition = None if broker is None else broker.parts.replicas.partitions.get(key)
+    return 0 if partition is None else partition.log.end_offset - partition.log.high_watermark

@@ -20,6 +20,8 @@ from devtools.sim.run import KEYS, Outcome, simulate
 
 _now_s = time.clock_gettime
 LENGTH_S: Final = 16.0  # virtual seconds with faults
+SEEDS: Final = 20
+HUNT_SEEDS: Final = 200
 QUIET_PACE_S: Final = 10.0
 QUICK_SEED: Final = (3, 4.0)  # and virtual seconds
 QUICK_MUTANTS: Final = ("leader-alone",)  # any seed of a few finds it
@@ -28,7 +30,7 @@ QUICK_SEEDS: Final = 20
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m devtools.sim", description="a cluster in virtual time")
-    parser.add_argument("--seeds", type=int, default=20, help="how many, from --first on")
+    parser.add_argument("--seeds", type=int, help="how many, from --first on (default: 20; 200 with --mutants)")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seed", type=int, help="only this one, with its faults and notes")
     parser.add_argument("--length", type=float, default=LENGTH_S, help="virtual seconds with faults")
@@ -36,6 +38,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="a broken broker, which must be found")
     parser.add_argument(
         "--mutants", nargs="?", const="all", help="each of these, or all, until a seed finds it: a table"
+    )
+    parser.add_argument(
+        "--all-faults", action="store_true", help="with --mutants: draw from all faults, not from those in the table"
     )
     parser.add_argument("--faults", default=",".join(KINDS), help="kinds of faults, by comma")
     parser.add_argument("--job", default="", choices=sorted(JOBS), help="what other clients do (the seed decides)")
@@ -45,8 +50,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--digest", action="store_true", help="print the digest of each run")
     parser.add_argument("--verbose", action="store_true", help="the log lines of the brokers")
     parser.add_argument("--kept", action="store_true", help="the runs that once found a fault")
+    parser.add_argument("--sources", action="store_true", help="run src/, not the installed (compiled) copy")
     parser.add_argument("--quick", action="store_true", help="what the test suite runs")
     given = parser.parse_args(arguments)
+    given.seeds = given.seeds or (HUNT_SEEDS if given.mutants else SEEDS)
     patches.connect_ixion()
     warm_up()
     logging.basicConfig(
@@ -60,7 +67,7 @@ def main(arguments: list[str]) -> int:
     if given.quick:
         return quick()
     if given.mutants:
-        return hunt(given.mutants, given.seeds, given.first)
+        return hunt(given.mutants, given.seeds, given.first, {} if given.all_faults else HINTS)
     if given.quiet_hour:
         given.length, given.seeds, given.job = 3_600.0, 1, "none"
     pace_s = QUIET_PACE_S if given.quiet_hour else 0.0
@@ -158,12 +165,12 @@ def run_kept(mutant: str | None) -> bool:
     return True
 
 
-def hunt(wanted: str, seeds: int, first: int) -> int:
+def hunt(wanted: str, seeds: int, first: int, hints: dict[str, tuple[str, str]]) -> int:
     """The rows of the table in docs/reliability.md. A run that breaks must hold without the mutant."""
     names = list(MUTANTS) if wanted == "all" else wanted.split(",")
     missed = 0
     for name in names:
-        hint, job = HINTS.get(name, ("", ""))
+        hint, job = hints.get(name, ("", ""))
         kinds = {kind: KINDS[kind] for kind in hint.split(",")} if hint else KINDS
         row = f"not found in {seeds} | -"
         for seed in range(first, first + seeds):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from devtools.sim import late_scripts, scripts
+from devtools.sim import control_scripts, late_scripts, scripts
 from devtools.sim.faults import Fault
 from devtools.sim.tree import HOST
 from devtools.sim.world import World
@@ -14,12 +14,24 @@ from ixion.metadata import paths
 from ixion.metadata.errors import NoNodeError
 from ixion.model.topic_partition import TopicPartition
 
-LATE: Final[dict[str, Callable[[World, TopicPartition], Awaitable[None]]]] = {
+SCRIPTS: Final[dict[str, Callable[[World, TopicPartition], Awaitable[None]]]] = {
     "late-shrink": late_scripts.late_shrink,
     "late-grow": late_scripts.late_grow,
     "late-answer": late_scripts.late_answer,
     "late-leave": late_scripts.late_leave,
     "stale-mark": late_scripts.stale_mark,
+    "late-update": control_scripts.late_update,
+    "late-stop": control_scripts.late_stop,
+    "late-write": control_scripts.late_write,
+    "late-records": control_scripts.late_records,
+    "slow-register": control_scripts.slow_register,
+    "start-full": control_scripts.start_full,
+    "last-wiped": control_scripts.last_wiped,
+    "silent-flip": control_scripts.silent_flip,
+    "topple": scripts.topple,
+    "flip": scripts.flip,
+    "late-fetch": scripts.late_fetch,
+    "late-join": scripts.late_join,
 }
 MOMENT_LIMIT_S: Final = 8.0  # a moment that does not come
 
@@ -29,6 +41,7 @@ class Injector:
         self._world = world
         self._faults = faults
         self._tasks: list[asyncio.Task[None]] = []
+        self._script = False  # a fault of several steps is under way
 
     async def run(self) -> None:
         world = self._world
@@ -77,7 +90,15 @@ class Injector:
             if not await self._world.moments.next(fault.moment, MOMENT_LIMIT_S):
                 return
             await asyncio.sleep(fault.after_s)
-        await self._one(fault)
+        world = self._world
+        if fault.kind in SCRIPTS and self._script:
+            return  # one at a time: each wants to begin with a whole cluster
+        world.faults_begun += 1
+        world.faults_active += 1
+        try:
+            await self._one(fault)
+        finally:
+            world.faults_active -= 1
 
     async def _one(self, fault: Fault) -> None:
         world = self._world
@@ -162,23 +183,17 @@ class Injector:
                     await world.make_leader(fault.key, other)
             case "expire-in-start":
                 await scripts.expire_in_start(world, number)
-            case "topple":
-                await scripts.topple(world, fault.key)
-            case "flip":
-                await scripts.flip(world, fault.key)
-            case "late-fetch":
-                await scripts.late_fetch(world, fault.key)
             case "depose":  # as an operator does who wants another controller
                 try:
                     world.tree.own.delete(paths.CONTROLLER)
                 except NoNodeError:
                     pass
-            case kind if kind in LATE:
+            case kind if kind in SCRIPTS:
+                self._script = True
                 try:
-                    await LATE[kind](world, fault.key)
+                    await SCRIPTS[kind](world, fault.key)
                 finally:
+                    self._script = False
                     world.speak()
-            case "late-join":
-                await scripts.late_join(world, fault.key)
             case _:
                 raise ValueError(f"there is no fault {fault.kind}")

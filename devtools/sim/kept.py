@@ -23,11 +23,12 @@ class Kept(NamedTuple):
         return make_faults(self.seed, self.length_s, keys, kinds)
 
 
-EARLIER_KINDS: Final = ",".join(
-    kind
-    for kind in KINDS
-    if kind not in ("late-shrink", "late-grow", "late-answer", "late-leave", "stale-mark", "depose", "expire-in-start")
+LATER_KINDS: Final = (
+    *("late-shrink", "late-grow", "late-answer", "late-leave", "stale-mark", "depose", "expire-in-start"),
+    *("late-update", "late-stop", "late-write", "late-records", "slow-register", "start-full", "last-wiped"),
+    "silent-flip",
 )
+EARLIER_KINDS: Final = ",".join(kind for kind in KINDS if kind not in LATER_KINDS)
 
 KEPT: Final = (
     Kept(

@@ -18,12 +18,12 @@ LAG_LIMIT_S = 7.0  # replica.lag.time.max.ms and the look for it
 
 async def late_shrink(world: World, key: TopicPartition) -> None:
     """The leader does not hear a replica for too long, but its wish to drop it does not reach the controller."""
-    found = _cast(world, key)
+    found = cast(world, key)
     if found is None:
         return
     leader, other, late = found
     holds = _holds(world, leader, ALTER_PARTITION, answers=False)
-    world.network.cut(_host(world, leader), _host(world, late))
+    world.network.cut(host_of(world, leader), host_of(world, late))
     await asyncio.sleep(LAG_LIMIT_S)
     await _only(world, late, (leader, other), holds)
 
@@ -31,16 +31,16 @@ async def late_shrink(world: World, key: TopicPartition) -> None:
 async def late_grow(world: World, key: TopicPartition) -> None:
     """The controller has taken a replica into the ISR, but the leader does not get the answer; then the replica is cut
     off."""
-    found = _cast(world, key)
+    found = cast(world, key)
     if found is None:
         return
     leader, other, late = found
     if not await _drop(world, key, leader, late):
         return
     holds = _holds(world, leader, ALTER_PARTITION, answers=True)
-    world.network.heal(_host(world, leader), _host(world, late))
-    if await world.until(lambda: _is_in_sync(world, key, late), 3):
-        world.network.cut(_host(world, leader), _host(world, late))
+    world.network.heal(host_of(world, leader), host_of(world, late))
+    if await world.until(lambda: is_in_sync(world, key, late), 3):
+        world.network.cut(host_of(world, leader), host_of(world, late))
         await pause(world, 0.4, 1.2)
         await _only(world, late, (leader, other), holds)
     _let_go(world, holds)
@@ -48,15 +48,15 @@ async def late_grow(world: World, key: TopicPartition) -> None:
 
 async def late_answer(world: World, key: TopicPartition) -> None:
     """The answer about a replica that joined arrives after the controller has dropped it again, as it died."""
-    found = _cast(world, key)
+    found = cast(world, key)
     if found is None:
         return
     leader, _, late = found
     if not await _drop(world, key, leader, late):
         return
     holds = _holds(world, leader, ALTER_PARTITION, answers=True)
-    world.network.heal(_host(world, leader), _host(world, late))
-    if await world.until(lambda: _is_in_sync(world, key, late), 3):
+    world.network.heal(host_of(world, leader), host_of(world, late))
+    if await world.until(lambda: is_in_sync(world, key, late), 3):
         fell(world, late)
         await pause(world, 0.05, 0.5)
     _let_go(world, holds)
@@ -65,42 +65,43 @@ async def late_answer(world: World, key: TopicPartition) -> None:
 
 
 async def late_leave(world: World, key: TopicPartition) -> None:
-    """The last fetch of a replica arrives when the controller has dropped it, as it died."""
-    found = _cast(world, key)
+    """A replica has caught up and may join; it dies before the controller reads that (KAFKA-14140)."""
+    found = cast(world, key)
     if found is None:
         return
     leader, _, late = found
-    world.silence()
-    hold: Hold = (_host(world, late), _host(world, leader), FETCH, False)
-    world.network.hold(hold)
-    await pause(world, 0.4, 0.6)
-    fell(world, late)
-    await pause(world, 1.1, 1.5)
-    world.network.let_go(hold)
-    await pause(world, 0.05, 0.5)
-    world.speak()
+    if not await _drop(world, key, leader, late):
+        return
+    holds = _holds(world, leader, ALTER_PARTITION, answers=False)
+    world.network.heal(host_of(world, leader), host_of(world, late))
+    await pause(world, 0.4, 1.2)
+    if not is_in_sync(world, key, late):
+        fell(world, late)
+        await pause(world, 1.1, 1.5)
+    _let_go(world, holds)
+    await pause(world, 0.6, 1.0)
     world.start(late)
 
 
 async def stale_mark(world: World, key: TopicPartition) -> None:
     """A new leader does not know yet that its last records are committed; a replica without them asks to join."""
-    found = _cast(world, key)
+    found = cast(world, key)
     if found is None:
         return
     leader, other, late = found
-    a, b, c = (_host(world, number) for number in found)
+    a, b, c = (host_of(world, number) for number in found)
     network = world.network
     network.cut(a, c)
     network.cut(b, c)
-    if not await world.until(lambda: _end(world, leader, key) > _end(world, late, key) >= 0, 2):
+    if not await world.until(lambda: end_of(world, leader, key) > end_of(world, late, key) >= 0, 2):
         network.heal(a, c)
         network.heal(b, c)
         return
     world.silence()
-    await world.until(lambda: _end(world, leader, key) == _end(world, other, key), 1)
+    await world.until(lambda: end_of(world, leader, key) == end_of(world, other, key), 1)
     hold: Hold = (b, a, FETCH, True)
     network.hold(hold)
-    if await world.until(lambda: not _is_in_sync(world, key, late), LAG_LIMIT_S):
+    if await world.until(lambda: not is_in_sync(world, key, late), LAG_LIMIT_S):
         await pause(world, 0.05, 0.2)
         fell(world, leader)
         network.let_go(hold)
@@ -108,7 +109,7 @@ async def stale_mark(world: World, key: TopicPartition) -> None:
         answers: Hold = (c, b, FETCH, True)
         network.hold(answers)
         network.heal(b, c)
-        await world.until(lambda: _is_in_sync(world, key, late), 1.5)
+        await world.until(lambda: is_in_sync(world, key, late), 1.5)
         await _only(world, late, (other,), [answers])
     world.speak()
     network.let_go(hold)
@@ -117,7 +118,7 @@ async def stale_mark(world: World, key: TopicPartition) -> None:
     world.start(leader)
 
 
-def _cast(world: World, key: TopicPartition) -> tuple[int, int, int] | None:
+def cast(world: World, key: TopicPartition) -> tuple[int, int, int] | None:
     """The leader, another one, and the one that will be late; the leader is not the controller."""
     leader, others = roles(world, key)
     if len(others) < 2 or leader == world.controller():
@@ -126,12 +127,12 @@ def _cast(world: World, key: TopicPartition) -> tuple[int, int, int] | None:
     return leader, others[0], others[1]
 
 
-def _host(world: World, number: int) -> str:
+def host_of(world: World, number: int) -> str:
     return world.slots[number].host
 
 
 def _holds(world: World, number: int, api: int, *, answers: bool) -> list[Hold]:
-    holds: list[Hold] = [(_host(world, number), slot.host, api, answers) for slot in world.slots.values()]
+    holds: list[Hold] = [(host_of(world, number), slot.host, api, answers) for slot in world.slots.values()]
     for hold in holds:
         world.network.hold(hold)
     return holds
@@ -144,10 +145,10 @@ def _let_go(world: World, holds: list[Hold]) -> None:
 
 async def _drop(world: World, key: TopicPartition, leader: int, late: int) -> bool:
     """Cut a replica off until it is not in sync any more."""
-    world.network.cut(_host(world, leader), _host(world, late))
-    if await world.until(lambda: not _is_in_sync(world, key, late), LAG_LIMIT_S):
+    world.network.cut(host_of(world, leader), host_of(world, late))
+    if await world.until(lambda: not is_in_sync(world, key, late), LAG_LIMIT_S):
         return True
-    world.network.heal(_host(world, leader), _host(world, late))
+    world.network.heal(host_of(world, leader), host_of(world, late))
     return False
 
 
@@ -158,16 +159,16 @@ async def _only(world: World, late: int, others: tuple[int, ...], holds: list[Ho
     _let_go(world, holds)
     await pause(world, 0.3, 0.8)
     for number in others:
-        world.network.heal(_host(world, number), _host(world, late))
+        world.network.heal(host_of(world, number), host_of(world, late))
         world.start(number)
 
 
-def _is_in_sync(world: World, key: TopicPartition, number: int) -> bool:
+def is_in_sync(world: World, key: TopicPartition, number: int) -> bool:
     state = world.state(key)
     return state is not None and number in state.isr
 
 
-def _end(world: World, number: int, key: TopicPartition) -> int:
+def end_of(world: World, number: int, key: TopicPartition) -> int:
     broker = world.slots[number].broker
     partition = None if broker is None else broker.parts.replicas.partitions.get(key)
     return -1 if partition is None else partition.log.end_offset

@@ -29,6 +29,7 @@ class Moments:
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._states: dict[TopicPartition, PartitionState] = {}
         self.on_change: list[Callable[[TopicPartition], None]] = []
+        self.on_write: list[Callable[[TopicPartition, PartitionState, int], None]] = []  # with the controller epoch
         tree.own.watch(paths.CONTROLLER, lambda _: self.came(CONTROLLER_CHANGE))
 
     def follow(self, key: TopicPartition) -> None:
@@ -40,6 +41,8 @@ class Moments:
             state = decode_partition_state(*key, self._tree.own.get(paths.partition_state(*key)).data)
         except NoNodeError:
             return
+        for hear in self.on_write:  # in the moment of the write
+            hear(key, state, int(self._tree.own.get(paths.CONTROLLER_EPOCH).data))
         before, self._states[key] = self._states.get(key), state
         if before is None:
             return

@@ -206,7 +206,7 @@ def answers_of_the_past() -> None:
 
 
 def same_epoch() -> None:
-    """4: the leader epoch stays when the controller changes the leader."""
+    """The leader epoch stays when the controller changes the leader."""
     from dataclasses import replace
 
     def following(self: Leadership, leader: int, isr: tuple[int, ...], recovering: bool = False) -> Leadership:
@@ -307,6 +307,20 @@ def epoch_first() -> None:
     put(Control, "_check", check)
 
 
+def same_leader() -> None:
+    """4: a follower goes on as before when the leader epoch is new, and the leader is not."""
+    real = Control._check
+
+    def check(self: Control, role: Any) -> ErrorCode:
+        code = real(self, role)
+        partition = self._replicas.partitions.get(role.key)
+        if code != ErrorCode.NONE or partition is None or partition.leads:
+            return code
+        return ErrorCode.STALE_CONTROLLER_EPOCH if role.state.leader == partition.leader_id >= 0 else code
+
+    put(Control, "_check", check)
+
+
 def same_session() -> None:
     """18: a follower goes on with its fetch session after a fault."""
     put(fetch_requests.FetchRequests, "start_over", lambda _: None)
@@ -366,6 +380,7 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         version_for_ever,
         stop_by_anybody,
         epoch_first,
+        same_leader,
         same_session,
         stable_is_committed,
         expired_for_good,
@@ -381,26 +396,27 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     "cut-once": ("flip", "none"),
     "any-fetch-epoch": ("late-fetch", "none"),
     "unfenced-fetches": ("flip,topple", "none"),
-    "epoch-by-append": ("flip,topple,kill", "none"),
+    "epoch-by-append": ("silent-flip", "none"),
     "join-at-high-watermark": ("stale-mark", "none"),
-    "unfenced-writes": ("depose,slow-tree,elect,kill", "none"),
-    "any-controller": ("depose,hold,elect,bounce", "none"),
+    "unfenced-writes": ("late-write", "none"),
+    "any-controller": ("late-update", "none"),
     "diverging-fetch-counts": ("flip,late-fetch,alone,topple", "none"),
     "shrink-at-once": ("late-shrink", "none"),
     "grow-late": ("late-grow", "none"),
     "stale-isr-answer": ("late-answer", "none"),
-    "dead-in-isr": ("late-leave,stop", "none"),
-    "answers-of-the-past": ("hold-answer,elect,flip", "none"),
+    "dead-in-isr": ("late-leave", "none"),
+    "answers-of-the-past": ("late-records", "none"),
     "any-life": ("late-join", "none"),
-    "own-epoch-only": ("slow-tree,bounce,expire", "none"),
+    "own-epoch-only": ("slow-register", "none"),
     "version-for-ever": ("elect,cut,pause", "none"),
-    "stop-by-anybody": ("stop,hold,bounce,elect", "moves"),
+    "stop-by-anybody": ("late-stop", "none"),
     "epoch-first": ("elect,kill", "none"),
+    "same-leader": ("expire,kill", "none"),
     "same-session": ("reset,cut,slow", "none"),
     "stable-is-committed": ("kill", "transactions"),
     "expired-for-good": ("expire,kill", "none"),
-    "full-for-ever": ("disk-full,kill,bounce", "none"),
-    "empty-leads": ("wipe,pause,kill,alone", "none"),
+    "full-for-ever": ("start-full", "none"),
+    "empty-leads": ("last-wiped", "none"),
 }
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import tempfile
+import threading
 import traceback
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,7 @@ from ixion.model.topic_partition import TopicPartition
 MEMORY: Final = "/dev/shm"
 START_LIMIT_S: Final = 60.0
 HEALTHY_LIMIT_S: Final = 90.0
+SETTLE_S: Final = 3.0
 LOOK_S: Final = 0.5
 KEYS: Final[list[TopicPartition]] = [("t", 0), ("t", 1)]
 
@@ -93,7 +95,8 @@ def simulate(
     begun_s = loop.now_s
     try:
         loop.run_until_complete(_run(world, seed, faults, length_s, producers, pace_s, job, outcome))
-        surprises = sorted({*unexpected.found, *loop.failures})
+        started = [f"thread {each.name}" for each in threading.enumerate() if each is not threading.current_thread()]
+        surprises = sorted({*unexpected.found, *loop.failures, *started})
         if surprises:
             raise Broken("NoSurprise", "; ".join(surprises[:3]))
     except Broken as broken:
@@ -148,24 +151,28 @@ async def _run(
         injecting.cancel()
         await injector.end()
         world.note("note", "mended")
-        mended_s = world.loop.now_s
-        before = load.acknowledged
-
-        def served() -> bool:
-            return load.acknowledged > before
-
-        while world.loop.now_s < mended_s + 3 or not served():
-            if world.loop.now_s > mended_s + HEALTHY_LIMIT_S:
-                raise Broken("Healthy", f"nothing is acknowledged {HEALTHY_LIMIT_S:g} s after the last fault")
-            await asyncio.sleep(LOOK_S)
-            watcher.look()
+        await served_again(world, load, watcher)
         load.stop()
         if not await load.end(HEALTHY_LIMIT_S):
             raise Broken("Healthy", "a producer got no answer")
         await extra.check(HEALTHY_LIMIT_S)
-        if not await world.until(lambda: not behind(world, keys), HEALTHY_LIMIT_S):
-            raise Broken("Healthy", f"{HEALTHY_LIMIT_S:g} s after the last fault: {behind(world, keys)}")
+        await healthy_again(world, keys)
         watcher.look()
         watcher.final()
     finally:
         outcome.acknowledged = load.acknowledged
+
+
+async def served_again(world: World, load: Load, watcher: Watcher) -> None:
+    """Some seconds after the last fault, and when a record has been acknowledged since."""
+    mended_s, before = world.loop.now_s, load.acknowledged
+    while world.loop.now_s < mended_s + SETTLE_S or load.acknowledged == before:
+        if world.loop.now_s > mended_s + HEALTHY_LIMIT_S:
+            raise Broken("Healthy", f"nothing is acknowledged {HEALTHY_LIMIT_S:g} s after the last fault")
+        await asyncio.sleep(LOOK_S)
+        watcher.look()
+
+
+async def healthy_again(world: World, keys: list[TopicPartition]) -> None:
+    if not await world.until(lambda: not behind(world, keys), HEALTHY_LIMIT_S):
+        raise Broken("Healthy", f"{HEALTHY_LIMIT_S:g} s after the last fault: {behind(world, keys)}")

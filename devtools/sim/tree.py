@@ -36,6 +36,7 @@ class SimTree:
         )
         self.own = self.store.open_session(1 << 40)
         self.sessions: list[SimSession] = []
+        self.late_writes: dict[str, float] = {}  # host -> seconds that its writes need in addition
         self._look()
 
     def _look(self) -> None:
@@ -66,6 +67,7 @@ class SimTree:
                 session.back()
 
     def heal_all(self) -> None:
+        self.late_writes.clear()
         for host in sorted({one for one, other in self.network.cuts if other == HOST}):
             self.heal(host)
 
@@ -108,7 +110,8 @@ class SimSession:
                 self._waiting.append(back)
                 await back
             lost = self.lost
-            self._there_s = max(loop.now_s + self._delay_s(), self._there_s + 1e-7)
+            late_s = tree.late_writes.get(self.node.host, 0.0) if writes else 0.0
+            self._there_s = max(loop.now_s + self._delay_s() + late_s, self._there_s + 1e-7)
             await self._until(self._there_s)
             if lost != self.lost:
                 continue  # it did not arrive
