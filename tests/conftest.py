@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # and then interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # No process that a test starts leaves another one behind, which makes an archive of Java's classes for next time.
+    os.environ["IXION_CLASS_ARCHIVES"] = "off"
     config.pluginmanager.register(unsteady, "unsteady")
     if not config.pluginmanager.has_plugin("ixion"):  # beside a first build it is not installed yet
         config.pluginmanager.register(plugin, "ixion")

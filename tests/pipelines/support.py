@@ -107,8 +107,9 @@ def parquet_rows(folder: Path) -> list[dict[str, Any]]:
         return []
     data = pyarrow.dataset.dataset(folder, partitioning="hive")
     schemas = [fragment.physical_schema for fragment in data.get_fragments()]
+    whole = pyarrow.unify_schemas([data.schema, *schemas], promote_options="permissive")
     found: list[dict[str, Any]] = (
-        data.replace_schema(pyarrow.unify_schemas([data.schema, *schemas])).to_table().to_pylist()
+        pyarrow.dataset.dataset(folder, schema=whole, partitioning="hive").to_table().to_pylist()
     )
     return found
 

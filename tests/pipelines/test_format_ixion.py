@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
+from ixion.pipelines.errors import SpecError
 from tests.clients.asking import add_partitions
 from tests.pipelines.support import Lab
 
@@ -167,3 +168,22 @@ def test_a_stream_finds_new_partitions(lab: Lab) -> None:
         assert json.loads(progress["sources"][0]["endOffset"])[lab.topic] == {"0": 10, "1": 1, "2": 1}
     finally:
         query.stop()
+
+
+def test_a_pipeline_reads_through_it_and_goes_on_through_the_connector(lab: Lab) -> None:
+    text = '[format]\ntype = "bytes"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
+    fill(lab)
+    figures = lab.run(text, source='reader = "ixion"\ninclude = ["offset", "headers"]')
+    assert (figures.rows_in, figures.rows_out, figures.lag) == (11, 11, 0)
+    lab.send("last")
+    figures = lab.run(text, source='include = ["offset", "headers"]')  # from the same checkpoint
+    assert (figures.rows_in, figures.lag) == (1, 0)
+    rows = lab.rows()
+    assert sorted(row["kafka_offset"] for row in rows) == [0, *range(11)]
+    assert [row["value"] for row in rows if row["kafka_offset"] == 3] == [None]  # a tombstone
+    for source, said in (
+        ("max_records_per_batch = 5", "needs reader connector"),
+        ('[source.options]\n"kafka.security.protocol" = "SSL"', "speaks neither TLS nor SASL"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            lab.pipeline(text, source=f'reader = "ixion"\n{source}')

@@ -98,19 +98,25 @@ path = "delta"
 type = "iceberg"
 path = "ice"
 """
-    lab.send({"id": "a"})
+    first: dict[str, Any] = {"id": "a", "place": {"x": 1}, "parts": [{"no": 1}]}
+    lab.send(first)
     lab.run(text)
     sent: list[dict[str, Any]] = [
         {"id": "b"},
         {"id": "c", "email": "c@x"},
         {"id": "d", "age": 4, "email": "d@x"},
         {"id": "e", "address": {"zip": "1"}},
+        {"id": "f", "place": {"x": 2, "y": "z"}, "parts": [{"no": 2}, {"no": 3, "of": {"a": True}}]},
     ]
-    lab.send(*sent, {"ID": "x"}, {"id": "y", "no column": 1})
+    lab.send(*sent, {"ID": "x"}, {"id": "y", "no column": 1}, {"id": "z", "place": {"X": 1, "a.b": 2}})
     figures = lab.run(text)
-    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (6, 4, 2)
-    assert set(figures.new_fields) == {"email", "age", "address"}
-    wanted = [{"id": "a", "email": None, "age": None, "address": None} | row for row in ({"id": "a"}, *sent)]
+    assert (figures.rows_in, figures.rows_out, figures.quarantined) == (8, 5, 3)
+    assert set(figures.new_fields) == {"email", "age", "address", "place.y", "parts[].of"}
+    nothing = dict.fromkeys(("email", "age", "address", "place", "parts"))
+    wanted = [{**nothing, **row} for row in (first, *sent)]
+    wanted[0]["place"] = {"x": 1, "y": None}  # the fields inside of objects are there for all rows too
+    wanted[0]["parts"] = [{"no": 1, "of": None}]
+    wanted[-1]["parts"][0] = {"no": 2, "of": None}
     tables = [lab.rows()]
     for kind, path in (("delta", "delta"), ("iceberg", "ice")):
         frame = lab.spark.read.format(kind).load(str(lab.folder / path))
@@ -120,14 +126,14 @@ path = "ice"
     assert column(lab.rows("out_quarantine"), "reason") == [
         "fields that cannot be columns: ID",
         "fields that cannot be columns: no column",
+        "fields that cannot be columns: place.X, place.`a.b`",
     ]
     pipeline = lab.pipeline(text)
-    assert "fields that are not in the schema: address, age, email (added)" in list(
-        summary_lines(pipeline.spec, figures)
-    )
+    named = "address, age, email, parts[].of, place.y (added)"
+    assert f"fields that are not in the schema: {named}" in list(summary_lines(pipeline.spec, figures))
     history = pipeline.checkpoint(lab.spark).history()
-    assert any("address, age, email (added)" in line for line in status_lines(pipeline.spec, history))
-    assert 'ixion_pipeline_new_fields{pipeline="p"} 3' in prometheus("p", total(history))
+    assert any(named in line for line in status_lines(pipeline.spec, history))
+    assert 'ixion_pipeline_new_fields{pipeline="p"} 5' in prometheus("p", total(history))
 
 
 def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +266,7 @@ def test_nothing_to_infer_from_is_said(lab: Lab) -> None:
 
 
 DRIFT = 'type = "json"\nschema = "id STRING, n INT"\n[format.drift]\n'
+INNER = DRIFT.replace("n INT", "n INT, x STRUCT<z: INT>")  # fields inside of objects drift too
 SENT: list[Value] = [
     {"id": "same", "n": 1},
     {"id": "new", "n": 2, "x": {"y": 3}},
@@ -285,7 +292,7 @@ def test_drift_has_a_policy(lab: Lab, policy: str, accepted: list[str], reasons:
 
 def test_new_fields_can_be_kept(lab: Lab) -> None:
     lab.send(*SENT[:2])
-    lab.run(f'[format]\n{DRIFT}new = "keep"\n{OUT}')
+    lab.run(f'[format]\n{INNER}new = "keep"\n{OUT}')
     extra = {row["id"]: row["_extra"] for row in lab.rows()}
     assert extra["same"] is None
     assert json.loads(extra["new"]) == {"x": '{"y":3}'}
@@ -293,8 +300,8 @@ def test_new_fields_can_be_kept(lab: Lab) -> None:
 
 def test_drift_that_must_not_be_stops_before_anything_is_written(lab: Lab) -> None:
     lab.send(*SENT)
-    with pytest.raises(PipelineError, match=f"new fields: x at {lab.topic}-0 offset 1"):
-        lab.run(f'[format]\n{DRIFT}new = "fail"\n{OUT}')
+    with pytest.raises(PipelineError, match=rf"new fields: x\.y at {lab.topic}-0 offset 1"):
+        lab.run(f'[format]\n{INNER}new = "fail"\n{OUT}')
     assert lab.rows() == []
 
 

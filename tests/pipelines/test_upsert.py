@@ -118,11 +118,14 @@ def test_debezium_envelopes_become_rows(lab: Lab) -> None:
         }
 
     one, two = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}
-    lab.send(change("r", None, one, 1), change("c", None, two, 2), change("u", one, {**one, "name": "Ida"}, 3))
+    lab.send(
+        change("r", None, one, 1), change("c", None, two, 2), change("u", one, {**one, "name": "Ida", "vip": 1}, 3)
+    )
     lab.send(change("d", two, None, 4), None, "broken")
     text = '[format]\ntype = "debezium"\nschema = "id INT, name STRING"\nwrapped = true\n' + sink("delta")
     figures = lab.run(text, source='include = ["offset"]')
-    assert (figures.rows_in, figures.quarantined, figures.dropped, figures.drifted) == (6, 1, 1, 0)
+    assert (figures.rows_in, figures.quarantined, figures.dropped, figures.drifted) == (6, 1, 1, 1)
+    assert figures.new_fields == {"payload.after.vip": "left out"}  # of the rows, not of the envelope
     assert rows(lab, "delta", "id", "name", "change_op", "change_ms") == [(1, "Ida", "u", 3)]
 
 

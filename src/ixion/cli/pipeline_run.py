@@ -69,6 +69,7 @@ class Job:
         verbose: bool,
         *,
         reach_broker: bool = True,
+        make_archive: bool = False,
     ) -> None:
         self._file: Final = file
         self._master: Final = master
@@ -76,6 +77,7 @@ class Job:
         self._jars: Final = tuple(jar for jar in jars.split(",") if jar)
         self._verbose: Final = verbose
         self._reach_broker: Final = reach_broker
+        self._make_archive: Final = make_archive
         self._stack: Final = ExitStack()
 
     def __enter__(self) -> Job:
@@ -93,12 +95,18 @@ class Job:
             self.pipeline = Pipeline(spec)
             with own_interrupts():
                 self.spark = self._stack.enter_context(
-                    self.pipeline.session(master=self._master, conf=self._conf, jars=self._jars, verbose=self._verbose)
+                    self.pipeline.session(
+                        master=self._master,
+                        conf=self._conf,
+                        jars=self._jars,
+                        make_archive=self._make_archive,
+                        verbose=self._verbose,
+                    )
                 )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stack.close()
+        self._stack.__exit__(kind, error, at)
 
 
 def pause_ms(every: str | None) -> int | None:

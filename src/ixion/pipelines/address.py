@@ -1,4 +1,4 @@
-"""Whether anybody listens at an address, asked before Spark is started or sent there: it would try for a minute."""
+"""Whether an address accepts connections, checked before Spark starts: Spark itself would try for a minute."""
 
 from __future__ import annotations
 

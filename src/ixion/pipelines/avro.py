@@ -21,8 +21,8 @@ SAMPLE: Final = 20  # records that are looked at before a run
 _DATA: Final = "_data"
 
 
-def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Column], Column, None]:
-    """The frame with the data, its fields, and the reason why a record cannot be taken."""
+def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Column]], list[Column], Column, None]:
+    """The column with the data, its fields, and the reason why a record cannot be taken."""
     from pyspark.sql.avro.functions import from_avro
 
     assert spec.schema is not None
@@ -37,7 +37,7 @@ def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Colu
     reason = F.when(_has_registry_header(names, unread, spec.schema), F.lit(REGISTRY))
     reason = unreadable_reason(reason, unread, "not a record of the Avro schema", spec.drift)
     valid = valid_text(F.col(_DATA), with_data.schema[_DATA].dataType)
-    return with_data, fields, reason.when(~valid, F.lit(NOT_UTF8)), None
+    return [{_DATA: data}], fields, reason.when(~valid, F.lit(NOT_UTF8)), None
 
 
 def refuse_registry(values: list[bytes]) -> None:

@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from ixion.pipelines.collected import collect, collected_rows
+from ixion.pipelines.columns import HIDDEN
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.expectations import broken, counts, drifted, expect_result, warned
 from ixion.pipelines.figures import BatchFigures
@@ -85,8 +86,8 @@ class BatchWriter:
         self.busy: Final = threading.Event()
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        """Busy first, then the question whether to stop; who stops asks the other way round. So one of them sees the
-        other, whatever the moment, and no batch is begun unseen."""
+        """Sets `busy`, then checks `stopping`; `Progress` sets `stopping`, then checks `busy`. So one of the two always
+        sees the other, and no batch begins unnoticed."""
         self.busy.set()
         try:
             if self.stopping.is_set() or (self._last is not None and number > self._last):
@@ -109,7 +110,7 @@ class BatchWriter:
             frame = self._records(self._stream.judge(frame) if self._stream.judge else frame, batch, stack)
             if not waiting and self._quarantine.has(batch):
                 return BatchFigures(batch=batch.number, repeated=True)
-            counted, of_records = _observe(frame, {**counts(self._of_records, frame), **collect(frame)})
+            counted, of_records = self._count(frame)
             results, of_results = self._results(counted)
             rows = self._result_rows(results, batch, len(waiting), stack)
             if waiting:
@@ -117,7 +118,7 @@ class BatchWriter:
             else:
                 self._quarantine.write(self._bad(frame, rows), batch)
                 return BatchFigures(batch=batch.number, repeated=True)
-            before = _counted(of_records, frame, counts(self._of_records, frame))
+            before = {"unwanted": 0, "bad": 0, **_counted(of_records, frame, self._of_frame(frame))}
             after = {"rows": before["rows"] - before["unwanted"], "unwanted": 0, "bad": 0}
             if of_results is not None:
                 after |= _counted(of_results, rows, self._of_rows(rows))
@@ -149,9 +150,20 @@ class BatchWriter:
             frame = self._kept.once(frame, batch.number, "records")
         return frame
 
+    def _of_frame(self, frame: DataFrame) -> dict[str, Column]:
+        """What is counted of the records."""
+        return _number() if self._stream.all_wanted else counts(self._of_records, frame)
+
+    def _count(self, frame: DataFrame) -> tuple[DataFrame, Observation]:
+        """FRAME with its rows counted as they pass, and the first bad ones put aside. What is counted must be there row
+        by row: if there is nothing to judge, the columns for it are not computed."""
+        if self._stream.all_wanted:
+            return _observe(frame.drop(*HIDDEN), _number())
+        return _observe(frame, {**counts(self._of_records, frame), **collect(frame)})
+
     def _results(self, frame: DataFrame) -> tuple[DataFrame, Observation | None]:
         """The rows for the sinks; counted, unless they are just the records that are wanted."""
-        wanted = accepted(frame)
+        wanted = frame if self._stream.all_wanted else accepted(frame)
         if self._steps is not None and not self._stream.stateful:
             wanted = self._steps(wanted)
         elif not self._of_results:
@@ -163,7 +175,7 @@ class BatchWriter:
 
     def _of_rows(self, rows: DataFrame) -> dict[str, Column]:
         """What is counted of the rows that the steps gave."""
-        return counts(self._of_results, rows) if self._of_results else {"rows": F.count(F.lit(1))}
+        return counts(self._of_results, rows) if self._of_results else _number()
 
     def _bad(self, frame: DataFrame, rows: DataFrame) -> DataFrame:
         bad = quarantined(frame)
@@ -181,9 +193,9 @@ class BatchWriter:
     def _write_quarantine(self, bad: DataFrame, expected: int, batch: Batch) -> None:
         if self._quarantine.has(batch):
             return
-        seen, observation = _observe(bad, {"rows": F.count(F.lit(1))})
+        seen, observation = _observe(bad, _number())
         self._quarantine.write(seen, batch)
-        there = _counted(observation, bad, {"rows": F.count(F.lit(1))})["rows"]
+        there = _counted(observation, bad, _number())["rows"]
         if there != expected:
             message = f"batch {batch.number} does not add up: {expected:,} records are bad, {there:,} are in quarantine"
             hint = "does an expectation depend on something that changed meanwhile, or were records deleted meanwhile?"
@@ -197,6 +209,11 @@ def _write_rows(waiting: Sequence[Writer], rows: DataFrame, batch: Batch) -> Non
         rows.write.format("noop").mode("overwrite").save()
     for writer in (*tables, *(writer for writer in waiting if not writer.is_table)):
         writer.write(rows, batch)
+
+
+def _number() -> dict[str, Column]:
+    """How many rows there are, and nothing else."""
+    return {"rows": F.count(F.lit(1))}
 
 
 def _observe(frame: DataFrame, columns: Mapping[str, Column]) -> tuple[DataFrame, Observation]:

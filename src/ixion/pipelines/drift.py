@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN
+from ixion.pipelines.inner import COLUMN_NAME, unfit_inner
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 
 FATAL: Final = "ixion stops here: "  # how an error that was asked for is recognised in what Spark reports
 GROWN: Final = "ixion has met new fields: "  # how a batch is recognised that brings fields for new columns
 NOT_UTF8: Final = "not valid UTF-8"
-COLUMN_NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"  # what every kind of table takes
 SHOWN: Final = 5  # new fields that are named in the figures
 SHOWN_CHARS: Final = 500
 
@@ -29,10 +29,18 @@ def fatal(reason: Column) -> Column:
     return F.raise_error(F.concat(F.lit(FATAL), reason, F.lit(" at "), place)).cast("string")
 
 
-def json_reason(schema: T.StructType, text: Column, data: Column, bad: str, names: Column, spec: FormatSpec) -> Column:
+def json_reason(
+    schema: T.StructType,
+    text: Column,
+    data: Column,
+    bad: str,
+    names: Column,
+    spec: FormatSpec,
+    inner: Column | None = None,
+) -> Column:
     """TEXT is the record, DATA what Spark read from it, its field BAD the text again if something did not fit.
 
-    NAMES are the keys of the object, null if it is none.
+    NAMES are the keys of the object, null if it is none; INNER the new ones of the objects in it.
     """
     drift = spec.drift
     unread = data.isNull() | data[bad].isNotNull()
@@ -51,8 +59,10 @@ def json_reason(schema: T.StructType, text: Column, data: Column, bad: str, name
         reason = reason.when(twice, _listed("repeated keys: ", _repeated(names)))
     reason = _by_policy(reason, unread, retyped, drift.retyped)
     new, missing = F.array_except(names, known), F.array_except(known, names)
+    unfit = unfit_names(new, fields)
+    if inner is not None:
+        new, unfit = F.concat(new, inner), F.concat(unfit, unfit_inner(inner, schema))
     if drift.new == "add":
-        unfit = unfit_names(new, fields)
         reason = reason.when(F.size(unfit) > 0, _listed("fields that cannot be columns: ", unfit))
         reason = reason.when(F.size(new) > 0, F.raise_error(_listed(GROWN, F.slice(new, 1, SHOWN))).cast("string"))
     reason = _by_policy(reason, F.size(new) > 0, _listed("new fields: ", new), drift.new)
@@ -68,9 +78,11 @@ def unfit_names(names: Column, fields: list[str]) -> Column:
     return F.filter(names, lambda name: F.array_contains(used, F.lower(name)) | ~F.rlike(name, F.lit(COLUMN_NAME)))
 
 
-def new_names(schema: T.StructType, names: Column) -> Column:
-    """The first few of NAMES that SCHEMA does not know, as one text; null if there are none."""
-    new = F.array_except(names, F.array(*(F.lit(name) for name in schema.names)))
+def new_names(schema: T.StructType, names: Column | None, inner: Column | None = None) -> Column:
+    """The first few of NAMES that SCHEMA does not know, and of INNER, as one text; null if there are none."""
+    new = F.lit(None) if names is None else F.array_except(names, F.array(*(F.lit(name) for name in schema.names)))
+    if inner is not None:
+        new = inner if names is None else F.concat(F.coalesce(new, F.array().cast("array<string>")), inner)
     return F.when(F.size(new) > 0, F.substring(F.concat_ws(", ", F.slice(new, 1, SHOWN)), 1, SHOWN_CHARS))
 
 

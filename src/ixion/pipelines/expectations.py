@@ -8,7 +8,7 @@ fail         the batch ends with an error, nothing of it is written
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -20,7 +20,12 @@ from ixion.pipelines.spec.pipeline import Expectation
 
 
 def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """FRAME has the columns `_reason` and `_record`; rows that have a reason already are not asked.
+    """FRAME has the columns `_reason` and `_record`; rows that have a reason already are not asked."""
+    return expecting(expectations)(frame)
+
+
+def expecting(expectations: Sequence[Expectation]) -> Callable[[DataFrame], DataFrame]:
+    """The same as a function, whose expressions are made once.
 
     `_broken` is the number of the first expectation that a row does not meet. It is one list of conditions, however
     many there are: each is asked at most once, and the plan grows with their number.
@@ -28,7 +33,8 @@ def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
     asked = [one for one in expectations if one.otherwise != "warn"]
     had_reason = F.col(REASON).isNotNull()
     if not asked:
-        return frame.withColumn(RECORD, F.when(had_reason, F.col(RECORD)))
+        bad = F.when(had_reason, F.col(RECORD))
+        return lambda frame: frame.withColumn(RECORD, bad)
     broken = F.when(had_reason, F.lit(None).cast("int"))
     reason = F.when(had_reason, F.col(REASON))
     for number, one in enumerate(asked):
@@ -37,8 +43,8 @@ def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
         reason = reason.when(F.col(BROKEN) == number, words)
     dropped = [number for number, one in enumerate(asked) if one.otherwise == "drop"]
     wanted = had_reason | (F.col(BROKEN).isNotNull() & ~F.col(BROKEN).isin(dropped))
-    marked = frame.withColumn(BROKEN, broken)
-    return marked.withColumns({REASON: reason, RECORD: F.when(wanted, F.col(RECORD))}).drop(BROKEN)
+    judged = {REASON: reason, RECORD: F.when(wanted, F.col(RECORD))}
+    return lambda frame: frame.withColumn(BROKEN, broken).withColumns(judged).drop(BROKEN)
 
 
 def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:

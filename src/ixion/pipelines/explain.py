@@ -134,7 +134,7 @@ def met_id(error: BaseException) -> int | None:
 
 
 def explain(error: BaseException) -> PipelineError:
-    """ERROR as a PipelineError; one that nobody has words for keeps its first line."""
+    """ERROR as a PipelineError; an error without an entry here keeps its first line."""
     if isinstance(error, PipelineError):
         return error
     reports = list(_reports(error))
@@ -193,8 +193,8 @@ def _analysed(error: PySparkException) -> PipelineError | None:
 
 
 def _raised(report: str, words: str) -> str | None:
-    """What follows WORDS in a message that the plan raised. A report may also show the plan, which has these words too,
-    whatever the error is."""
+    """What follows WORDS in a message that the plan raised. A report of any error may also show the plan, which holds
+    these words too."""
     found = re.search(rf"USER_RAISED_EXCEPTION\] {re.escape(words)}([^\n]*)", report)
     return re.sub(r" SQLSTATE: \w+$", "", found[1]) if found else None
 

@@ -14,11 +14,13 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.drift import unfit_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import Offsets
+from ixion.pipelines.inner import ddl, inner_names, type_at, unfit_inner
 from ixion.pipelines.parsing import record_schema
 from ixion.pipelines.schema import SAMPLE, infer_json, settle_schema
 from ixion.pipelines.source import read_source
@@ -33,17 +35,22 @@ def add_new_fields(
 ) -> list[str]:
     """The names of the fields that RECORDS bring, noted with their types. None: the records of the unfinished batch."""
     schema = settle_schema(spark, spec, checkpoint, pin=True)
-    known = record_schema(replace(spec.format, schema=schema)).names
+    struct = record_schema(replace(spec.format, schema=schema))
+    known = struct.names
     text = F.col("value").cast("string")
     new = F.array_except(F.json_object_keys(text), F.array(*(F.lit(name) for name in known)))
+    unfit = unfit_names(new, known)
+    inner = inner_names(struct, text)
+    if inner is not None:
+        new, unfit = F.concat(new, inner), F.concat(unfit, unfit_inner(inner, struct))
     if records is None:
         records = read_source(spark, _of_batch(spec.source, checkpoint), streaming=False, headers=False)
-    fitting = (F.size(new) > 0) & (F.size(unfit_names(new, known)) == 0)  # others go to the quarantine
+    fitting = (F.size(new) > 0) & (F.size(unfit) == 0)  # others go to the quarantine
     rows = records.where(fitting).limit(SAMPLE).select(text, new).collect()
     names = sorted({name for row in rows for name in row[1]})
     found = infer_json(spark, [row[0] for row in rows])
-    types = {field.name: field.dataType.simpleString() for field in found.fields} if found else {}
-    added = {**checkpoint.added_fields(), **{name: types.get(name, "string") for name in names}}
+    types = {name: ddl(type_at(found or T.StructType(), name)) for name in names}
+    added = {**checkpoint.added_fields(), **types}
     if len(added) > MOST:
         message = (
             f"the records bring more than {MOST} fields that are not in the schema, such as {', '.join(names[:3])}"

@@ -4,12 +4,13 @@
 
 `parse` loses nothing: a record that cannot be read keeps its row, with nulls, the reason in `_reason` and the record as
 it came in `_record`. `accepted` and `quarantined` then part the two. A record without a value (a tombstone) is not a
-bad one; it becomes a row of nulls unless told otherwise.
+bad one; it becomes a row of nulls unless `tombstones` says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -21,6 +22,7 @@ from ixion.pipelines.avro import parse_avro
 from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.inner import inner_names
 from ixion.pipelines.registered import NO_HEADER, has_header, parse_registered, without_header
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
@@ -28,9 +30,11 @@ from ixion.pipelines.words import first_line, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
 KEY_NOT_UTF8: Final = "the key is not valid UTF-8; source.include has key_bytes for such keys"
+_OF_ROW: Final = r"^(payload\.)?(before|after)\."  # in Debezium's envelopes: what is in the rows, not beside them
 _DATA: Final = "_data"
 _TEXT: Final = "_text"
 _NAMES: Final = "_names"  # the keys of a JSON object, and ours (see `usual`)
+_INNER: Final = "_inner"  # the names of fields inside of objects that the schema does not know
 _USUAL: Final = "_usual"  # whether nothing but the types can be wrong with a JSON record
 
 
@@ -52,9 +56,19 @@ def parse(
 
 
 def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str], *, whole: bool = True) -> DataFrame:
-    """If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along."""
+    return record_parser(frame, spec, include, whole=whole)(frame)
+
+
+def record_parser(
+    like: DataFrame, spec: FormatSpec, include: Sequence[str], *, whole: bool = True
+) -> Callable[[DataFrame], DataFrame]:
+    """A function that parses frames with the columns of LIKE, which may lack `headers`.
+
+    Its expressions are made once, not for every batch: each part of one is a question to the JVM, some thousand for
+    JSON. If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along.
+    """
     read = parse_registered if spec.registry and spec.type == "avro" else _FORMATS[spec.type]
-    with_data, fields, reason, odd = read(frame, spec)
+    stages, fields, reason, odd = read(like, spec)
     tombstone = F.col("value").isNull()
     if spec.tombstones == "keep":
         reason = F.when(~tombstone, reason)
@@ -63,16 +77,30 @@ def parse_records(frame: DataFrame, spec: FormatSpec, include: Sequence[str], *,
     if "key" in include:  # it becomes text, in whatever format the value is
         reason = F.coalesce(reason, F.when(~F.is_valid_utf8(F.col("key").cast("string")), F.lit(KEY_NOT_UTF8)))
     reason = reason.cast("string")
-    record = F.struct(*(_record_field(frame, name) for name in RECORD_TYPES))
-    if not whole and odd is not None and "key" not in include:
-        record = F.when(tombstone | odd, record)
-    if spec.tombstones == "drop":
-        record = F.when(~tombstone, record)
-    if spec.has_header:
-        record = F.when(F.coalesce(reason != HEADER, F.lit(True)), record)
-    return with_data.select(
-        *fields, *(meta_column(name) for name in include), reason.alias(REASON), record.alias(RECORD)
-    )
+
+    @cache
+    def columns(has_headers: bool) -> list[Column]:
+        record = F.struct(*(_record_field(name, has_headers) for name in RECORD_TYPES))
+        if not whole and odd is not None and "key" not in include:
+            record = F.when(tombstone | odd, record)
+        if spec.tombstones == "drop":
+            record = F.when(~tombstone, record)
+        if spec.has_header:
+            record = F.when(F.coalesce(reason != HEADER, F.lit(True)), record)
+        return [*fields, *(meta_column(name) for name in include), reason.alias(REASON), record.alias(RECORD)]
+
+    def parse_frame(frame: DataFrame) -> DataFrame:
+        has_headers = "headers" in frame.columns
+        for stage in stages:
+            frame = frame.withColumns(stage)
+        return frame.select(*columns(has_headers))
+
+    return parse_frame
+
+
+def takes_all(spec: FormatSpec, include: Sequence[str]) -> bool:
+    """Whether `parse` finds nothing wrong with any record."""
+    return spec.type == "bytes" and spec.tombstones == "keep" and "key" not in include
 
 
 def accepted(frame: DataFrame) -> DataFrame:
@@ -110,39 +138,55 @@ def record_schema(spec: FormatSpec) -> T.StructType:
     return schema
 
 
-# Frame with the data, its fields, the reason; and what is true for all rows that can have a reason, if it is cheap.
-Parsed = tuple["DataFrame", list["Column"], "Column", "Column | None"]
+# Columns with the data, to be added one group after the other; the fields; the reason; and what is true for all rows
+# that can have a reason, if it is cheap.
+Parsed = tuple[list[dict[str, "Column"]], list["Column"], "Column", "Column | None"]
 
 
 def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
+    stages: list[dict[str, Column]] = []
     value = F.col("value")
     header = has_header(value)
     text = (F.when(header, without_header()) if spec.registry else value).cast("string")
     if spec.json.key_case == "ignore":
-        frame = frame.withColumn(_TEXT, _with_known_keys(schema, text, F.json_object_keys(text)))
+        stages.append({_TEXT: _with_known_keys(schema, text, F.json_object_keys(text))})
         text = F.col(_TEXT)
     exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"} if spec.json.strict else {}
     data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **exact, **spec.options})
     usual = is_usual(F.col(_NAMES), schema.names, spec) & valid_utf8(text, frame.sparkSession)
-    read = frame.withColumn(_NAMES, closed_keys(text))
-    read = read.withColumns({_USUAL: F.coalesce(usual, F.lit(False)), _DATA: data})
+    looks = {_NAMES: closed_keys(text)}
+    inner = inner_names(schema, text, _OF_ROW if spec.unwrap else "")
+    if inner is not None:
+        looks[_INNER], inner = inner, F.col(_INNER)
+        usual = usual & (F.size(inner) == 0)
+    stages += [looks, {_USUAL: F.coalesce(usual, F.lit(False)), _DATA: data}]
     names = keys_of(F.col(_NAMES), text)
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
     if spec.drift.new == "keep":
         known = F.array(*(F.lit(field.name) for field in schema.fields))
         everything = F.from_json(text, "map<string,string>")
-        extra = F.map_filter(everything, lambda name, _: ~F.array_contains(known, name))
+        holders = (
+            F.transform(inner, lambda name: F.regexp_extract(name, r"^[^.\[{]+", 0)) if inner is not None else None
+        )
+        extra = F.map_filter(everything, lambda name, _: _is_extra(name, known, holders))
         extra = F.when(~F.col(_USUAL) & (F.size(extra) > 0), F.to_json(extra))
         fields.append(extra.alias(EXTRA))
-    if not spec.drift.unseen:
-        fields.append(F.when(~F.col(_USUAL), new_names(schema, names)).alias(NEW))
+    if not spec.drift.unseen or inner is not None:
+        seen = None if spec.drift.unseen else names
+        fields.append(F.when(~F.col(_USUAL), new_names(schema, seen, inner)).alias(NEW))
     bad = F.col(_DATA)[BAD_TEXT]
     odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
-    reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec))
+    reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec, inner))
     if spec.registry:
         reason, odd = F.when(~header, F.lit(NO_HEADER)).otherwise(reason), ~header | odd
-    return read, fields, reason, odd
+    return stages, fields, reason, odd
+
+
+def _is_extra(name: Column, known: Column, holders: Column | None) -> Column:
+    """Whether the field NAME goes into `_extra`: the schema does not know it, or it HOLDS one that it does not know."""
+    new = ~F.array_contains(known, name)
+    return new if holders is None else new | F.array_contains(holders, name)
 
 
 def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Column:
@@ -156,7 +200,7 @@ def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Colum
     return F.when(other_case, changed).otherwise(text)
 
 
-def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:
+def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
     schema = record_schema(spec)
     ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
     text = csv_line(F.col("value"))
@@ -166,7 +210,7 @@ def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:
     if spec.has_header:
         names = spec.separator.join(field.name for field in schema.fields)
         reason = F.when(F.translate(text, spec.options.get("quote", '"'), "") == names, F.lit(HEADER)).otherwise(reason)
-    return frame.withColumn(_DATA, data), fields, reason, None
+    return [{_DATA: data}], fields, reason, None
 
 
 def csv_line(value: Column) -> Column:
@@ -174,13 +218,13 @@ def csv_line(value: Column) -> Column:
     return F.rtrim(value.cast("string"), F.lit("\r\n"))
 
 
-def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
+def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
     text = F.col("value").cast("string")
-    return frame, [text.alias("value")], F.when(~valid_utf8(text, frame.sparkSession), F.lit(NOT_UTF8)), None
+    return [], [text.alias("value")], F.when(~valid_utf8(text, frame.sparkSession), F.lit(NOT_UTF8)), None
 
 
 def _bytes(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
-    return frame, [F.col("value")], F.lit(None), F.lit(False)
+    return [], [F.col("value")], F.lit(None), F.lit(False)
 
 
 _FORMATS: Final = {"json": _json, "csv": _csv, "avro": parse_avro, "text": _text, "bytes": _bytes}
@@ -194,7 +238,7 @@ def _with_bad_text(schema: T.StructType) -> T.StructType:
     return T.StructType([*schema.fields, T.StructField(BAD_TEXT, T.StringType())])
 
 
-def _record_field(frame: DataFrame, name: str) -> Column:
-    if name == "headers" and name not in frame.columns:
+def _record_field(name: str, has_headers: bool) -> Column:
+    if name == "headers" and not has_headers:
         return F.lit(None).cast(RECORD_TYPES[name]).alias(name)
     return F.col(name)

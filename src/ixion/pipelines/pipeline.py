@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -78,9 +78,13 @@ class Pipeline:
         master: str | None = None,
         conf: dict[str, str] | None = None,
         jars: tuple[str, ...] = (),
+        make_archive: bool = False,
         verbose: bool = False,
     ) -> Iterator[SparkSession]:
-        """Spark with all that this pipeline needs; what is given here wins over the file."""
+        """Spark with all that this pipeline needs; what is given here wins over the file.
+
+        MAKE_ARCHIVE: if there is no archive of Spark's classes (see `archive`), one is made when all went well.
+        """
         spec = self.spec
         spark = open_session(
             f"ixion pipeline {spec.name}",
@@ -88,12 +92,15 @@ class Pipeline:
             master=master or spec.spark.master,
             conf={**spec.spark.conf, **(conf or {})},
             jars=(*jars, *spec.spark.jars),
+            class_archive="off" if not spec.spark.class_archive else "note" if make_archive else "use",
             verbose=verbose,
         )
+        made: Literal["no", "later"] = "no"
         try:
             yield spark
+            made = "later"
         finally:
-            close_session(spark)
+            close_session(spark, make=made)
 
     def check(self, spark: SparkSession, *, against: str | None = None) -> Plan:
         """Settings, topics, schema and SQL are looked at; nothing is written.

@@ -82,8 +82,8 @@ class Progress:
         self._writer.stopping.set()
 
     def stop_at_once(self) -> None:
-        """What has begun is given up; it is taken up again by the next run. May be called by a signal handler: Spark is
-        told by the thread that follows, since the way to it bears no interruption."""
+        """Gives the running batch up; the next run repeats it. A signal handler may call this: the thread in `follow`
+        stops the query, because a call to the JVM must not be interrupted by another one."""
         self._asked = True
         self._at_once.set()
         self._writer.stopping.set()

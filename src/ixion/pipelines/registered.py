@@ -78,7 +78,7 @@ def without_header() -> Column:
     return F.expr(f"substring(value, {HEADER_BYTES + 1})")
 
 
-def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, list[Column], Column, None]:
+def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Column]], list[Column], Column, None]:
     """As `parse_avro` does."""
     assert spec.schema is not None
     value = F.col("value")
@@ -87,7 +87,8 @@ def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, lis
     header = has_header(value)
     known = {key: schema for key, schema in spec.writers.items() if schema is not None}
     try:
-        with_data = frame.withColumn(_DATA, _read(number, rest, known, spec))
+        data = _read(number, rest, known, spec)
+        with_data = frame.withColumn(_DATA, data)
         names = with_data.select(f"{_DATA}.*").columns
     except (PySparkException, Py4JJavaError) as error:
         message = f"the schemas of the registry cannot be used: {innermost([str(error)])}"
@@ -103,7 +104,7 @@ def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[DataFrame, lis
     reason = unreadable_reason(reason, unread, "not a record of the Avro schema", spec.drift)
     valid = valid_text(F.col(_DATA), with_data.schema[_DATA].dataType)
     fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
-    return with_data, fields, reason.when(~valid, F.lit(NOT_UTF8)), None
+    return [{_DATA: data}], fields, reason.when(~valid, F.lit(NOT_UTF8)), None
 
 
 def _read(number: Column, rest: Column, writers: dict[int, str], spec: FormatSpec) -> Column:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from ixion.pipelines import avro
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.inner import ddl, with_field
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.parsing import record_schema
 from ixion.pipelines.source import read_source
@@ -39,9 +40,13 @@ def settle_schema(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoin
                 checkpoint.pin_schema(schema)
     if schema is None or spec.format.drift.new != "add":
         return schema
-    known = {name.lower() for name in record_schema(replace(spec.format, schema=schema)).names}
-    added = {name: kind for name, kind in checkpoint.added_fields().items() if name.lower() not in known}
-    return ", ".join([schema, *(f"`{name}` {kind}" for name, kind in added.items())])
+    added = checkpoint.added_fields()
+    if not added:
+        return schema
+    whole: T.DataType = record_schema(replace(spec.format, schema=schema))
+    for path, kind in added.items():  # a field that the file names by now keeps the type that it has there
+        whole = with_field(whole, path, T.DataType.fromDDL(kind))
+    return _columns(whole)
 
 
 def infer_schema(spark: SparkSession, spec: PipelineSpec) -> str:
@@ -51,7 +56,12 @@ def infer_schema(spark: SparkSession, spec: PipelineSpec) -> str:
     if found is None:
         hint = 'send some records first, or give the schema: [format] schema = "order_id STRING, amount DOUBLE"'
         raise PipelineError(f"there is no {spec.format.type} record yet to infer a schema from", hint=hint, retry=True)
-    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in found.fields)
+    return _columns(found)
+
+
+def _columns(schema: T.DataType) -> str:
+    assert isinstance(schema, T.StructType)
+    return ", ".join(f"`{field.name}` {ddl(field.dataType)}" for field in schema.fields)
 
 
 def refuse_registry_records(

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ixion.pipelines import jars as jar_files
+from ixion.pipelines.archive import Archive, archive_for, make_archive, make_in_background
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.java import need_java
 from ixion.pipelines.java_classes import java_class, keep_classes
@@ -32,6 +33,8 @@ _EXTENSIONS: Final = {
 }
 # Settings whose names hold one of these are not shown by Spark, and not given to it on its command line.
 _HIDDEN: Final = r"(?i)secret|password|token|access[.]?key|jaas|ssl[.]key"
+_ARCHIVE: Final = "spark.ixion.classArchive"  # the archive for which this JVM notes its classes
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 # Variables that Spark's launch script looks at.
 _LAST_ON_CLASS_PATH: Final = "SPARK_DIST_CLASSPATH"
 _OF_LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
@@ -63,10 +66,15 @@ def open_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     jars: Iterable[str] = (),
+    class_archive: Literal["off", "use", "note"] = "use",
     verbose: bool = False,
 ) -> SparkSession:
-    """A session with the Kafka connector and what FORMATS (of tables and records) need; CONF wins over everything."""
-    need_java()
+    """A session with the Kafka connector and what FORMATS (of tables and records) need; CONF wins over everything.
+
+    CLASS_ARCHIVE: start the JVM with an archive of its classes if there is one (see `archive`). With "note", if there
+    is none, its classes are noted, and `close_session` makes one of them.
+    """
+    java = need_java()
     need_master(master or "local[*]")
     try:
         import pyspark
@@ -82,13 +90,21 @@ def open_session(
     on_class_path = [file for file in found.files if here and ":" not in file]
     shipped = replace(found, files=tuple(file for file in found.files if file not in on_class_path))
     settings = _settings(formats, shipped, master or "local[*]", conf or {})
+    archive = None
+    if here and class_archive != "off":
+        archive = archive_for(
+            java, [*carried.glob("*.jar"), *map(Path, on_class_path)], settings.get(_JAVA_OPTIONS, "")
+        )
+    if archive is not None and (archive.there or class_archive == "note"):
+        settings[_JAVA_OPTIONS] = " ".join([settings.get(_JAVA_OPTIONS, ""), *archive.options]).strip()
+        settings[_ARCHIVE] = "" if archive.there else str(archive.file)
     for key, value in settings.items():
         builder = builder.config(key, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = None if verbose else _new_log()
     try:
         with _output_to(log), _launched_with(on_class_path):
-            # The JVM is started with arguments, which everybody on the machine can see; the rest follows.
+            # Every user of the machine can read the JVM's command line: settings with passwords are set afterwards.
             open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
             open_settings.append(("spark.master", master or "local[*]"))  # some of the launch depends on it
             with _uninterrupted():
@@ -105,15 +121,30 @@ def open_session(
     return session
 
 
-def close_session(spark: SparkSession) -> None:
-    """Whatever else is being reported: if the JVM was killed, that is why."""
+def close_session(spark: SparkSession, *, make: Literal["no", "later", "now"] = "no") -> bool:
+    """Whatever else is being reported: if the JVM was killed, that is why.
+
+    MAKE an archive of the classes that the JVM has noted, in a process of its own ("later") or before this returns.
+    True if there is one, or will be.
+    """
     from py4j.protocol import Py4JError
 
     try:
+        file = spark.conf.get(_ARCHIVE, "") or ""
+        class_path = str(java_class(spark, "java.lang.System").getProperty("java.class.path")) if file else ""
         spark.stop()
     except (Py4JError, OSError):
         hint = "run again: the batch it worked on is taken up again, nothing is lost and nothing is written twice"
         raise PipelineError("the JVM of Spark has gone", hint=hint, retry=True) from None
+    if not file:
+        return False
+    archive = Archive(java=need_java(), file=Path(file))
+    if make == "later":
+        return make_in_background(archive, class_path) is not None
+    if make == "now":
+        return make_archive(archive.java, archive.file, archive.noted, class_path)
+    archive.noted.unlink(missing_ok=True)
+    return False
 
 
 def jvm_pid(spark: SparkSession) -> int:
@@ -145,8 +176,9 @@ def _settings(formats: set[str], found: jar_files.Jars, master: str, conf: Mappi
 def _launched_with(jars: Iterable[str]) -> Iterator[None]:
     """JARS come on the class path of a JVM that is launched meanwhile, after Spark's own.
 
-    Jars that are in `spark.jars` are copied for the executors, and read by a class loader of their own. In one process
-    there is nobody to copy them for. A first JVM just puts the command of the second together: it need not optimise.
+    Spark copies the jars in `spark.jars` for its executors and reads them with a class loader of their own. In one
+    process there are no executors to copy them for. Spark's launcher is a JVM too; it only prints the command of the
+    second one, so it need not optimise.
     """
     before = {name: os.environ.get(name) for name in (_LAST_ON_CLASS_PATH, _OF_LAUNCHER)}
     parts = [part for part in (before[_LAST_ON_CLASS_PATH], *jars) if part]

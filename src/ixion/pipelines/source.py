@@ -1,4 +1,4 @@
-"""Reading topics, through Spark's own Kafka connector."""
+"""Reading topics, through Spark's own Kafka connector or through our data source."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ def read_topic(
 
 def read_source(spark: SparkSession, spec: SourceSpec, *, streaming: bool = True, headers: bool = True) -> DataFrame:
     settings = {"includeHeaders": str(headers).lower(), **source_options(spec, spark)}
+    kind = "ixion" if spec.reader == "ixion" else "kafka"
     if streaming:
-        return spark.readStream.format("kafka").options(**settings).load()
-    return spark.read.format("kafka").options(**{"endingOffsets": "latest", **settings}).load()
+        return spark.readStream.format(kind).options(**settings).load()
+    return spark.read.format(kind).options(**{"endingOffsets": "latest", **settings}).load()
 
 
 def source_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
     """As the connector names them. What the user passes through wins."""
-    options = {"kafka.bootstrap.servers": spec.bootstrap, "failOnDataLoss": "true", **_CONSUMER}
+    options = {"kafka.bootstrap.servers": spec.bootstrap, "failOnDataLoss": "true"}
+    if spec.reader == "connector":
+        options.update(_CONSUMER)
     if spec.pattern is not None:
         options["subscribePattern"] = spec.pattern
     else:

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 
 from ixion.pipelines.columns import REASON, RECORD
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.expectations import counts, expect, expect_result, met
+from ixion.pipelines.expectations import counts, expect_result, expecting, met
 from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.kept import may_change
-from ixion.pipelines.parsing import accepted, parse_records
+from ixion.pipelines.parsing import accepted, record_parser, takes_all
 from ixion.pipelines.sinks.upsert import refuse_unmergeable
 from ixion.pipelines.source import read_source
 from ixion.pipelines.spec.pipeline import PipelineSpec
@@ -45,6 +45,7 @@ class Stream:
     result: DataFrame  # what the sinks get, for its schema and its plan
     schema: str | None  # of the records
     stateful: bool
+    all_wanted: bool = False  # no record can be bad, nor be dropped: there is nothing to judge
     records_may_change: bool = False  # two passes over the frame might not give the same rows
     results_may_change: bool = False  # the same of what the steps and the expectations after them give
 
@@ -56,9 +57,11 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     of_records = [one for one in spec.expectations if one.on == "record"]
     whole = any(one.otherwise != "warn" for one in of_records)
 
+    parse_frame = record_parser(raw, replace(spec.format, schema=schema), spec.source.include, whole=whole)
+    expect_of = expecting(of_records)
+
     def judge(records: DataFrame) -> DataFrame:
-        format_ = replace(spec.format, schema=schema)
-        return expect(parse_records(records, format_, spec.source.include, whole=whole), of_records)
+        return expect_of(parse_frame(records))
 
     judged = judge(raw)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
@@ -79,7 +82,14 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
         in_batch = not may_change(judged, clock=True)
         frame, judging = (raw, judge) if in_batch else (judged, None)
         return Stream(
-            frame=frame, judging=judge, judge=judging, result=result, schema=schema, stateful=False, **changing
+            frame=frame,
+            judging=judge,
+            judge=judging,
+            result=result,
+            schema=schema,
+            stateful=False,
+            all_wanted=takes_all(spec.format, spec.source.include) and not of_records,
+            **changing,
         )
     columns = [column.alias(name) for name, column in counts(of_records, judged).items()]
     counted = accepted(judged.observe(METRICS, *columns))

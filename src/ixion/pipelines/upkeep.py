@@ -11,8 +11,8 @@ it, by `every`; or by `ixion pipeline upkeep`, which may run at any time:
     | no run goes on | yes | a run that begins waits | a run that begins waits |
 
 Rows that are changed are the exception because a MERGE and a compaction that rewrite the same file cannot both commit,
-and it must not be the run that loses. While a run goes on elsewhere, versions younger than a day are kept, whatever
-`keep` says: a file that a batch has written and not committed yet looks like one that belongs to no version.
+and it must not be the run that loses. While a run goes on elsewhere, versions younger than a day are kept, even if
+`keep` is shorter: a file that a batch has written and not committed yet looks like one that belongs to no version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The usual JSON record, told by one cheap look: nothing can be wrong with it but what Spark finds when it reads it.
+"""The usual JSON record, found by one cheap check: only what Spark finds while reading can be wrong with it.
 
 Most records of a topic are just what its schema says. To look for everything that could be wrong with a record (see
 `drift`) takes more time than to read it. So one question is asked of all records, and the others only of those that do
@@ -12,7 +12,7 @@ end of the text is replaced by one more key, ours:
     {"id": {"n": 2}              {"id": {"n": 2,"5f2e…":0}           no object
 
 Our key is among the keys only if the brace was the one that closes the first object, and so the end of all. It cannot
-be in the text: it is a number that each process makes up. `{}` is not told this way, and is looked at more closely.
+be in the text: it is a number that each process makes up. `{}` fails this check, and gets the full one.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.inner import ddl
 from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
@@ -70,7 +71,7 @@ def _differences(table: T.StructType, rows: T.StructType, place: str, kind: str)
     for field in rows.fields:
         known = there.get(field.name.lower())
         if known is None:
-            yield Change(kind="add", column=f"{place}{field.name}", to=field.dataType.simpleString())
+            yield Change(kind="add", column=f"{place}{field.name}", to=ddl(field.dataType))
         else:
             yield from _in_type(known.dataType, field.dataType, f"{place}{known.name}", kind)
 
@@ -80,6 +81,8 @@ def _in_type(table: T.DataType, rows: T.DataType, column: str, kind: str) -> Ite
         yield from _differences(table, rows, f"{column}.", kind)
     elif isinstance(table, T.ArrayType) and isinstance(rows, T.ArrayType):
         yield from _in_type(table.elementType, rows.elementType, f"{column}.element", kind)
+    elif isinstance(table, T.MapType) and isinstance(rows, T.MapType):
+        yield from _in_type(table.valueType, rows.valueType, f"{column}.value", kind)
     elif kind != "parquet" and is_wider(rows, table):
         yield Change(kind="widen", column=column, to=rows.simpleString(), before=table.simpleString())
 

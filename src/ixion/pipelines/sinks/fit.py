@@ -15,7 +15,7 @@ With `evolve = true` the table is changed before the first batch (see `evolve`),
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.files import Files
-from ixion.pipelines.sinks.evolve import is_wider
+from ixion.pipelines.sinks.evolve import apply_changes, is_wider, plan_changes
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -72,7 +72,7 @@ def refuse_unfit(
         if there is None:
             if sink.format != "parquet" and not _merges(sink) and not grows and not sink.evolve:
                 raise PipelineError(f"{sink.label} has no column {row.name}, which the rows have", hint=hint)
-        elif name not in existing.partition_by and not _fits(row.dataType, there, sink):
+        elif name not in existing.partition_by and not _fits(row.dataType, there, sink, grows=grows):
             types = f"{there.simpleString()} in the table and {row.dataType.simpleString()} in the rows"
             raise PipelineError(f"column {row.name} of {sink.label} is {types}", hint=hint)
     if sink.format == "iceberg" and not sink.evolve:
@@ -82,14 +82,11 @@ def refuse_unfit(
 
 
 def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSession) -> None:
-    """Adds those of ROWS that the table lacks. A folder of Parquet files needs nothing: each file has its columns."""
+    """Adds what the table lacks, also inside of structs. A folder of Parquet files needs nothing: each has its own."""
     existing = existing_table(sink, spark)
-    missing = [row for row in rows if row.name.lower() not in existing.columns]
-    if sink.format == "parquet" or not existing.columns or not missing:
-        return
-    table = f"delta.`{sink.path}`" if sink.format == "delta" else iceberg_name(sink, spark)
-    columns = ", ".join(f"`{row.name}` {row.dataType.simpleString()}" for row in missing)
-    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+    if existing.columns:
+        changes = plan_changes(replace(sink, renames={}), existing.schema, T.StructType([*rows]))
+        apply_changes(sink, [change for change in changes if change.kind == "add"], spark)
 
 
 _WAYS_OUT: Final = {
@@ -156,14 +153,24 @@ def _first_file(path: str, files: Files) -> str | None:
     return None
 
 
-def _fits(rows: T.DataType, table: T.DataType, sink: TableSink) -> bool:
+def _fits(rows: T.DataType, table: T.DataType, sink: TableSink, *, grows: bool) -> bool:
     """Whether it goes into the table as it is, or as it will be when it has been changed."""
-    if _goes_into(rows, table, sink.format):
+    if _goes_into(rows, table, sink.format) or (grows and _has_more(rows, table)):
         return True
     if not sink.evolve or sink.format == "parquet":
         return False
     nested = isinstance(rows, (T.StructType, T.ArrayType)) and type(rows) is type(table)
     return nested or is_wider(rows, table)  # Spark finds what does not fit inside of a struct
+
+
+def _has_more(rows: T.DataType, table: T.DataType) -> bool:
+    """Whether the two differ only by fields of structs that one of them has and the other has not."""
+    if isinstance(rows, T.StructType) and isinstance(table, T.StructType):
+        there = {field.name.lower(): field.dataType for field in table.fields}
+        return all(_has_more(field.dataType, there.get(field.name.lower(), field.dataType)) for field in rows.fields)
+    if isinstance(rows, T.ArrayType) and isinstance(table, T.ArrayType):
+        return _has_more(rows.elementType, table.elementType)
+    return rows.simpleString() == table.simpleString()
 
 
 def _goes_into(rows: T.DataType, table: T.DataType, kind: str) -> bool:

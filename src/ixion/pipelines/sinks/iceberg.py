@@ -12,8 +12,8 @@ Killed before 2: the files belong to no snapshot, and Iceberg's `remove_orphan_f
 after 2: the property says so when the batch comes again. Before the first batch of a run the table is asked whether it
 is there; later batches of the same run cannot be, because Spark repeats only the last one of the run before.
 
-The summary of each snapshot names writer and batch too, for people who look for it. Tables that were written before
-there was the property have only that, so it is asked as well.
+The summary of each snapshot names writer and batch too, for readers of the metadata. Tables that were written before
+there was the property have only the summaries, so these are searched as well.
 """
 
 from __future__ import annotations

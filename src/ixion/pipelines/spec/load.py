@@ -163,9 +163,10 @@ def _refuse_twins(root: Section, sinks: tuple[Sink, ...], quarantine: TableSink)
 def _spark(section: Section | None, resolve: Resolve) -> SparkSpec:
     if section is None:
         return SparkSpec()
-    section.only("master", "conf", "jars")
+    section.only("master", "conf", "jars", "class_archive")
     return SparkSpec(
         master=section.optional_text("master"),
         conf=expanded(section, "conf"),
         jars=tuple(resolve(jar) for jar in section.texts("jars")),
+        class_archive=section.flag("class_archive", True),
     )

@@ -28,6 +28,7 @@ class SparkSpec:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
     jars: tuple[str, ...] = ()
+    class_archive: bool = True  # start Spark with an archive of its classes, and make one (see `archive`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ class SourceSpec:
     min_partitions: int | None = None
     committed_only: bool = True
     create_missing: bool = False
+    reader: Literal["connector", "ixion"] = "connector"  # Spark's own, or our data source
     # Handed to Spark's connector as they are. Passwords are among them, so they are not shown.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -46,7 +47,7 @@ class SourceSpec:
 def read_source(section: Section) -> SourceSpec:
     section.only(
         *("bootstrap", "topics", "pattern", "start", "include", "max_records_per_batch", "min_partitions"),
-        *("committed_only", "create_missing", "options"),
+        *("committed_only", "create_missing", "reader", "options"),
     )
     topics, pattern = section.texts("topics"), section.optional_text("pattern")
     if bool(topics) == bool(pattern):
@@ -69,8 +70,22 @@ def read_source(section: Section) -> SourceSpec:
         min_partitions=section.number("min_partitions"),
         committed_only=section.flag("committed_only", True),
         create_missing=create,
+        reader=_reader(section),
         options=expanded(section, "options"),
     )
+
+
+def _reader(section: Section) -> Literal["connector", "ixion"]:
+    """Of two that are possible the quicker one is taken, unless the file says which: see `make bench
+    ARGS=spark_source`. That is the connector, with every size of records."""
+    if section.choice("reader", ("auto", "connector", "ixion"), "auto") != "ixion":
+        return "connector"
+    if "max_records_per_batch" in section:
+        section.fail("source.max_records_per_batch needs reader connector: Spark limits no Python source", "reader")
+    given = section.text_map("options")
+    if given.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
+        section.fail("reader ixion speaks neither TLS nor SASL; the connector does", "reader")
+    return "ixion"
 
 
 def expanded(section: Section, name: str, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
