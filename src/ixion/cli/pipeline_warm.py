@@ -43,7 +43,7 @@ sql = "SELECT *, date(at) AS day FROM stream"
 
 
 def warm_up(file: Path, conf: list[str], jars: str, verbose: bool) -> str:
-    """What there is to say about it."""
+    """Makes the archive for FILE; returns the line to print."""
     begun = time.monotonic()
     spec = load_spec(file)
     folder = archive_folder()
