@@ -39,6 +39,7 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     folder = tmp_path_factory.mktemp("tmp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))  # for commands that are started
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
 

@@ -100,6 +100,25 @@ def test_named_jars_come_first(repository: Repository, carried: Path, tmp_path: 
         jars.find(wanted, ["/nowhere/a.jar"], carried, repository.root)
 
 
+def test_jars_that_spark_has_downloaded_are_used_again(
+    repository: Repository, carried: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wanted = jars.needed("4.0.0", [])
+    assert jars.find(wanted, [], carried, repository.root) == jars.Jars(packages=(KAFKA,))
+    files = [str(tmp_path / name) for name in ("kafka.jar", "clients.jar")]
+    for file in files:
+        Path(file).touch()
+    jars.note_files([KAFKA], [f"file://{files[0]}", files[1]])
+    assert jars.find(wanted, [], carried, repository.root) == jars.Jars(files=tuple(files))
+    Path(files[1]).unlink()  # by somebody who cleans up: all of it is downloaded again
+    assert jars.find(wanted, [], carried, repository.root) == jars.Jars(packages=(KAFKA,))
+    (note,) = (jars.cache_folder() / "jars").iterdir()
+    for broken in ("", "{}", "[1]"):
+        note.write_text(broken)
+        assert jars.find(wanted, [], carried, repository.root) == jars.Jars(packages=(KAFKA,))
+
+
 def test_jars_are_on_the_class_path_of_the_jvm_that_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_DIST_CLASSPATH", "hadoop/*")
     monkeypatch.delenv("SPARK_LAUNCHER_OPTS", raising=False)

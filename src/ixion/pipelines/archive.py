@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ixion.pipelines.jars import cache_folder
+
 FOLDER: Final = "IXION_CLASS_ARCHIVES"  # the environment variable that names their folder, or is "off"
 OFF: Final = "off"
 KEPT: Final = 4  # archives in the folder; each set of table formats has one
@@ -88,8 +90,7 @@ def archive_folder() -> Path | None:
     said = os.environ.get(FOLDER, "")
     if said == OFF:
         return None
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(said) if said else Path(cache) / "ixion" / "classes"
+    return Path(said) if said else cache_folder() / "classes"
 
 
 def make_archive(java: str, file: Path, noted: Path, class_path: str) -> bool:

@@ -6,11 +6,15 @@ Spark itself comes with pyspark; its Kafka connector and the table formats do no
 2. the local Maven repository (~/.m2/repository, or what settings.xml names): the jar and, by its POM, what it depends
    on, as far as Spark does not bring it along. Without the jar of this Spark it takes one of the same line: the
    connector of 4.0.0 works with 4.0.5;
-3. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central.
+3. what Spark has downloaded for an earlier start, if all of it is still there;
+4. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central. It takes seconds and asks the
+   network also if nothing is missing, so the files that it gave are noted for the next start.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -85,7 +89,43 @@ def find(wanted: Iterable[Coordinate], given: Iterable[str], carried: Path, repo
             packages.append(str(coordinate))
         else:
             found.update(closure)
-    return Jars(files=(*files, *map(str, found.values())), packages=tuple(packages))
+    noted = noted_files(packages)
+    if noted:
+        packages = []
+    return Jars(files=(*files, *map(str, found.values()), *noted), packages=tuple(packages))
+
+
+def note_files(packages: Iterable[str], files: Iterable[str]) -> None:
+    """FILES are what Spark downloaded for PACKAGES. A note that cannot be written is not missed."""
+    note = _note(packages)
+    try:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = note.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps([file.removeprefix("file://").removeprefix("file:") for file in files]))
+        unfinished.replace(note)
+    except OSError:
+        pass
+
+
+def noted_files(packages: Iterable[str]) -> tuple[str, ...]:
+    """What was noted for PACKAGES; nothing if a file of it is gone, or if the note cannot be read."""
+    try:
+        files = json.loads(_note(packages).read_text())
+    except (OSError, ValueError):
+        return ()
+    if not isinstance(files, list) or not all(isinstance(file, str) and os.path.isfile(file) for file in files):
+        return ()
+    return tuple(files)
+
+
+def _note(packages: Iterable[str]) -> Path:
+    name = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
+    return cache_folder() / "jars" / f"{name}.json"
+
+
+def cache_folder() -> Path:
+    """For what can be made again, one for each user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ixion"
 
 
 def local_repository() -> Path:

@@ -115,6 +115,9 @@ def open_session(
             atexit.unregister(log.unlink)  # it is named in the error
         raise _did_not_start(error, found.packages, log) from error
     keep_classes(session)
+    if found.packages:
+        given = session.conf.get("spark.jars", "") or ""
+        jar_files.note_files(found.packages, [file for file in given.split(",") if file and file not in found.files])
     session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
     if not verbose:  # it prints the stack of every batch that fails, which is reported in other words
         logging.getLogger("py4j").setLevel(logging.CRITICAL)

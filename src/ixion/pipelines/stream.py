@@ -73,7 +73,8 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
         hint = "the first step reads `stream`; each one after it reads what the one before gave, under the same name"
         raise PipelineError("the steps do not read the stream: what they give is the same for every batch", hint=hint)
     judged.select(*(met(one) for one in of_records))  # Spark finds an unknown column here, not in the first batch
-    judged_result = expect_result(result, [one for one in spec.expectations if one.on == "result"])
+    of_results = [one for one in spec.expectations if one.on == "result"]
+    judged_result = expect_result(result, of_results) if of_results else result
     changing = {
         "records_may_change": may_change(judged, clock=False),
         "results_may_change": may_change(judged_result, clock=True),
