@@ -17,7 +17,7 @@ from ixion.protocol.messages.k01_fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ixion.replica.counters import Counters
+from ixion.replica.manager import ReplicaManager
 from ixion.replica.results import FetchResult
 
 LEADER_SINCE: Final = 16
@@ -33,14 +33,15 @@ class FetchAnswer:
     def __init__(
         self,
         image: ClusterImage,
-        counters: Counters,
+        replicas: ReplicaManager,
         listener: str,
         version: int,
         session: FetchSession | None,
         incremental: bool,
     ) -> None:
         self._image = image
-        self._counters = counters
+        self._replicas = replicas
+        self._counters = replicas.counters
         self._listener = listener
         self._version = version
         self._session = session
@@ -96,7 +97,7 @@ class FetchAnswer:
         if result.code != ErrorCode.NONE:
             self._counters.fetch_failed(result.code)
             if self._version >= LEADER_SINCE and result.code in _ELSEWHERE:
-                broker, epoch = leader_of(self._image, result.wish.topic, result.wish.number)
+                broker, epoch = leader_of(self._image, self._replicas, result.wish.topic, result.wish.number)
                 leader = LeaderIdAndEpoch(leader_id=broker, leader_epoch=epoch)
                 self._elsewhere.add(broker)
         divergence = _NO_DIVERGENCE

@@ -146,7 +146,7 @@ class Produce:
     def _failed(self, result: AppendResult, version: int, elsewhere: set[int]) -> PartitionProduceResponse:
         leader = LeaderIdAndEpoch()
         if result.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and version >= LEADER_SINCE:
-            broker, epoch = leader_of(self._image, result.topic, result.number)
+            broker, epoch = leader_of(self._image, self.replicas, result.topic, result.number)
             leader = LeaderIdAndEpoch(leader_id=broker, leader_epoch=epoch)
             elsewhere.add(broker)
         return PartitionProduceResponse(

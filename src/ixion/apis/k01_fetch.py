@@ -259,9 +259,7 @@ class Fetching:
             results = self._with_unread(results)
         fetch = self._fetch
         call = self._call
-        answer = FetchAnswer(
-            fetch.image, fetch.replicas.counters, call.listener, call.version, session, self._incremental
-        )
+        answer = FetchAnswer(fetch.image, fetch.replicas, call.listener, call.version, session, self._incremental)
         if len(self._places) <= AT_ONCE:
             for (place, cached), result in zip(self._places, results, strict=True):
                 answer.add(place, cached, result)

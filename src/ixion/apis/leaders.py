@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from ixion.metadata.image import ClusterImage
+from ixion.replica.manager import ReplicaManager
 
 
-def leader_of(image: ClusterImage, topic: str, number: int) -> tuple[int, int]:
-    """(broker id, leader epoch); -1 for what is not known."""
-    partition = image.partition(topic, number)
-    return (-1, -1) if partition is None else (partition.leader, partition.leader_epoch)
+def leader_of(image: ClusterImage, replicas: ReplicaManager, topic: str, number: int) -> tuple[int, int]:
+    """(broker id, leader epoch); -1 for what is not known.
+
+    A replica here may know a newer leader than the image, because LeaderAndIsr comes before UpdateMetadata. A broker
+    that has stopped leading, and knows of no other leader yet, does not name itself.
+    """
+    leader, epoch = -1, -1
+    shown = image.partition(topic, number)
+    if shown is not None:
+        leader, epoch = shown.leader, shown.leader_epoch
+    replica = replicas.partitions.get((topic, number))
+    if replica is not None:
+        if replica.leader_epoch > epoch:
+            leader, epoch = replica.leader_id, replica.leader_epoch
+        if leader == replica.node_id and not replica.leads:
+            return -1, -1
+    return leader, epoch
 
 
 def addresses(image: ClusterImage, listener: str, brokers: set[int]) -> list[tuple[int, str, int, str | None]]:

@@ -5,6 +5,10 @@ clients and acks=all notice next to nothing. Partitions that no other broker can
 controlled.shutdown.max.retries times controlled.shutdown.retry.backoff.ms the broker stops all the same. Until then it
 asks again as soon as brokers, the controller or partitions have changed, and not at all where no live broker is in
 sync: when all stop at once, the last one need not wait for the others.
+
+A broker that led something then serves on until no request has come for `QUIET_S`: its answers name the new leaders. A
+client that finds the broker gone before it has heard of the new leader may take a second to recover: librdkafka then
+takes the partition away from the broker that left, and looks for its leader at the next of its checks, one a second.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 VERSION: Final = 3
 LOOK_S: Final = 0.1
+QUIET_S: Final = 0.1
+SEE_OFF_S: Final = 1.0  # at most
 
 
 async def hand_over(parts: Parts) -> None:
@@ -40,10 +46,13 @@ async def hand_over(parts: Parts) -> None:
         parts.fetchers.leave()
     backoff_s = config[cluster.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1_000
     end_s = parts.loop.time() + (config[cluster.CONTROLLED_SHUTDOWN_MAX_RETRIES] - 1) * backoff_s
+    led = any(partition.leads for partition in parts.replicas.partitions.values())
     while len(parts.image.brokers) > 1:
         version = parts.image.version
         problem = await _ask(parts, controller)
         if not problem:
+            if led and parts.options.owns_process:  # nobody waits for the clients of a broker in a test
+                await _see_off(parts)
             return
         left_s = end_s - parts.loop.time()
         logger.warning("leaders are not moved away: %s; %s", problem, "stopping" if left_s <= 0 else "asking again")
@@ -84,3 +93,12 @@ async def _changed(parts: Parts, version: int, longest_s: float) -> None:
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         pass
+
+
+async def _see_off(parts: Parts) -> None:
+    """Returns when clients send nothing any more, or have had time enough."""
+    end_s = parts.loop.time() + SEE_OFF_S
+    before = -1
+    while parts.loop.time() < end_s and (heard := parts.server.snapshot().requests) != before:
+        before = heard
+        await asyncio.sleep(QUIET_S)

@@ -154,9 +154,11 @@ class ReplicaManager:
     ) -> Partition:
         """This broker follows `leader_id` (-1: nobody leads) from now on. Its log as in `lead`."""
         partition = self._replica_of(topic, number, topic_id, make_log)
-        self.resign(partition)
+        led = partition.leads
         partition.make_follower(leader_id, leader_epoch, isr, replicas)
         partition.partition_epoch = partition_epoch
+        if led:  # after the new leader is known: the operations that complete now name it to their clients
+            self._resigned(partition)
         self._take_in(partition)
         self.wake_all(partition.key)
         return partition
@@ -165,10 +167,13 @@ class ReplicaManager:
         """Lead no longer, if this broker does. Operations that wait for the partition complete with an error."""
         if partition.leads:
             partition.leads = False
-            self.delays.forget(partition.key)
-            for listener in self.on_leadership:
-                listener(partition.topic, partition.number, -1)
-            self.wake_all(partition.key)
+            self._resigned(partition)
+
+    def _resigned(self, partition: Partition) -> None:
+        self.delays.forget(partition.key)
+        for listener in self.on_leadership:
+            listener(partition.topic, partition.number, -1)
+        self.wake_all(partition.key)
 
     def _replica_of(self, topic: str, number: int, topic_id: bytes, make_log: bool) -> Partition:
         partition = self.partitions.get((topic, number))

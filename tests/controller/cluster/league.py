@@ -12,7 +12,7 @@ A model broker takes the requests of a controller as a real one does: it refuses
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.listeners import Endpoint
@@ -324,3 +324,8 @@ class League:
             assert self.brokers[number].brokers == live, number
             assert self.brokers[number].shown == expected, number
             assert set(self.brokers[number].roles) == hosted[number], number
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.001)

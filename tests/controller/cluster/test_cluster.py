@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ixion.controller.cluster import fenced_tree
+from ixion.controller.cluster import fenced_tree, leaders
 from ixion.controller.planning import NewTopic
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import decode_producer_ids
@@ -17,7 +17,7 @@ from ixion.metadata.topic_node import PartitionState, Replicas, TopicNode, encod
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import NO_LOG
 from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
-from tests.controller.cluster.league import League
+from tests.controller.cluster.league import League, until
 
 T0 = ("t", 0)
 
@@ -137,7 +137,8 @@ def test_a_request_for_an_earlier_life_is_not_sent_to_the_next_one() -> None:
         await league.create("t", [[2, 3]])
         late = league.brokers[2]
         late.let_in.clear()
-        await league.controller.leaders.shut_down(3, -1)  # LeaderAndIsr to 2 is under way
+        stopping = asyncio.create_task(league.controller.leaders.shut_down(3, -1))
+        await until(lambda: late.under_way > 0)  # LeaderAndIsr
         old = late.epoch
         late.heard.clear()
         await late.session.close()
@@ -147,7 +148,40 @@ def test_a_request_for_an_earlier_life_is_not_sent_to_the_next_one() -> None:
         await league.settle()
         assert {request.broker_epoch for request in late.heard} == {late.epoch}
         assert late.epoch > old
+        await stopping
         await league.kill(3)
+
+    play(3, story)
+
+
+def test_a_controller_that_stops_waits_until_the_new_leaders_have_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaders, "TAKEN_OVER_S", 60.0)
+
+    async def story(league: League) -> None:
+        await league.create("t", [[1, 2, 3]])
+        heir = league.brokers[2]
+        heir.let_in.clear()
+        stopping = asyncio.create_task(league.controller.leaders.shut_down(1, -1))
+        await until(lambda: heir.under_way > 0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not stopping.done(), "its requests would end with it"
+        heir.let_in.set()
+        assert await stopping == []
+        assert heir.roles[T0].leader == 2
+
+    play(3, story)
+
+
+def test_a_broker_that_does_not_answer_holds_up_no_shutdown_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaders, "TAKEN_OVER_S", 0.01)
+
+    async def story(league: League) -> None:
+        await league.create("t", [[1, 2, 3]])
+        league.brokers[3].let_in.clear()
+        assert await league.controller.leaders.shut_down(1, -1) == []
+        assert (await league.state(T0)).leader == 2
+        league.brokers[3].let_in.set()
 
     play(3, story)
 
@@ -156,20 +190,20 @@ def test_a_shutdown_moves_leaders_and_says_what_is_left() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3], [3, 2]])
         await league.create("u", [[2]])
-        leaders = league.controller.leaders
+        elector = league.controller.leaders
         for broker, epoch, code in (
             (9, -1, ErrorCode.BROKER_NOT_AVAILABLE),
             (2, league.brokers[2].epoch - 1, ErrorCode.STALE_BROKER_EPOCH),
         ):
             with pytest.raises(KafkaError) as refused:
-                await leaders.shut_down(broker, epoch)
+                await elector.shut_down(broker, epoch)
             assert refused.value.code is code
-        assert await leaders.shut_down(2, league.brokers[2].epoch) == []
+        assert await elector.shut_down(2, league.brokers[2].epoch) == []
         keys = [T0, ("t", 1), ("u", 0)]
         assert [(await league.state(key)).leader for key in keys] == [3, 3, 2]
         assert [(await league.state(key)).isr for key in keys] == [(3,), (3,), (2,)]
         assert await league.propose(T0, [3, 2]) is ErrorCode.INELIGIBLE_REPLICA, "it is on its way out"
-        assert await leaders.shut_down(3, -1) == [T0, ("t", 1)], "there is no other replica in sync"
+        assert await elector.shut_down(3, -1) == [T0, ("t", 1)], "there is no other replica in sync"
         await league.kill(2)
         await league.restart(2)
         assert await league.propose(T0, [3, 2]) is ErrorCode.INELIGIBLE_REPLICA, "3 itself is on its way out"

@@ -22,7 +22,7 @@ from ixion.metadata.config_node import encode_config
 from ixion.metadata.errors import TooLargeError
 from ixion.metadata.node import Create
 from ixion.model.errors import ErrorCode, KafkaError
-from tests.controller.cluster.league import League
+from tests.controller.cluster.league import League, until
 
 
 def play(story: Callable[[League], Awaitable[None]], brokers: int = 3) -> None:
@@ -33,11 +33,6 @@ def play(story: Callable[[League], Awaitable[None]], brokers: int = 3) -> None:
         await league.close()
 
     asyncio.run(asyncio.wait_for(run(), 30))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        await asyncio.sleep(0.001)
 
 
 def test_a_deposed_controller_resigns_at_its_next_write_and_the_new_one_goes_on(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ixion.config.cluster_settings import LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
 from ixion.controller.cluster import elections
@@ -18,6 +20,8 @@ from ixion.model.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+TAKEN_OVER_S: Final = 2.0  # a broker that stops waits so long for the new leaders
+
 
 class ClusterLeaders:
     def __init__(self, active: Callable[[], Term]) -> None:
@@ -31,9 +35,21 @@ class ClusterLeaders:
         return outcomes
 
     async def shut_down(self, broker: int, epoch: int) -> list[TopicPartition]:
-        """Move leadership away from a broker that wants to stop; the partitions that it still leads."""
+        """Move leadership away from a broker that wants to stop; the partitions that it still leads.
+
+        Returns when the new leaders lead, and the broker that stops knows them: it can name them to its clients. If
+        that broker is this one, its requests to the others end with it, and the new leaders would learn of their
+        leadership from the next controller only.
+        """
         term = self._active()
-        return await term.run(lambda: shut_down(term, broker, epoch))
+        left = await term.run(lambda: shut_down(term, broker, epoch))
+        concerned = term.cluster.brokers.keys() - (term.cluster.stopping - {broker})
+        try:
+            async with asyncio.timeout(TAKEN_OVER_S):
+                await asyncio.gather(*(term.channels.settled(each) for each in concerned))
+        except TimeoutError:  # one is dead, and its session still lives
+            logger.info("not every broker has heard within %.0f s that broker %d stops", TAKEN_OVER_S, broker)
+        return left
 
 
 async def elect_asked(term: Term, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
