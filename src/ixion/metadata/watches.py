@@ -38,6 +38,7 @@ class Watches:
 
     def __init__(self) -> None:
         self._by_path: dict[str, list[Watch]] = {}
+        self._by_session: dict[int, set[Watch]] = {}
         self._queue: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()  # guards _delivering and the look at an empty queue
         self._delivering = False
@@ -45,6 +46,7 @@ class Watches:
     def add(self, path: str, session_id: int, watcher: Watcher) -> Watch:
         watch = Watch(path, session_id, watcher)
         self._by_path.setdefault(path, []).append(watch)
+        self._by_session.setdefault(session_id, set()).add(watch)
         return watch
 
     def remove(self, watch: Watch) -> None:
@@ -55,10 +57,13 @@ class Watches:
         left.remove(watch)
         if not left:
             del self._by_path[watch.path]
+        own = self._by_session[watch.session_id]
+        own.remove(watch)
+        if not own:
+            del self._by_session[watch.session_id]
 
     def drop_session(self, session_id: int) -> None:
-        own = [watch for watches in self._by_path.values() for watch in watches if watch.session_id == session_id]
-        for watch in own:
+        for watch in list(self._by_session.get(session_id, ())):
             self.remove(watch)
 
     def fire(self, events: list[Event]) -> None:

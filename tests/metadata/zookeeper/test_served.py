@@ -12,7 +12,7 @@ import pytest
 
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.node import Check, Create, Operation, Set
-from ixion.metadata.zookeeper import packets
+from ixion.metadata.zookeeper import packets, served, server_packets
 from ixion.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_long, put_string, put_strings
 from ixion.metadata.zookeeper.packets import Op, Welcome
 from ixion.metadata.zookeeper.served import Connection, Keeper
@@ -167,6 +167,22 @@ def test_a_persistent_watch_fires_each_time_until_it_is_removed(tree: Tree) -> N
     one.ask(Op.REMOVE_WATCHES, packets.remove_watches_body("/a"))
     other.set("/a", b"2")
     assert one.events() == []
+
+
+def test_there_are_so_many_watches_and_no_more(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "MOST_WATCHES_IN_ALL", 3)
+    one, other = tree.client(), tree.client()
+    for path in ("/a", "/b"):
+        one.ask(Op.EXISTS, read(path, True))
+    assert other.ask(Op.EXISTS, read("/a", True))[0] == packets.NO_NODE
+    assert other.ask(Op.EXISTS, read("/b", True))[0] == server_packets.UNIMPLEMENTED
+    assert other.ask(Op.EXISTS, read("/a", True))[0] == packets.NO_NODE, "a watch that is there is no other one"
+    one.create("/a")  # fires two, of both clients
+    assert other.events() == [(CREATED, "/a")]
+    assert other.ask(Op.EXISTS, read("/b", True))[0] == packets.NO_NODE
+    one.connection.lost()
+    other.connection.lost()
+    assert tree.keeper.watches == 0
 
 
 def test_watches_of_an_earlier_connection_fire_for_what_changed_since(tree: Tree) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.zookeeper import packets, server
+from ixion.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_string
 from ixion.metadata.zookeeper.server import HOST, TreeServer, serve_tree
 
 TIMEOUT_MS = 1_000
@@ -92,6 +93,59 @@ def test_silence_ends_a_session_unless_the_server_stood_still(late: bool) -> Non
             assert not closing.done()
             writer.close()
         await closing
+        writer.close()
+        await tree.close()
+
+    run(test())
+
+
+def get_request(xid: int, path: str) -> bytes:
+    return packets.frame(put_int(xid) + put_int(packets.Op.GET) + put_string(path) + put_bool(False))
+
+
+def test_a_client_that_asks_and_does_not_read_waits_with_its_questions() -> None:
+    """More answers than the server would keep: none is lost, and few are made before they are read."""
+    data, asked = bytes(1_000_000), 100
+
+    async def test() -> None:
+        tree = await started()
+        tree._keeper.store.open_session(60_000).create("/large", data)
+        reader, writer = await greet(tree)
+        await reader.readexactly(37)  # the welcome
+        writer.write(b"".join(get_request(xid, "/large") for xid in range(1, asked + 1)))
+        (link,) = tree._links
+        while not link._connection._paused:  # type: ignore[union-attr]
+            await asyncio.sleep(0.001)
+        assert link._transport is not None
+        assert link._transport.get_write_buffer_size() < 4 * len(data)
+        for xid in range(1, asked + 1):
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            answer = JuteReader(await reader.readexactly(size))
+            assert (answer.read_int(), answer.read_long() > 0, answer.read_int()) == (xid, True, 0)
+        writer.close()
+        await tree.close()
+
+    run(test())
+
+
+def test_events_for_a_client_that_does_not_read_end_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_UNREAD", 10_000)
+    path = "/" + "x" * 2_000
+
+    async def test() -> None:
+        tree = await started()
+        changing = tree._keeper.store.open_session(60_000)
+        changing.create(path, b"")
+        reader, writer = await greet(tree)
+        await reader.readexactly(37)
+        writer.write(packets.frame(put_int(1) + put_int(packets.Op.ADD_WATCH) + put_string(path) + put_int(0)))
+        await reader.readexactly(4)
+        assert isinstance(writer.transport, asyncio.ReadTransport)
+        writer.transport.pause_reading()
+        while tree._links:
+            changing.set(path, b"")
+            await asyncio.sleep(0)
+        assert tree._keeper.watches == 0
         writer.close()
         await tree.close()
 

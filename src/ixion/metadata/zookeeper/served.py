@@ -15,6 +15,9 @@ sessions of an earlier life of the process are over: its clients learn that when
 **Watches** live as long as the connection. Persistent ones (ours) and those that fire once (of other clients) are kept
 side by side.
 
+**A client that does not read** is not listened to either: `pause` leaves its requests where they are until `resume`. So
+answers do not pile up. Events still do, because the tree does not wait for a client; `server.py` bounds them.
+
 What the tree does not have is refused: access lists other than "everybody may do everything", containers, nodes with a
 time to live, recursive watches.
 """
@@ -38,10 +41,11 @@ from ixion.metadata.zookeeper.packets import AUTH_XID, OK, PING_XID, Op
 logger = logging.getLogger(__name__)
 
 SHORTEST_MS: Final = 1_000  # of a session: below, a busy machine ends sessions of clients that live
-LONGEST_MS: Final = 600_000
+LONGEST_MS: Final = 60_000  # sessions of clients that died add up to MOST_SESSIONS the later
 MAX_REQUEST: Final = (1 << 20) - 1  # as ZooKeeper's jute.maxbuffer
 MOST_SESSIONS: Final = 10_000
 MOST_WATCHES: Final = 100_000  # of a connection; a broker needs one for each of a dozen nodes
+MOST_WATCHES_IN_ALL: Final = 200_000
 PERSISTENT: Final = 0  # the mode of an add-watch request; 1 is recursive
 
 _DATA: Final = 1  # fires once, when the node is made, set or deleted
@@ -62,6 +66,7 @@ class Keeper:
 
     def __init__(self, store: EmbeddedStore) -> None:
         self.store: Final = store
+        self.watches = 0  # of all connections
         self._held: dict[int, _Held] = {}
 
     def open(self, timeout_ms: int, connection: Connection) -> _Held | None:
@@ -131,6 +136,7 @@ class Connection:
         self._held: _Held | None = None
         self._watched: dict[str, _Watched] = {}
         self._over = False
+        self._paused = False
 
     @property
     def greeted(self) -> bool:
@@ -141,7 +147,7 @@ class Connection:
         self._input += data
         position = 0
         try:
-            while not self._over and len(self._input) - position >= 4:
+            while not self._over and not self._paused and len(self._input) - position >= 4:
                 size = int.from_bytes(self._input[position : position + 4], "big", signed=True)
                 if not 0 <= size <= MAX_REQUEST:
                     raise JuteError(f"a request of {size} bytes")
@@ -157,6 +163,14 @@ class Connection:
             self.drop()  # in the middle of a request; the client learns it when it comes back
         del self._input[:position]
 
+    def pause(self) -> None:
+        """Carry out no more requests for now: the client does not read the answers."""
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self.received(b"")
+
     def drop(self) -> None:
         """Close the connection; the session lives on until it expires."""
         if not self._over:
@@ -166,6 +180,7 @@ class Connection:
     def lost(self) -> None:
         """The connection is closed."""
         self._over = True
+        self._keeper.watches -= len(self._watched)
         for watched in self._watched.values():
             watched.cancel()
         self._watched.clear()
@@ -303,9 +318,10 @@ class Connection:
         assert self._held is not None
         watched = self._watched.get(path)
         if watched is None:
-            if len(self._watched) >= MOST_WATCHES:
-                raise UnsupportedError(path, f"{MOST_WATCHES} watches are left already")
+            if len(self._watched) >= MOST_WATCHES or self._keeper.watches >= MOST_WATCHES_IN_ALL:
+                raise UnsupportedError(path, f"there are {self._keeper.watches} watches already")
             watched = self._watched[path] = _Watched(self._held.inner.watch(path, self._on_event))
+            self._keeper.watches += 1
         watched.kinds |= kind
 
     def _unwatch(self, path: str, kinds: int) -> None:
@@ -315,6 +331,7 @@ class Connection:
             if not watched.kinds:
                 watched.cancel()
                 del self._watched[path]
+                self._keeper.watches -= 1
 
     def _on_event(self, event: Event) -> None:
         watched = self._watched.get(event.path)

@@ -25,7 +25,7 @@ TICK_S: Final = 0.2
 LATE_S: Final = 1.0  # a tick that is later than this: the process stood still, and could not hear its clients
 MOST_CONNECTIONS: Final = 1_000
 GREETING_S: Final = 10.0  # a connection without a session is closed after it
-MOST_UNREAD: Final = 64 << 20  # bytes for a client that does not read; then its connection is closed
+MOST_UNREAD: Final = 4 << 20  # bytes for a client that does not read; with more, its connection is closed
 
 
 async def serve_tree(store: EmbeddedStore, port: int) -> TreeServer:
@@ -119,12 +119,27 @@ class _Link(asyncio.Protocol):
             self._connection.lost()
             self._connection = None
 
+    def pause_writing(self) -> None:
+        """The client reads more slowly than it asks: it is not listened to meanwhile."""
+        if self._connection is not None and self._transport is not None:
+            self._connection.pause()
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._connection is not None and self._transport is not None:
+            self._transport.resume_reading()
+            self._connection.resume()
+
     def send(self, data: bytes) -> None:
         assert self._transport is not None
-        self._transport.write(data)
+        # Looked at before: one answer may be larger than what is allowed to wait.
         if self._transport.get_write_buffer_size() > MOST_UNREAD:
             logger.warning("a client of the tree does not read; its connection is closed")
             self._transport.abort()
+            if self._connection is not None:
+                self._connection.lost()
+        else:
+            self._transport.write(data)
 
     def hang_up(self) -> None:
         assert self._transport is not None
