@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from ixion.cli import local_process
 from ixion.cli.command import UsageError
-from ixion.cli.local_cluster import LocalCluster, Process, State, free_ports, plan, start_of
+from ixion.cli.local_cluster import LocalCluster, State, broker_words, free_ports, is_free, plan, renew_ports
+from ixion.cli.local_process import Process, start_of
 from ixion.model.errors import KafkaError
 
 
@@ -118,7 +122,7 @@ def test_mistakes_are_one_line(laptop: Laptop) -> None:
 
 def known(tmp_path: Path) -> tuple[LocalCluster, State]:
     cluster = LocalCluster(str(tmp_path))
-    return cluster, plan(2, 19_092, None, [])
+    return cluster, plan(cluster.home, 2, 19_092, None, [])
 
 
 def test_a_process_id_that_was_given_away_is_left_alone() -> None:
@@ -183,3 +187,80 @@ def test_a_cluster_grows_and_does_not_shrink_or_move(tmp_path: Path) -> None:
         adapt(state, None, 9_092, None, [])
     with pytest.raises(UsageError, match="another ZooKeeper"):
         adapt(state, None, None, "zk:2181", [])
+
+
+def test_a_process_of_an_earlier_life_of_the_machine_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its id and its start, counted from the start of the machine, may be those of a stranger by now."""
+    own = Process(os.getpid(), start_of(os.getpid()) or "")
+    assert own.running
+    monkeypatch.setattr(local_process, "life_of_machine", lambda: "another")
+    assert not own.running
+
+
+def test_a_process_of_another_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", refused, raising=False)
+    monkeypatch.setattr(os, "kill", refused)
+    own = Process(os.getpid(), start_of(os.getpid()) or "")
+    with pytest.raises(KafkaError, match=f"process {os.getpid()} belongs to another user"):
+        own.signal(signal.SIGTERM)
+
+
+def test_a_copy_of_the_directory_has_no_processes(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    cluster, state = known(tmp_path / "one")
+    own = Process(os.getpid(), start_of(os.getpid()) or "")
+    state.tree = state.brokers[0].process = own
+    cluster.save(state)
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    copied = LocalCluster(str(tmp_path / "copy")).existing()
+    assert not copied.tree.running
+    assert not copied.brokers_run
+    (tmp_path / "one").rename(tmp_path / "moved")
+    moved = LocalCluster(str(tmp_path / "moved")).existing()
+    assert moved.tree == moved.brokers[0].process == own
+
+
+def test_ports_that_others_took_since_are_chosen_anew(tmp_path: Path) -> None:
+    _, state = known(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        taken = stranger.getsockname()[1]
+        state.zookeeper = f"127.0.0.1:{taken}"
+        state.brokers[0].pages_port = taken
+        assert not is_free(taken)
+        running = state.brokers[1].process = Process(os.getpid(), start_of(os.getpid()) or "")
+        pages = state.brokers[1].pages_port
+        renew_ports(state)
+        assert state.zookeeper == f"127.0.0.1:{taken}", "a broker that runs knows it"
+        assert state.brokers[0].pages_port not in (taken, 19_092, 19_093)
+        assert (state.brokers[1].process, state.brokers[1].pages_port) == (running, pages)
+        state.brokers[1].process = Process()
+        renew_ports(state)
+        assert state.zookeeper != f"127.0.0.1:{taken}"
+    assert f"zookeeper.connect={state.zookeeper}" in broker_words(tmp_path, state, state.brokers[0])
+
+
+def test_a_ctrl_c_between_the_start_of_a_process_and_its_note_loses_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, state = known(tmp_path)
+    save = cluster.save
+
+    def interrupted(state: State) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        save(state)
+
+    monkeypatch.setattr(cluster, "save", interrupted)
+    words = ["cluster", "tree", "--port", "0", "--data", str(tmp_path / "tree")]
+    with pytest.raises(KeyboardInterrupt):
+        cluster.start("tree", state.tree, words, state)
+    noted = cluster.existing().tree
+    assert noted.pid == state.tree.pid
+    local_process.kill(noted)
+
+
+def test_a_directory_that_cannot_be_used_is_one_line(laptop: Laptop) -> None:
+    (laptop.directory / "cluster").write_text("a file")
+    assert "cannot be used: File exists" in laptop.cluster("up", code=1)

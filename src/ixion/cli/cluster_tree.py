@@ -8,7 +8,7 @@ import signal
 import sys
 
 from ixion.broker.logs import configure_logs
-from ixion.cli.local_cluster import failure
+from ixion.cli.local_process import failure
 from ixion.metadata.embedded import FILE_NAME, EmbeddedStore
 from ixion.metadata.errors import StoreUnusableError
 from ixion.metadata.zookeeper.server import HOST, serve_tree

@@ -28,18 +28,23 @@ DIRECTORY: Final = Option(
 
 
 def up(brokers: int | None, port: int | None, zookeeper: str | None, settings: list[str], directory: str) -> None:
-    from ixion.cli.local_cluster import LocalCluster, plan
+    from ixion.cli.local_cluster import LocalCluster, plan, renew_ports
 
     cluster = LocalCluster(os.path.abspath(directory))
-    cluster.directory.mkdir(parents=True, exist_ok=True)
+    cluster.make()
     with cluster.locked():
         state = cluster.load()
         if state is None:
-            state = plan(brokers or 3, port or 9092, zookeeper, settings)
+            state = plan(cluster.home, brokers or 3, port or 9092, zookeeper, settings)
         else:
             adapt(state, brokers, port, zookeeper, settings)
+            renew_ports(state)
         cluster.save(state)
-        start_all(cluster, state)
+        try:
+            start_all(cluster, state)
+        except KeyboardInterrupt:
+            note("interrupted; what was started goes on: ixion cluster status shows it, ixion cluster down stops it")
+            raise
     print(f"{len(state.brokers)} brokers on {state.bootstrap}, data in {directory}")
 
 
@@ -55,11 +60,11 @@ def adapt(state: State, brokers: int | None, port: int | None, zookeeper: str | 
     if brokers is not None and brokers < there:
         raise UsageError(f"this cluster has {there} brokers already; to remove one, drain it and stop it")
     if settings and settings != state.settings:
-        if any(broker.process.running for broker in state.brokers):
+        if state.brokers_run:
             raise UsageError("brokers run with other settings; ixion cluster down stops them first")
         state.settings = settings
     for number in range(there + 1, (brokers or there) + 1):
-        (pages_port,) = free_ports(1)
+        (pages_port,) = free_ports(1, range(state.brokers[0].port, state.brokers[0].port + number))
         state.brokers.append(BrokerProcess(number, state.brokers[0].port + number - 1, pages_port))
 
 
@@ -122,8 +127,9 @@ def down(directory: str) -> None:
     from ixion.cli.local_cluster import LocalCluster
 
     cluster = LocalCluster(directory)
-    state = cluster.existing()
+    cluster.existing()
     with cluster.locked():
+        state = cluster.existing()
         running = [(broker.name, broker.process) for broker in state.brokers if broker.process.running]
         killed = cluster.stop(running)
         if state.own_tree:  # last: brokers hand their leaders over by it
@@ -134,17 +140,19 @@ def down(directory: str) -> None:
 
 
 def kill(broker: int, directory: str) -> None:
-    from ixion.cli import local_cluster
+    from ixion.cli import local_process
+    from ixion.cli.local_cluster import LocalCluster
 
-    cluster = local_cluster.LocalCluster(directory)
-    state = cluster.existing()
+    cluster = LocalCluster(directory)
+    cluster.existing()
     with cluster.locked():
+        state = cluster.existing()
         found = [each for each in state.brokers if each.number == broker]
         if not found:
             raise UsageError(f"there is no broker {broker}; there are 1 to {len(state.brokers)}")
         if not found[0].process.running:
             raise UsageError(f"broker {broker} does not run")
-        local_cluster.kill(found[0].process)
+        local_process.kill(found[0].process)
     print(f"killed broker {broker}; ixion cluster up starts it again")
 
 

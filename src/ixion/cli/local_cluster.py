@@ -6,7 +6,8 @@
     DIR/broker-1.log      what it prints
 
 A process is known by its id together with the moment of its start: an id alone may belong by now to another process,
-which must not be killed. Commands on one directory exclude each other by a lock.
+which must not be killed. A copy of the directory has no processes: those in its file belong to the original. Commands
+on one directory exclude each other by a lock.
 """
 
 from __future__ import annotations
@@ -19,37 +20,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ixion.cli.command import UsageError
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.cli.interrupt import held_interrupt
+from ixion.cli.local_process import LOOK_S, Process, failure, kill, start_of
 
 STATE: Final = "cluster.json"
 START_S: Final = 60.0  # how long a process may take to be ready
 STOP_S: Final = 30.0  # how long it may take to stop; then it is killed
-LOOK_S: Final = 0.02
 READY: Final = b" ready on "
-
-
-@dataclass
-class Process:
-    pid: int = 0
-    started: str = ""  # together with the pid it names one process
-
-    @property
-    def running(self) -> bool:
-        return self.pid > 0 and start_of(self.pid) == self.started
-
-    def signal(self, number: signal.Signals) -> None:
-        if self.running:
-            try:
-                os.kill(self.pid, number)
-            except ProcessLookupError:
-                pass  # it has just ended
 
 
 @dataclass
@@ -70,6 +54,7 @@ class BrokerProcess:
 
 @dataclass
 class State:
+    home: str  # which directory this is: a copy is another one
     zookeeper: str  # where the brokers share their tree
     own_tree: bool
     settings: list[str]
@@ -80,6 +65,10 @@ class State:
     def bootstrap(self) -> str:
         return ",".join(broker.address for broker in self.brokers)
 
+    @property
+    def brokers_run(self) -> bool:
+        return any(broker.process.running for broker in self.brokers)
+
 
 class LocalCluster:
     """To be used inside `locked`."""
@@ -87,9 +76,24 @@ class LocalCluster:
     def __init__(self, directory: str) -> None:
         self.directory: Final = Path(directory)
 
+    @property
+    def home(self) -> str:
+        """A directory keeps it when it is renamed."""
+        found = self.directory.stat()
+        return f"{found.st_dev}:{found.st_ino}"
+
+    def make(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise failure(f"{self.directory} cannot be used: {error.strerror}") from None
+
     @contextmanager
     def locked(self) -> Iterator[None]:
-        handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise failure(f"{self.directory} cannot be used: {error.strerror}") from None
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,9 +114,14 @@ class LocalCluster:
             raise failure(f"{file} cannot be read: {error}") from None
         try:
             brokers = [BrokerProcess(**{**each, "process": Process(**each["process"])}) for each in found["brokers"]]
-            return State(**{**found, "tree": Process(**found["tree"]), "brokers": brokers})
+            state = State(**{**found, "tree": Process(**found["tree"]), "brokers": brokers})
         except (TypeError, KeyError):
             raise failure(f"{file} was not written by this version of ixion") from None
+        if state.home != self.home:
+            state.home, state.tree = self.home, Process()
+            for broker in state.brokers:
+                broker.process = Process()
+        return state
 
     def existing(self) -> State:
         state = self.load() if self.directory.is_dir() else None
@@ -132,25 +141,27 @@ class LocalCluster:
 
     def start(self, name: str, process: Process, words: Sequence[str], state: State) -> None:
         """Begin a process; `process` is what is known of it from now on. One that cannot be noted is ended again."""
-        try:
-            with (self.directory / f"{name}.log").open("ab") as log:
-                begun = subprocess.Popen(  # noqa: S603 (our own program)
-                    [sys.executable, "-m", "ixion", *words],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,  # Ctrl-C in this terminal is not for it
-                )
-        except OSError as error:
-            raise failure(f"{name} cannot be started: {error.strerror}") from None
-        process.pid = begun.pid
-        process.started = start_of(begun.pid) or ""
-        try:
-            self.save(state)
-        except KafkaError:
-            begun.kill()
-            begun.wait()
-            raise
+        with held_interrupt():  # between its start and its note
+            try:
+                with (self.directory / f"{name}.log").open("ab") as log:
+                    begun = subprocess.Popen(  # noqa: S603 (our own program)
+                        [sys.executable, "-m", "ixion", *words],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,  # Ctrl-C in this terminal is not for it
+                    )
+            except OSError as error:
+                raise failure(f"{name} cannot be started: {error.strerror}") from None
+            process.pid = begun.pid
+            process.started = start_of(begun.pid) or ""
+            try:
+                self.save(state)
+            except BaseException:
+                begun.kill()
+                begun.wait()
+                raise
+            begun.returncode = 0  # it outlives this command: Python need not warn of a child that still runs
 
     def log_size(self, name: str) -> int:
         try:
@@ -191,44 +202,35 @@ class LocalCluster:
         return killed
 
 
-def kill(process: Process) -> None:
-    """Returns when it is gone."""
-    process.signal(signal.SIGKILL)
-    while process.running:
-        time.sleep(LOOK_S)
-
-
-def start_of(pid: int) -> str | None:
-    """When a process was started, as the system writes it; None if there is no such process, or it has ended and its
-    parent has not collected it yet."""
-    if os.path.isdir("/proc/self"):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            return None
-        return None if fields[0] in (b"Z", b"X") else fields[19].decode()
-    shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, check=False)  # noqa: S603, S607
-    words = shown.stdout.decode(errors="replace").split()
-    return None if not words or words[0].startswith("Z") else " ".join(words[1:])
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+def free_ports(count: int, but: Collection[int] = ()) -> list[int]:
+    """Ports that nobody uses now, and none of `but`."""
+    found: list[int] = []
+    sockets: list[socket.socket] = []
     try:
-        return [each.getsockname()[1] for each in sockets]
+        while len(found) < count:
+            sockets.append(socket.create_server(("127.0.0.1", 0)))
+            port = sockets[-1].getsockname()[1]
+            if port not in but:
+                found.append(port)
+        return found
     finally:
         for each in sockets:
             each.close()
 
 
-def failure(text: str) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+def is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
-def plan(brokers: int, port: int, zookeeper: str | None, settings: list[str]) -> State:
+def plan(home: str, brokers: int, port: int, zookeeper: str | None, settings: list[str]) -> State:
     """A cluster that was not there before."""
-    tree_port, *pages = free_ports(brokers + 1)
+    tree_port, *pages = free_ports(brokers + 1, range(port, port + brokers))
     return State(
+        home=home,
         zookeeper=zookeeper or f"127.0.0.1:{tree_port}",
         own_tree=zookeeper is None,
         settings=settings,
@@ -257,6 +259,18 @@ def broker_words(directory: Path, state: State, broker: BrokerProcess) -> list[s
     for setting in state.settings:
         words += ["--set", setting]
     return words
+
+
+def renew_ports(state: State) -> None:
+    """Other ports for what does not run, if another program has taken them since. Clients know the ports of brokers,
+    and running brokers know that of the tree: these stay."""
+    own = [broker.port for broker in state.brokers]
+    stopped = state.own_tree and not state.tree.running and not state.brokers_run
+    if stopped and not is_free(int(state.zookeeper.rpartition(":")[2])):
+        state.zookeeper = f"127.0.0.1:{free_ports(1, own)[0]}"
+    for broker in state.brokers:
+        if not broker.process.running and not is_free(broker.pages_port):
+            (broker.pages_port,) = free_ports(1, own)
 
 
 def tree_words(directory: Path, state: State) -> list[str]:
