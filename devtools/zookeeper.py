@@ -10,6 +10,7 @@ number of a server.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -67,7 +68,7 @@ class RealZooKeeper:
             "clientPortAddress": self.host,
             "admin.enableServer": "false",
             "maxClientCnxns": 0,
-            "4lw.commands.whitelist": "ruok,srvr",
+            "4lw.commands.whitelist": "ruok,srvr,cons",
         }
         if len(self.ports) > 1:
             lines |= {"initLimit": 20, "syncLimit": 10}
@@ -93,6 +94,11 @@ class RealZooKeeper:
                     raise RuntimeError(f"ZooKeeper {self.version} did not start:\n{output[-3000:]}")
                 time.sleep(0.05)
 
+    def heard(self, session_id: int, number: int = 0) -> int:
+        """How many packets of this session have come to a server; 0 if it is not connected there."""
+        found = re.search(rf"recved=(\d+),sent=\d+,sid={session_id:#x},", ask(self.host, self.ports[number], b"cons"))
+        return int(found[1]) if found else 0
+
     def kill(self, number: int = 0) -> None:
         process = self._processes.pop(number)
         process.kill()
@@ -112,11 +118,16 @@ class RealZooKeeper:
 def _serves(host: str, port: int) -> bool:
     """Asks `srvr`: a server that has no quorum says that it is not serving requests."""
     try:
-        with socket.create_connection((host, port), timeout=2) as connection:
-            connection.sendall(b"srvr")
-            answer = b""
-            while piece := connection.recv(4096):
-                answer += piece
+        return "Zxid" in ask(host, port, b"srvr")
     except OSError:
         return False
-    return b"Zxid" in answer
+
+
+def ask(host: str, port: int, word: bytes) -> str:
+    """The answer to one of ZooKeeper's words of four letters."""
+    with socket.create_connection((host, port), timeout=2) as connection:
+        connection.sendall(word)
+        answer = b""
+        while piece := connection.recv(4096):
+            answer += piece
+    return answer.decode(errors="replace")

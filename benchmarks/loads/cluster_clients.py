@@ -27,7 +27,9 @@ class Paused:
                 "linger.ms": 0,
                 "enable.idempotence": True,
                 "delivery.timeout.ms": 120_000,
-                "retry.backoff.ms": 20,
+                # librdkafka forgets to wake up for a record that still backs off when the connection to its new leader
+                # is up, until its next look at all of them, which is up to a second later.
+                "retry.backoff.ms": 1,
                 "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 50,
                 "topic.metadata.refresh.fast.interval.ms": 20,

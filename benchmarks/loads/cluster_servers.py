@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import tempfile
@@ -19,8 +20,12 @@ from benchmarks.loads.broker_servers import Server
 from devtools.kafka import answers, free_port
 from devtools.zookeeper import RealZooKeeper
 from devtools.zookeeper_kafka import ZooKeeperKafka
+from ixion.metadata import paths
+from ixion.metadata.zookeeper.session import open_session
 
 SESSION_MS = 6_000
+TICK_MS = 300  # of ZooKeeper: sessions end at multiples of it, and last 20 at most
+CHROOT = "/bench"
 PATIENCE_S = 120.0
 SETTINGS = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
@@ -83,8 +88,9 @@ class IxionBroker:
 class Three:
     """The cluster: brokers 1 to 3."""
 
-    def __init__(self, brokers: dict[int, Broker]) -> None:
+    def __init__(self, brokers: dict[int, Broker], zookeeper: RealZooKeeper) -> None:
         self.brokers = brokers
+        self._zookeeper = zookeeper
         self._admin: AdminClient | None = None
 
     @property
@@ -115,6 +121,12 @@ class Three:
         broker.begin()
         until(lambda: answers("127.0.0.1", broker.port), pause_s=0.005)
         return time.perf_counter() - begun
+
+    def await_ping(self, number: int) -> None:
+        """Return when ZooKeeper has just heard of a broker: a session ends SESSION_MS after that, not after a kill."""
+        session = asyncio.run(session_of(f"{self._zookeeper.connect}{CHROOT}", number))
+        before = self._zookeeper.heard(session)
+        until(lambda: self._zookeeper.heard(session) != before, pause_s=0.005)
 
     def metadata(self) -> ClusterMetadata:
         """By a new client after a failure: librdkafka may go on asking a broker that is gone."""
@@ -153,14 +165,25 @@ def until(holds: Callable[[], bool], pause_s: float = 0.02) -> None:
         time.sleep(pause_s)
 
 
+async def session_of(connect: str, broker: int) -> int:
+    """The id of the session by which a broker is registered."""
+    session = await open_session(connect, SESSION_MS)
+    try:
+        stat = await session.exists(paths.broker(broker))
+    finally:
+        await session.close()
+    if stat is None:
+        raise RuntimeError(f"broker {broker} is not registered")
+    return stat.owner
+
+
 @contextmanager
 def cluster(make: Callable[[int, str, Path], Broker]) -> Iterator[Three]:
     with tempfile.TemporaryDirectory(prefix="cluster-bench-") as directory:
         path = Path(directory)
-        with RealZooKeeper(path / "zookeeper") as zookeeper:
-            three = Three(
-                {number: make(number, f"{zookeeper.connect}/bench", path / str(number)) for number in (1, 2, 3)}
-            )
+        with RealZooKeeper(path / "zookeeper", tick_ms=TICK_MS) as zookeeper:
+            connect = f"{zookeeper.connect}{CHROOT}"
+            three = Three({number: make(number, connect, path / str(number)) for number in (1, 2, 3)}, zookeeper)
             try:
                 yield three
             finally:
