@@ -7,8 +7,8 @@ measured. Each round starts every broker anew with an empty directory:
 - `ixion serve` on the directory of one that was killed (SIGKILL) with 140 partitions, all of them written to;
 - `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it.
 
-And the commands that people type, `ixion --help` and `ixion topic list` against a broker that runs: the processor time
-of the whole process, the median of twenty, beside a Python that does nothing.
+And the commands that people type, `ixion --help` and `ixion topic list` against a broker that runs: elapsed and
+processor time of the whole process, the median of twenty, beside a Python that does nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from confluent_kafka import Producer
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
 from benchmarks.loads.broker_clients import create_topics
 from benchmarks.loads.broker_servers import Server, apache_kafka, ixion, ixion_after_kill
-from benchmarks.loads.commands import processor_ms
+from benchmarks.loads.commands import cost_ms
 from benchmarks.loads.first_record import Client
 from ixion.testing.broker import Broker
 
@@ -65,15 +65,19 @@ def in_a_test() -> Mapping[str, float]:
 def commands() -> Mapping[str, float]:
     with Broker() as broker:
         broker.create_topic("orders", 3)
-        return {
-            "help": processor_ms("-m", "ixion", "--help"),
-            "list": processor_ms("-m", "ixion", "topic", "list", "-b", broker.bootstrap),
-        }
+        return both(
+            cost_ms("-m", "ixion", "--help"),
+            cost_ms("-m", "ixion", "topic", "list", "-b", broker.bootstrap),
+        )
 
 
 def nothing() -> Mapping[str, float]:
-    spent = processor_ms("-c", "pass")
-    return {"help": spent, "list": spent}
+    cost = cost_ms("-c", "pass")
+    return both(cost, cost)
+
+
+def both(of_help: tuple[float, float], of_list: tuple[float, float]) -> Mapping[str, float]:
+    return {"help-wall": of_help[0], "help": of_help[1], "list-wall": of_list[0], "list": of_list[1]}
 
 
 def contenders(_session: Session) -> Mapping[str, Contender]:
@@ -95,6 +99,8 @@ BENCHMARK = Benchmark(
         Row(key="processor", label="processor time of that, and of a second of rest", unit="ms"),
         Row(key="ready", label="start to ready, in a test", unit="ms"),
         Row(key="idle", label="memory, idle", unit="MB"),
+        Row(key="help-wall", label="ixion --help", unit="ms"),
+        Row(key="list-wall", label="ixion topic list", unit="ms"),
         Row(key="help", label="ixion --help, processor time", unit="ms"),
         Row(key="list", label="ixion topic list, processor time", unit="ms"),
     ),
@@ -106,8 +112,8 @@ BENCHMARK = Benchmark(
         Goal(label="idle memory, beside Kafka's", value=("idle", OURS), base=("idle", KAFKA), at_most=0.15),
         Goal(label="help, beside Python alone", value=("help", COMMANDS), base=("help", PYTHON), at_most=4.0),
         Goal(label="topic list, beside Python alone", value=("list", COMMANDS), base=("list", PYTHON), at_most=8.0),
-        Goal(label="help: 150 ms", value=("help", COMMANDS), base=150.0, at_most=1.0),
-        Goal(label="topic list: 150 ms", value=("list", COMMANDS), base=150.0, at_most=1.0),
+        Goal(label="help: 150 ms", value=("help-wall", COMMANDS), base=150.0, at_most=1.0),
+        Goal(label="topic list: 150 ms", value=("list-wall", COMMANDS), base=150.0, at_most=1.0),
         Goal(label="idle memory: 60 MB", value=("idle", OURS), base=60.0, at_most=1.0),
     ),
     baseline=KAFKA,
