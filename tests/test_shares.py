@@ -85,7 +85,7 @@ def test_what_a_run_leaves_out_is_not_collected(
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"), [("tests/model", 0), ("tests/model/test_ids.py", 0), ("tests/log -k nothing_of_this_name", 5)]
+    ("asked", "code"), [("tests/model", 0), ("tests/model/test_ids.py", 0), ("tests/wire -k nothing_of_this_name", 5)]
 )
 def test_a_pass_that_has_none_of_the_tests_succeeds(asked: str, code: int) -> None:
     ended = subprocess.run(
