@@ -118,6 +118,10 @@ def test_a_group_names_the_options_of_its_commands(capsys: pytest.CaptureFixture
 def test_an_unknown_help_topic(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["help", "format"]) == 2
     assert "there is no help about 'format'; did you mean 'formats'?" in capsys.readouterr().err
+    assert execute(["help", "zzz"]) == 2
+    assert (
+        "there is no help about 'zzz'; there is help about commands and formats, offsets, " in capsys.readouterr().err
+    )
 
 
 def test_serve_knows_the_same_logs_as_the_broker() -> None:

@@ -173,7 +173,7 @@ def test_a_damaged_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         ("--config gone", "the settings file gone cannot be read: No such file or directory"),
         ("--config .", "the settings file . cannot be read: Is a directory"),
-        ("--set listeners=PLAINTEXT://0.0.0.0:9", "clients can connect to, for example PLAINTEXT://HOST:9"),
+        ("--set listeners=PLAINTEXT://0.0.0.0:9", "advertised.listeners, for example PLAINTEXT://HOST:9"),
         (
             "--set listeners=PLAINTEXT://192.0.2.1:9099 --allow-remote",
             "192.0.2.1:9099 is not an address of this machine; name one of its own in listeners",

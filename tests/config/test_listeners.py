@@ -69,7 +69,10 @@ def test_several_with_names_of_their_own() -> None:
             "advertised.listeners is 'SSL://h:1', but must be one of the listeners",
         ),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "an address that clients can connect to"),
-        ({"listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners .* an address that clients can connect to"),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:1"},
+            "^listeners .* together with advertised.listeners, for example PLAINTEXT://HOST:1, ",
+        ),
     ],
 )
 def test_refused(given: dict[str, str], message: str) -> None:

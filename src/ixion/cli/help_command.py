@@ -17,7 +17,8 @@ def show(words: list[str]) -> None:
         print("\n".join(f"  ixion help {name:<12} {page.title}" for name, page in TOPICS.items()))
         return
     if words[0] not in TOPICS and words[0] not in COMMANDS:
-        raise UsageError(f"there is no help about {words[0]!r}{nearest(words[0], [*COMMANDS, *TOPICS])}")
+        hint = nearest(words[0], [*COMMANDS, *TOPICS]) or f"; there is help about commands and {', '.join(TOPICS)}"
+        raise UsageError(f"there is no help about {words[0]!r}{hint}")
     found = find(words[0]) if words[0] in COMMANDS else None
     most = 2 if isinstance(found, Group) else 1
     if len(words) > most:

@@ -85,6 +85,9 @@ def listeners(config: BrokerConfig) -> Listeners:
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"one of the listeners: {', '.join(names)}")
         if endpoint.host == "0.0.0.0":  # noqa: S104 - refused, not bound
             example = f"for example {endpoint.listener}://HOST:{endpoint.port}"
+            if given is None:
+                together = f"given together with advertised.listeners, {example}, to which clients connect"
+                raise _refused(LISTENERS, config[LISTENERS], together)
             raise _refused(ADVERTISED_LISTENERS, str(endpoint), f"an address that clients can connect to, {example}")
     chosen = [_chosen(INTERNAL_TOPIC_WRITE_LISTENERS, name, names) for name in config[INTERNAL_TOPIC_WRITE_LISTENERS]]
     return Listeners(
