@@ -54,10 +54,6 @@ class Lines:
                 return True
         return False
 
-    @property
-    def has_unsent(self) -> bool:
-        return any(line.machine.unsent for line in self.lines)
-
     def close(self) -> None:
         for line in self.lines:
             line.close()

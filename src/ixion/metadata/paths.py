@@ -27,7 +27,6 @@ DEFAULT_ENTITY: Final = "<default>"  # the entity that stands for all of its typ
 
 # Sequential nodes: a number is appended.
 NEW_CONFIG_CHANGE: Final = f"{CONFIG_CHANGES}/config_change_"
-NEW_ISR_CHANGE: Final = f"{ISR_CHANGES}/isr_change_"
 NEW_LOG_DIR_EVENT: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 
 # Made at the start of every broker, with the nodes above them, where they are missing.

@@ -171,13 +171,6 @@ def nodes(call: Call) -> Plan[list[int]]:
     return sorted(call.cluster.nodes)
 
 
-def to_any(call: Call, keys: Sequence[K], is_again: bool) -> Routed[K]:
-    """Every broker can answer."""
-    yield from ()
-    del call, is_again
-    return {ANY: list(keys)}, {}
-
-
 def to_controller(call: Call, keys: Sequence[K], is_again: bool) -> Routed[K]:
     if is_again or call.cluster.controller not in call.cluster.nodes:
         yield from metadata(call, ())

@@ -150,11 +150,6 @@ class Transactions(Identity):
     def is_aborting(self) -> bool:
         return self.state == ABORTING
 
-    @property
-    def has_offsets(self) -> bool:
-        """Whether offsets wait to be committed to the transaction."""
-        return bool(self._offsets)
-
     def check_open(self) -> None:
         """KafkaError if no record may be sent now."""
         self._require(OPEN)
