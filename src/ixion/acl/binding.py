@@ -1,4 +1,4 @@
-"""One access rule: an entry (who, from where, what, allowed or denied) on a resource pattern."""
+"""One access rule: an entry (principal, host, operation, allowed or denied) on a resource pattern."""
 
 from __future__ import annotations
 

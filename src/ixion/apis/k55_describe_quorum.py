@@ -1,4 +1,4 @@
-"""DescribeQuorum, 0 to 2: who keeps the metadata. There is one controller, which is leader and only voter.
+"""DescribeQuorum, 0 to 2: the voters that keep the metadata. There is one controller, which is leader and only voter.
 
 Kafka's controllers agree on a log, `__cluster_metadata`; here the metadata is a tree, and what stands for the end of
 the log is the number of changes that the broker's picture of the cluster has seen. Version 1 brought times, 2 the

@@ -41,7 +41,7 @@ def add(
     if not resources:
         raise UsageError("name a resource: --topic, --group, --transactional-id or --cluster")
     if not allow and not deny:
-        raise UsageError("say who: --allow or --deny, with a user")
+        raise UsageError("name a user with --allow or --deny")
     if prefixed and in_cluster:
         raise UsageError("--prefixed is for names; a cluster has none")
     pattern = PatternKind.PREFIXED if prefixed else PatternKind.LITERAL

@@ -1,4 +1,4 @@
-"""A delegation token, without its secret: who it lets in, and until when."""
+"""A delegation token, without its secret: the user that it stands for, and until when."""
 
 from __future__ import annotations
 

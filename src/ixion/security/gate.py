@@ -1,4 +1,4 @@
-"""The gate of a connection on a SASL listener: which requests may pass, and who the client is.
+"""The gate of a connection on a SASL listener: which requests may pass, and the principal of the client.
 
 | state         | ApiVersions | SaslHandshake        | SaslAuthenticate             | any other request |
 |---------------|-------------|----------------------|------------------------------|-------------------|

@@ -1,4 +1,4 @@
-"""Which partitions have moved from whom to whom while a group is balanced.
+"""Which partitions have moved from which member to which while a group is balanced.
 
 If t0 has moved from a to b, and t1 is to move from b to a, t0 moves back instead: the same balance, one move less.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Tls:
-    """`context` decides whom we believe, and what we show; it checks the host name if it says so."""
+    """`context` has the authorities to trust and our certificate; it checks the host name if it is set to."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.context = context

@@ -2,7 +2,7 @@
 
 What happens depends on the member:
 
-| who                            | what                                                                             |
+| member                         | what                                                                             |
 |--------------------------------|----------------------------------------------------------------------------------|
 | new, dynamic, version 4 and up | gets an id (MEMBER_ID_REQUIRED) and is to come back with it; else a client that   |
 |                                | times out and retries would leave a dead member behind each time                  |
