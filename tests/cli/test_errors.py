@@ -27,11 +27,14 @@ def test_no_broker_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_broker_that_never_answers(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"127.0.0.1:{mute.getsockname()[1]}"
-        code, out, err = run(capsys, "consume", "orders", "-b", address, "--timeout", "0.05")
-    assert (code, out) == (1, "")
-    assert "not done within 0.05 s" in err
+        for seconds in ("0.05", "2", "60"):  # on a busy machine the time may be up before the request is sent
+            code, out, err = run(capsys, "consume", "orders", "-b", address, "--timeout", seconds)
+            assert (code, out) == (1, "")
+            assert f"not done within {seconds} s" in err
+            assert err.count("\n") == 1
+            if "gave no answer" in err:
+                break
     assert f"{address} gave no answer within" in err
-    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
