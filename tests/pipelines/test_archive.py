@@ -6,13 +6,17 @@ import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from devtools.programs import tool
 from ixion.pipelines.archive import FOLDER, ROOM, Archive, archive_for, make_archive, make_in_background
+from ixion.pipelines.errors import PipelineError
 from tests.pipelines.support import spark_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -140,3 +144,32 @@ def test_an_archive_is_made_when_a_run_went_well(tmp_path: Path, monkeypatch: py
     assert run(text, make=True, error=True) == ["note", "no"]
     assert run(text, make=False) == ["use", "later"]
     assert run(f"{text}[spark]\nclass_archive = false\n", make=True)[0] == "off"
+
+
+def test_warm_runs_an_example_and_touches_nothing_else(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ixion.cli.pipeline_warm import warm_up
+    from ixion.pipelines import session
+    from ixion.pipelines.spec.template import template
+
+    said: list[str] = []
+
+    def start(*_: object, class_archive: str, **__: object) -> SparkSession:
+        said.append(class_archive)
+        return spark
+
+    def close(_: SparkSession, *, make: str = "no") -> bool:
+        said.append(make)
+        return make == "now"
+
+    monkeypatch.setattr(session, "open_session", start)
+    monkeypatch.setattr(session, "close_session", close)
+    file = tmp_path / "orders.toml"
+    file.write_text(template("orders").replace('type = "parquet"', 'type = "delta"'))
+    assert warm_up(file, [], "", False).startswith(f"Spark starts with the archive in {folder} from now on")
+    assert said == ["note", "now"]
+    assert os.listdir(tmp_path) == ["orders.toml"]
+    file.write_text(f"{file.read_text()}[spark]\nclass_archive = false\n")
+    with pytest.raises(PipelineError, match=r"switched off: \[spark\] class_archive is false"):
+        warm_up(file, [], "", False)

@@ -201,8 +201,11 @@ class Pipeline:
             raise PipelineError("a pattern names no topic to send to")
         with _explained():
             find_topics(spark, source, create=True)
-            rows = [(bytearray(event.key), bytearray(event.value)) for event in order_events(count)]
-            frame = spark.createDataFrame(rows, "key BINARY, value BINARY").coalesce(1)
+            import pyarrow
+
+            events = list(order_events(count))
+            columns = {"key": [event.key for event in events], "value": [event.value for event in events]}
+            frame = spark.createDataFrame(pyarrow.table(columns)).coalesce(1)  # Arrow needs no Python worker
             options = {name: value for name, value in source.options.items() if name.startswith("kafka.")}
             writer = frame.write.format("kafka").option("kafka.bootstrap.servers", source.bootstrap)
             writer.option("topic", source.topics[0]).options(**options).save()

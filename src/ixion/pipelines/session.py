@@ -96,7 +96,10 @@ def open_session(
             java, [*carried.glob("*.jar"), *map(Path, on_class_path)], settings.get(_JAVA_OPTIONS, "")
         )
     if archive is not None and (archive.there or class_archive == "note"):
-        settings[_JAVA_OPTIONS] = " ".join([settings.get(_JAVA_OPTIONS, ""), *archive.options]).strip()
+        quoted = [
+            f'"{option}"' for option in archive.options
+        ]  # Spark splits them at blanks; a folder's name may have one
+        settings[_JAVA_OPTIONS] = " ".join([settings.get(_JAVA_OPTIONS, ""), *quoted]).strip()
         settings[_ARCHIVE] = "" if archive.there else str(archive.file)
     for key, value in settings.items():
         builder = builder.config(key, value)
