@@ -166,7 +166,7 @@ def test_warm_runs_an_example_and_touches_nothing_else(
     monkeypatch.setattr(session, "open_session", start)
     monkeypatch.setattr(session, "close_session", close)
     file = tmp_path / "orders.toml"
-    file.write_text(template("orders").replace('type = "parquet"', 'type = "delta"'))
+    file.write_text(template("orders"))
     assert warm_up(file, [], "", False).startswith(f"Spark starts with the archive in {folder} from now on")
     assert said == ["note", "now"]
     assert os.listdir(tmp_path) == ["orders.toml"]
