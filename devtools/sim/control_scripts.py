@@ -129,6 +129,30 @@ async def last_wiped(world: World, key: TopicPartition) -> None:
         world.losing = False
 
 
+async def wiped_between(world: World, key: TopicPartition) -> None:
+    """A leader is killed and comes back with an empty disk, while one controller is cut off and none follows it yet."""
+    found = cast(world, key)
+    if found is None or not world.may_lose:
+        return
+    leader, controller = found[0], world.controller()
+    world.may_lose, world.losing = False, True
+    try:
+        world.tree.cut(host_of(world, controller))
+        await pause(world, 0.02, 0.2)
+        world.kill(leader, power=True)
+        world.tree.expire(host_of(world, leader))
+        world.slots[leader].files.replace()
+        world.start(leader)
+        await world.until(lambda: str(leader) in world.tree.own.children(paths.BROKERS), 2)
+        await pause(world, 0.0, 0.3)
+        world.tree.expire(host_of(world, controller))
+        await world.until(lambda: world.controller() not in (-1, controller), 3)
+        await pause(world, 0.3, 1.0)
+    finally:
+        world.tree.heal(host_of(world, controller))
+        world.losing = False
+
+
 async def silent_flip(world: World, key: TopicPartition) -> None:
     """Two changes of the leader, and no record after the second (KAFKA-7415): the replicas have records of a newer
     epoch than the last leader has written in."""

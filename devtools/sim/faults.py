@@ -51,6 +51,7 @@ KINDS: Final = {
     "slow-register": 1,
     "start-full": 1,
     "last-wiped": 1,
+    "wiped-between": 1,
     "silent-flip": 1,
     "elect": 3,
     "depose": 2,

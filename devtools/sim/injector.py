@@ -27,6 +27,7 @@ SCRIPTS: Final[dict[str, Callable[[World, TopicPartition], Awaitable[None]]]] = 
     "slow-register": control_scripts.slow_register,
     "start-full": control_scripts.start_full,
     "last-wiped": control_scripts.last_wiped,
+    "wiped-between": control_scripts.wiped_between,
     "silent-flip": control_scripts.silent_flip,
     "topple": scripts.topple,
     "flip": scripts.flip,

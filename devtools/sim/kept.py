@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 LATER_KINDS: Final = (
     *("late-shrink", "late-grow", "late-answer", "late-leave", "stale-mark", "depose", "expire-in-start"),
     *("late-update", "late-stop", "late-write", "late-records", "slow-register", "start-full", "last-wiped"),
-    "silent-flip",
+    *("silent-flip", "wiped-between"),
 )
 EARLIER_KINDS: Final = ",".join(kind for kind in KINDS if kind not in LATER_KINDS)
 

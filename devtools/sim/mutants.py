@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import ixion.controller.cluster.broker_changes as broker_changes
 import ixion.controller.cluster.isr as controller_isr
+import ixion.controller.cluster.take_over as take_over
 import ixion.replica.fetch_requests as fetch_requests
 import ixion.replica.fetcher as fetcher
 import ixion.replica.followed as followed
@@ -111,6 +112,15 @@ def restart_unseen() -> None:
         return found
 
     put(broker_changes, "registered_brokers", registered)
+
+
+def restart_between() -> None:
+    """10: a new controller trusts brokers that restarted while there was no controller."""
+
+    async def nobody(_: Any) -> dict[Any, Any]:
+        return {}
+
+    put(take_over, "restarted_members", nobody)
 
 
 def diverging_fetch_counts() -> None:
@@ -364,6 +374,7 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         unfenced_writes,
         any_controller,
         restart_unseen,
+        restart_between,
         diverging_fetch_counts,
         leader_alone,
         shrink_at_once,
@@ -393,7 +404,7 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
 # The faults and the load that a mutant is hunted with; else all of them. A swarm of seeds draws such a choice now and
 # then; to draw it every time saves most of the seeds.
 HINTS: Final[dict[str, tuple[str, str]]] = {
-    "cut-once": ("flip", "none"),
+    "cut-once": ("silent-flip", "none"),
     "any-fetch-epoch": ("late-fetch", "none"),
     "unfenced-fetches": ("flip,topple", "none"),
     "epoch-by-append": ("silent-flip", "none"),
@@ -401,6 +412,7 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     "unfenced-writes": ("late-write", "none"),
     "any-controller": ("late-update", "none"),
     "diverging-fetch-counts": ("flip,late-fetch,alone,topple", "none"),
+    "restart-between": ("wiped-between", "none"),
     "shrink-at-once": ("late-shrink", "none"),
     "grow-late": ("late-grow", "none"),
     "stale-isr-answer": ("late-answer", "none"),
