@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from devtools.sim.broken import Broken
 from devtools.sim.checks import uncommitted
-from devtools.sim.late_scripts import LAG_LIMIT_S, cast, end_of, host_of, is_in_sync
+from devtools.sim.late_scripts import LAG_LIMIT_S, cast, host_of, is_in_sync
 from devtools.sim.net import Hold
-from devtools.sim.scripts import FETCH, fell, pause, roles
+from devtools.sim.scripts import FETCH, end_of, fell, pause, roles
 from devtools.sim.tree import HOST
 from devtools.sim.world import World
 from ixion.metadata import paths

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from devtools.sim.net import Hold
-from devtools.sim.scripts import ALTER_PARTITION, FETCH, fell, pause, roles
+from devtools.sim.scripts import ALTER_PARTITION, FETCH, end_of, fell, pause, roles
 from devtools.sim.world import World
 from ixion.model.topic_partition import TopicPartition
 
@@ -166,9 +166,3 @@ async def _only(world: World, late: int, others: tuple[int, ...], holds: list[Ho
 def is_in_sync(world: World, key: TopicPartition, number: int) -> bool:
     state = world.state(key)
     return state is not None and number in state.isr
-
-
-def end_of(world: World, number: int, key: TopicPartition) -> int:
-    broker = world.slots[number].broker
-    partition = None if broker is None else broker.parts.replicas.partitions.get(key)
-    return -1 if partition is None else partition.log.end_offset

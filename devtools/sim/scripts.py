@@ -87,15 +87,17 @@ async def late_fetch(world: World, key: TopicPartition) -> None:
     network = world.network
     hold: Hold = (b, a, FETCH, False)
     network.cut(a, c)
-    await pause(world, 0.05, 0.4)
+    await world.until(lambda: end_of(world, late, key) > end_of(world, between, key) >= 0, 1)
     network.hold(hold)
-    await pause(world, 0.05, 0.4)
+    await pause(world, 0.1, 0.4)
     await world.make_leader(key, between)
-    await pause(world, 0.1, 0.6)
+    await world.until(lambda: end_of(world, late, key) < end_of(world, leader, key), 0.5)
+    await pause(world, 0.05, 0.3)
     await world.make_leader(key, leader)
+    await pause(world, 0.01, 0.1)
+    network.cut(a, b, both=False)  # what it asks for now is not answered
     network.let_go(hold)
     await pause(world, 0.003, 0.02)
-    network.cut(a, b)
     network.heal(a, c)
     await pause(world, 0.1, 0.5)
     for number in (leader, between):
@@ -170,3 +172,10 @@ def fell(world: World, number: int) -> None:
 async def pause(world: World, least_s: float, most_s: float) -> None:
     chance: random.Random = world.loop.random
     await asyncio.sleep(chance.uniform(least_s, most_s))
+
+
+def end_of(world: World, number: int, key: TopicPartition) -> int:
+    """Of its log; -1 if it has none."""
+    broker = world.slots[number].broker
+    partition = None if broker is None else broker.parts.replicas.partitions.get(key)
+    return -1 if partition is None else partition.log.end_offset
