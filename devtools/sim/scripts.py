@@ -86,6 +86,8 @@ async def late_fetch(world: World, key: TopicPartition) -> None:
     a, b, c = (world.slots[number].host for number in (leader, late, between))
     network = world.network
     hold: Hold = (b, a, FETCH, False)
+    await world.make_leader((key[0], 1 - key[1]), leader)  # so that the connection of its follower stays
+    await pause(world, 0.3, 0.6)
     network.cut(a, c)
     await world.until(lambda: end_of(world, late, key) > end_of(world, between, key) >= 0, 1)
     network.hold(hold)
