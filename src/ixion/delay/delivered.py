@@ -16,7 +16,7 @@ from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
 from ixion.records.split import kept_headers
 
 AT_ONCE: Final = 256  # records in a batch that is sent to another topic
-STEP: Final = 16  # records that are delivered in a turn of the loop, some 200 µs: others hardly wait for a herd
+STEP: Final = 16  # records that are delivered in a step, some 200 µs
 AT_ONCE_BYTES: Final = 1 << 20
 
 

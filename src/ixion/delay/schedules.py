@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TURN_NS: Final = 100_000  # of what is delivered: one step, so that others hardly wait for a herd
 RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
 CLOCK_CHECK_MS: Final = 1_000
 JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
@@ -89,7 +88,7 @@ class Schedules:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._targets = targets
-        self._lane = Lane(loop.call_soon, fair=True, turn_ns=TURN_NS)
+        self._lane = Lane(loop.call_soon, fair=True)
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # records that waited when this broker stopped leading a partition
         self._skew_ms = 0

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ixion.timer.turns import TURN_NS, Steps, run_turn
+from ixion.timer.turns import Steps, run_turn
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Job:
         """Do no more of it; `done` is not called."""
         self._steps = None
 
-    def turn(self, length_ns: int) -> bool:
+    def turn(self) -> bool:
         """True if that was the end."""
         if self._is_wanted is not None and not self._is_wanted():
             self._steps = None
@@ -50,7 +50,7 @@ class Job:
         if steps is None:
             return True
         try:
-            result = run_turn(steps, length_ns)
+            result = run_turn(steps)
         except Exception as error:
             self._steps = None
             self._done(None, error)
@@ -63,9 +63,8 @@ class Job:
 
 
 class Lane:
-    def __init__(self, call_soon: Callable[..., object], *, fair: bool = False, turn_ns: int = TURN_NS) -> None:
+    def __init__(self, call_soon: Callable[..., object], *, fair: bool = False) -> None:
         self._call_soon = call_soon
-        self._turn_ns = turn_ns
         self._fair = fair
         self._jobs: deque[Job] = deque()
         self._busy = False
@@ -100,7 +99,7 @@ class Lane:
     def begin(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> None:
         """The same, but the first turn is taken at once even if other jobs wait: a short job overtakes them."""
         job = Job(steps, done)
-        if not job.turn(self._turn_ns):
+        if not job.turn():
             self._jobs.append(job)
             if not self._busy:
                 self._wake()
@@ -117,7 +116,7 @@ class Lane:
             True  # unless it says otherwise: if `done` raises, that is its own fault, and no reason to stop the others
         )
         try:
-            over = job.turn(self._turn_ns)
+            over = job.turn()
         finally:
             if not over:
                 if self._fair:
