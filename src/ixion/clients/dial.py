@@ -58,6 +58,17 @@ class Dial:
         raise refused(self.address, code)
 
 
+def is_literal(host: str) -> bool:
+    """Whether it is an IP address already, which needs no looking up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
 def resolve(address: Address) -> list[Place]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)

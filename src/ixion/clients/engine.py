@@ -27,8 +27,11 @@ from typing import Final, Protocol, cast
 from librt.random import random as any_fraction
 from librt.threading import Lock
 
+from ixion.clients.address import Address
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
+from ixion.clients.dial import Place, is_literal, resolve
+from ixion.clients.faults import UnreachableError
 from ixion.clients.lines import Lines
 from ixion.clients.log import log_callback_ended, log_unsent
 
@@ -90,6 +93,7 @@ class Engine:
         os.set_blocking(self._bell_out, False)
         self._stand_in: threading.Thread | None = None
         self._is_dropped = False
+        self._lookups = 0  # of names, under way
         self._forks = FORKS[0]
 
     @property
@@ -106,7 +110,7 @@ class Engine:
         self._driven_s = now_s
         is_owed = self._lines.is_owed  # what is asked only now is not answered yet
         self._drain(now_s)
-        if is_owed and not self._is_polling:
+        if is_owed and not self._is_polling and not self.is_stopped:
             self._take(self._poll_set().poll(0))
         self.look_after()
 
@@ -151,7 +155,7 @@ class Engine:
         if is_caller:
             self._driven_s = now_s
         self._drain(now_s)
-        if is_done():
+        if is_done() or self._is_taken():
             return
         wake_s = min(until_s, self.machine.wake_s, now_s + LONG_S)  # the consumer's step 11.4
         poll = self._poll_set()
@@ -207,8 +211,9 @@ class Engine:
             self._resting.notify_all()
             self.ring()
             thread = self._stand_in
+            is_late = self._lookups > 0  # it ends when the resolver has answered
         DRIVEN.discard(self)
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread() and not is_late:
             thread.join()
         with self.lock:
             self._close_files()
@@ -235,12 +240,38 @@ class Engine:
         try:
             while True:
                 self.machine.tick(now_s)  # the consumer's steps 11.3 and 11.8
-                self._lines.open_new()
+                self._open_new()
                 if not self._lines.flush(now_s) and not self.machine.client.has_failed_to_open:
                     return
         except BaseException:
             self.machine.recover(now_s)
             raise
+
+    def _open_new(self) -> None:
+        """Begin to connect what the client wants connected. Names are looked up without the lock: the resolver may take
+        half a minute, and the other connections and threads must not wait for it."""
+        for machine in self.machine.client.take_opened():
+            places: list[Place] | None = None
+            if not is_literal(machine.address.host):
+                try:
+                    places = self._look_up(machine.address)
+                except UnreachableError as fault:
+                    machine.close(fault)
+            if not machine.closed and not self.is_stopped:
+                self._lines.open(machine, places)
+
+    def _is_taken(self) -> bool:
+        """Whether another thread polls now, or has stopped the engine: a name may have been looked up meanwhile."""
+        return self._is_polling or self.is_stopped
+
+    def _look_up(self, address: Address) -> list[Place]:
+        self._lookups += 1
+        self.lock.release()
+        try:
+            return resolve(address)
+        finally:
+            self.lock.acquire()
+            self._lookups -= 1
 
     def _take(self, ready: list[tuple[int, int]]) -> None:
         if not ready:

@@ -15,11 +15,6 @@ class Lines:
         self.lines: list[Line] = []
         self.changes = 0  # counts lines that were opened or closed
 
-    def open_new(self) -> None:
-        """Begin to connect what the client wants connected."""
-        for machine in self._client.take_opened():
-            self.open(machine, None)
-
     def open(self, machine: ConnectionMachine, places: list[Place] | None) -> Line | None:
         """None, and the machine is closed, if there is nowhere to connect to."""
         try:

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import CONNECTING, NEVER, ConnectionMachine
-from ixion.clients.dial import Place
+from ixion.clients.dial import Place, is_literal
 from ixion.clients.engine import Machine
 from ixion.clients.faults import UnreachableError
 from ixion.clients.line import Line
@@ -155,7 +155,7 @@ class AioEngine:
     def _open_new(self) -> None:
         for machine in self.machine.client.take_opened():
             machine.defers = True
-            if is_number(machine.address.host):
+            if is_literal(machine.address.host):
                 self._lines.open(machine, None)
             else:
                 task = self.loop.create_task(self._look_up(machine))
@@ -211,17 +211,6 @@ class AioEngine:
             self.loop.remove_reader(file)
         if events & select.POLLOUT:
             self.loop.remove_writer(file)
-
-
-def is_number(host: str) -> bool:
-    """Whether it is an address already, which needs no looking up."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host)
-        except (OSError, ValueError):
-            continue
-        return True
-    return False
 
 
 async def resolve(loop: asyncio.AbstractEventLoop, address: Address) -> list[Place]:

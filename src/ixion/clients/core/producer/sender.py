@@ -23,7 +23,7 @@ from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pen
 from ixion.clients.core.producer.batch import Batch, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox
 from ixion.clients.faults import AuthenticationError, FencedError, TimedOutError, error_code
-from ixion.clients.metadata import Node, TopicPartition
+from ixion.clients.metadata import Node
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
 from ixion.protocol.messages.k00_produce import (
@@ -366,20 +366,23 @@ class ProduceCall(Pending):
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         sender = self.sender
-        results: dict[TopicPartition, PartitionProduceResponse] = {}
+        results: dict[str, dict[int, PartitionProduceResponse]] = {}  # by topic and partition
         nodes: dict[int, Node] = {}
         if isinstance(outcome, ProduceResponse):
             for topic in outcome.responses:
                 name = topic.name or self.names.get(topic.topic_id, "")
+                of_topic = results.setdefault(name, {})
                 for result in topic.partition_responses:
-                    results[TopicPartition(name, result.index)] = result
+                    of_topic[result.index] = result
             for end in outcome.node_endpoints:
                 nodes[end.node_id] = Node(end.node_id, Address(end.host, end.port), end.rack)
         for box, batch in self.batches:
             if batch not in box.flying:
                 continue  # the producer has ended in between
             if isinstance(outcome, ProduceResponse):
-                sender.settle(box, batch, results.get(box.place), nodes, now_s)
+                of_place = results.get(box.place.topic)
+                found = None if of_place is None else of_place.get(box.place.partition)
+                sender.settle(box, batch, found, nodes, now_s)
             elif outcome is None:  # acks=0: it is written, and that is all we shall know
                 sender.acknowledge(box, batch, -1)
             elif batch.attempts > sender.most_attempts and isinstance(outcome, KafkaError):
