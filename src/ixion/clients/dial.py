@@ -72,11 +72,16 @@ def is_literal(host: str) -> bool:
 def resolve(address: Address) -> list[Place]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        raise UnreachableError(f"there is no host {address.host!r} ({error.strerror})") from None
-    except (OSError, ValueError, OverflowError) as error:  # a name or port that no resolver takes
-        raise UnreachableError(f"{address} is no address that can be looked up: {error}") from None
+    except (OSError, ValueError, OverflowError) as error:
+        raise unresolved(address, error) from None
     return [(family, place) for family, _, _, _, place in found]
+
+
+def unresolved(address: Address, error: Exception) -> UnreachableError:
+    """What a resolver raised, in our words."""
+    if isinstance(error, socket.gaierror):
+        return UnreachableError(f"there is no host {address.host!r} ({error.strerror})")
+    return UnreachableError(f"{address} is no address that can be looked up: {error}")
 
 
 def refused(address: Address, code: int) -> UnreachableError:

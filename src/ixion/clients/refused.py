@@ -12,7 +12,7 @@ STORES: Final = "stores are PEM files, or PEM text"
 CONTEXT: Final = "give an ssl_context of your own"
 FETCHED: Final = "a function as sasl_oauthbearer_token fetches the token"
 METRICS: Final = "metrics() is a snapshot of counters"
-SHARE: Final = "share groups (KIP-932) are not there yet"
+SHARE: Final = "share groups (KIP-932) are not supported yet"
 
 REFUSED: Final[dict[str, str]] = {
     "bootstrap_controllers": "brokers are asked, and these ask the controller",
@@ -34,7 +34,7 @@ REFUSED: Final[dict[str, str]] = {
     "receive_buffer_bytes": "the system sizes the buffers of sockets",
     "sasl_client_callback_handler_class": "give sasl_username and sasl_password",
     "sasl_jaas_config": "here it is sasl_username and sasl_password",
-    "sasl_kerberos_*": "GSSAPI is not there",
+    "sasl_kerberos_*": "GSSAPI (Kerberos) is not supported",
     "sasl_login_*": FETCHED,
     "sasl_oauthbearer_*": FETCHED,
     "retries": "default_api_timeout_ms ends retries",
@@ -53,7 +53,7 @@ REFUSED: Final[dict[str, str]] = {
     "ssl_trustmanager_algorithm": CONTEXT,
     "ssl_truststore_password": STORES,
     "ssl_truststore_type": STORES,
-    "transaction_two_phase_commit_enable": "commits in two phases (KIP-939) are not there yet",
+    "transaction_two_phase_commit_enable": "commits in two phases (KIP-939) are not supported yet",
 }
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import CONNECTING, NEVER, ConnectionMachine
-from ixion.clients.dial import Place, is_literal
+from ixion.clients.dial import Place, is_literal, unresolved
 from ixion.clients.engine import Machine
 from ixion.clients.faults import UnreachableError
 from ixion.clients.line import Line
@@ -216,8 +216,6 @@ class AioEngine:
 async def resolve(loop: asyncio.AbstractEventLoop, address: Address) -> list[Place]:
     try:
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        raise UnreachableError(f"there is no host {address.host!r} ({error.strerror})") from None
     except (OSError, ValueError, OverflowError) as error:
-        raise UnreachableError(f"{address} is no address that can be looked up: {error}") from None
+        raise unresolved(address, error) from None
     return [(family, place) for family, _, _, _, place in found]
