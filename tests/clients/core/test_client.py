@@ -96,6 +96,17 @@ def test_a_new_topic_is_asked_for_alone_and_at_once() -> None:
     assert state.wanted(300.0) == ["b", "c", "orders"]
 
 
+def test_a_client_that_wants_all_topics_learns_of_each_with_every_answer() -> None:
+    state = knowing(topic(1, 5))
+    state.wants_all = True
+    state.want("b", 1.0)
+    assert state.wanted(1.0) == ["b", "orders"]
+    state.learn(metadata(named("b")), ["b", "orders"], 1.0, is_all=True)
+    assert state.knows_all
+    with pytest.raises(UnknownTopicError):
+        state.want("orders", 1.0)  # it was deleted
+
+
 def test_only_a_topic_that_is_not_complete_is_asked_for_again() -> None:
     state = knowing(topic(1, 5), creates=True)
     state.want("b", 0.0)

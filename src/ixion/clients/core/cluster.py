@@ -88,8 +88,11 @@ class ClusterState:
             self._reasons.pop(name, None)
             if not self.wants_all:
                 self._drop(name)
-        for name in sorted(keep):
-            self.touch(name, now_s)
+        for name in sorted(name for name in keep if name not in self._wanted):  # few: this is done again and again
+            self._ask_for(name)
+            self._wanted[name] = now_s
+        for name in self._wanted:
+            self._wanted[name] = now_s
 
     def reason(self, name: str) -> str:
         """What a broker last said of a topic that it did not describe."""
@@ -127,7 +130,7 @@ class ClusterState:
             self._forget(name)
             self._drop(name)
         is_old = now_s >= self._learnt_s + self._max_age_s
-        if self._is_stale or is_old or not (self._new or self._unfinished):
+        if self._is_stale or is_old or self.wants_all or not (self._new or self._unfinished):
             return sorted(self._wanted)
         return sorted(self._new | self._unfinished if now_s >= self._not_before_s else self._new)
 

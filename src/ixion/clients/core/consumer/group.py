@@ -66,12 +66,12 @@ class Group:
         self._changes = -1  # of the cluster, as last matched
 
     @property
-    def topics(self) -> list[str]:
+    def topics(self) -> set[str]:
         """What must be known of the cluster for it."""
         topics = {*self.member.topics}
         if isinstance(self.member, ClassicMember) and self.member.is_leader:
             topics.update(self.member.leader_topics)
-        return sorted(topics)
+        return topics
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._pattern = None
