@@ -215,35 +215,36 @@ def test_on_a_loop_dropped_readers_and_administrators_hang_up() -> None:
 def test_a_task_without_references_is_not_taken_for_garbage_while_it_waits() -> None:
     """The loop itself has only weak references to tasks: the engine must know those that wait for it."""
     done: list[str] = []
+    patient: dict[str, Any] = {"request_timeout_ms": 100_000}
+    asked: list[object] = []
 
     async def work(bootstrap: str, release: threading.Event) -> None:
         async def produce() -> None:
-            async with aio.Producer(bootstrap, max_block_ms=600_000) as producer:
+            async with aio.Producer(bootstrap, max_block_ms=100_000, **patient) as producer:
                 await producer.partitions_for("orders")
                 done.append("producer")
 
         async def consume() -> None:
-            async with aio.Consumer(bootstrap, default_api_timeout_ms=600_000) as consumer:
+            async with aio.Consumer(bootstrap, default_api_timeout_ms=100_000, **patient) as consumer:
                 await consumer.end_offsets([TopicPartition("orders", 0)])
                 done.append("consumer")
 
         async def ask() -> None:
-            async with aio.Admin(bootstrap, default_api_timeout_ms=600_000) as admin:
+            async with aio.Admin(bootstrap, default_api_timeout_ms=100_000, **patient) as admin:
                 await admin.list_topics()
                 done.append("administrator")
 
         tasks = [weakref.ref(asyncio.create_task(each())) for each in (produce, consume, ask)]
-        for _ in range(5):  # seconds each on a busy machine
-            gc.collect()
+        while len(asked) < 3:
             await asyncio.sleep(0.001)
+        gc.collect()
         assert all(task() is not None for task in tasks)
         assert not done
         release.set()
         while len(done) < 3:
             await asyncio.sleep(0.001)
-        while any(task() is not None for task in tasks):
+        while any((left := task()) is not None and not left.done() for task in tasks):
             await asyncio.sleep(0.001)
-            gc.collect()
 
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
@@ -251,7 +252,8 @@ def test_a_task_without_references_is_not_taken_for_garbage_while_it_waits() -> 
         answer = fakes.nodes[1]._answer
 
         def late(request: Any) -> Any:
-            release.wait(60)
+            asked.append(request)
+            release.wait(100)
             return answer(request)
 
         fakes.at(1, ApiKey.METADATA, *[late] * 3)
