@@ -7,6 +7,7 @@ import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,10 +17,12 @@ from ixion.log.directory_state import DirectoryState
 from ixion.log.disk_guard import DiskGuard, free_and_total
 from ixion.log.files import Part
 from ixion.log.lock import DirectoryLockedError
+from ixion.log.log import Log
 from ixion.log.manager import MANY, LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.model.topic_partition import TopicPartition
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 TOPIC_ID = UUID("11111111-2222-4333-8444-555555555555").bytes
@@ -541,3 +544,22 @@ def test_very_many_logs_are_closed_at_the_same_time(stage: Stage) -> None:
     assert files.met.is_set()
     assert all(log.closed for log in manager.logs.values())
     assert [(Path(path) / ".kafka_cleanshutdown").exists() for path in stage.paths] == [False, True]
+
+
+class CountedLogs(dict[TopicPartition, Log]):
+    counted = 0
+
+    def values(self) -> Any:
+        self.counted += 1
+        return super().values()
+
+
+def test_new_logs_are_spread_without_counting_all_logs_for_each(stage: Stage) -> None:
+    """With two directories, 10,000 partitions took 50 million steps to create."""
+    manager = stage.manager()
+    manager.logs = logs = CountedLogs()
+    for partition in range(300):
+        manager.create("orders", partition)
+    assert [len(list(Path(path).glob("orders-*"))) for path in stage.paths] == [150, 150]
+    assert logs.counted < 200
+    manager.abandon()

@@ -37,7 +37,7 @@ from ixion.metadata.notification_node import encode_log_dir_event
 from ixion.model.delay_names import is_sibling, topic_of
 from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
-from ixion.replica.log_settings import log_config, sibling_config
+from ixion.replica.log_settings import LogConfigs, sibling_config
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.replication_quota import names_replica
 from ixion.security.credentials import ScramCredentials
@@ -56,6 +56,7 @@ async def log_manager(parts: Parts) -> None:
     loop = parts.loop
     image = parts.image = ClusterImage(cluster_id=parts.cluster_id)
     broken: list[str] = []
+    configs = LogConfigs()
 
     for name in await parts.session.children(paths.TOPICS):
         image.early_configs[name] = await stored_settings(parts.session, "topics", name)
@@ -66,7 +67,7 @@ async def log_manager(parts: Parts) -> None:
         given = image.topic_config(topic)
         if given is None:
             given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
-        return log_config(parts.config.current, given, topic)
+        return configs.of(parts.config.current, given, topic)
 
     def went_offline(path: str) -> None:
         broken.append(path)

@@ -66,6 +66,8 @@ class LogManager:
         self.future_logs: dict[TopicPartition, Log] = {}
         self.unreadable: dict[TopicPartition, str] = {}
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # where logs that are not there yet are to be made
+        self._counts: dict[DirectoryState, int] = {}  # logs in each directory, counted now and then
+        self._recount_in = 0  # new logs until they are counted again
         self._on_offline = on_offline
         self._closed = False
         self._left_behind: set[DirectoryState] = set()  # with the folder of a log that was not closed properly
@@ -161,6 +163,7 @@ class LogManager:
                 log = self.make(where, folder, key, settings)
                 self._unsynced.add(folder)
                 self.logs[key] = log
+                self._counts[where.state] = self._counts.get(where.state, 0) + 1
                 self._preferred.pop(key, None)
                 return log
 
@@ -235,13 +238,20 @@ class LogManager:
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
         candidates = [directory for directory in online if not directory.state.full] or online
-        if len(candidates) == 1:  # counting all logs for each new one would take long for ten thousand
+        if len(candidates) == 1:
             return candidates[0]
-        counts = {directory.state: 0 for directory in candidates}
-        for log in self.logs.values():
-            if log.directory in counts:
-                counts[log.directory] += 1
-        return min(candidates, key=lambda directory: counts[directory.state])
+        self._count_logs()
+        return min(candidates, key=lambda directory: self._counts[directory.state])
+
+    def _count_logs(self) -> None:
+        """Counts the logs of each directory, but not for each new one: of ten thousand, for every hundredth."""
+        self._recount_in -= 1
+        if self._recount_in < 0:
+            self._counts = {directory.state: 0 for directory in self.directories}
+            for log in self.logs.values():
+                if log.directory in self._counts:
+                    self._counts[log.directory] += 1
+            self._recount_in = len(self.logs) // 100
 
     def delete(self, topic: str, partition: int) -> None:
         """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
