@@ -27,8 +27,10 @@ from benchmarks.loads.prepared import (
     produce_request,
     repeat,
 )
+from devtools.kafka import answers
 from ixion.protocol.messages.k00_produce import ProduceResponse
 from ixion.protocol.messages.k01_fetch import FetchResponse
+from ixion.protocol.messages.k19_create_topics import CreateTopicsResponse
 from ixion.protocol.registry import ApiKey
 
 PRODUCE, FETCH, CREATE_TOPICS = 9, 12, 7  # versions; Fetch 13 and later names topics by id
@@ -66,19 +68,27 @@ def until_ready(server: Server, topic: str, partition: int) -> float:
     raise RuntimeError(f"no record was acknowledged within {READY_S:.0f} s")
 
 
+def until_answers(server: Server) -> None:
+    end = time.time() + READY_S
+    while not answers("127.0.0.1", port_of(server)):
+        if time.time() > end:
+            raise RuntimeError(f"the broker did not answer within {READY_S:.0f} s")
+        time.sleep(TRY_S)
+
+
 def create(server: Server, topic: str, partitions: int) -> float:
     """Seconds from the request for a topic to the first record in its last partition."""
+    until_answers(server)
     begun = time.time()
-    end = begun + READY_S
-    while True:  # the broker may still be starting
-        try:
-            check_answer(port_of(server), ApiKey.CREATE_TOPICS, CREATE_TOPICS, create_topics_request(topic, partitions))
+    while True:  # a broker that has just started may not have a controller yet
+        wish = create_topics_request(topic, partitions)
+        answer = ask(port_of(server), ApiKey.CREATE_TOPICS, CREATE_TOPICS, wish, READY_S)
+        (outcome,) = cast(CreateTopicsResponse, answer).topics
+        if outcome.error_code == 0:
             break
-        except (OSError, RuntimeError):
-            if time.time() > end:
-                raise
-            time.sleep(TRY_S)
-            begun = time.time()
+        if time.time() > begun + READY_S:
+            raise RuntimeError(f"the broker answers {outcome.error_code} to a new topic: {outcome.error_message}")
+        time.sleep(TRY_S)
     until_ready(server, topic, partitions - 1)
     return time.time() - begun
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.builder import BatchBuilder
@@ -132,8 +132,6 @@ def check_answer(port: int, key: ApiKey, version: int, body: Struct) -> Struct:
         codes.append(cast(FetchResponse, decoded).error_code)
         for fetched in cast(FetchResponse, decoded).responses:
             codes += [partition.error_code for partition in fetched.partitions]
-    elif key == ApiKey.CREATE_TOPICS:
-        codes += [topic.error_code for topic in cast(CreateTopicsResponse, decoded).topics]
     if any(codes):
         raise RuntimeError(f"the broker answers {sorted(set(codes))} to {key.name}")
     return decoded
