@@ -33,9 +33,10 @@ from ixion.protocol.messages.k06_update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from ixion.replica import metadata_update
+from ixion.replica import control, metadata_update
 from ixion.replica.control import MORE_FOLLOW, Control
 from ixion.replica.partition import Partition
+from ixion.timer.turns import Steps
 from tests.log.support import batch
 from tests.replica.world import SELF, TOPIC_ID, World
 
@@ -482,3 +483,22 @@ def test_a_topic_made_anew_under_the_same_name_replaces_the_old_one(member: Memb
 def test_a_partition_number_beyond_reason_does_not_fill_the_memory(member: Member) -> None:
     with pytest.raises(ValueError, match="cannot have a partition 2000000000"):
         member.run(metadata(shown(2_000_000_000)))
+
+
+def test_roles_are_checked_and_answered_in_steps(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10,000 partitions each took some 100 ms in one turn of the loop."""
+    taken: list[int] = []
+
+    async def counted(steps: Steps[Any]) -> Any:
+        made: list[Any] = []
+
+        def keep() -> Steps[None]:
+            made.append((yield from steps))
+
+        taken.append(len(list(keep())))
+        return made[0]
+
+    monkeypatch.setattr(control, "in_turns", counted)
+    strange = [state(number, leader=2, replicas=(2, 3), isr=(2, 3)) for number in range(5)]
+    assert member.codes(*strange) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 5
+    assert taken == [5, 0, 5]  # checked, none taken, answered

@@ -193,10 +193,10 @@ class Control:
                 return LeaderAndIsrResponse(error_code=fault, partition_errors=(), topics=())
             roles = roles_of(request)
             codes = await self._take_roles(roles)
-        return answer_about(roles, codes)
+        return await in_turns(answer_about(roles, codes))
 
     async def _take_roles(self, roles: Sequence[Role]) -> dict[TopicPartition, ErrorCode]:
-        codes = {role.key: self._check(role) for role in roles}
+        codes = await in_turns(self._check_all(roles))
         accepted = [role for role in roles if codes[role.key] == ErrorCode.NONE]
         strange = [role.topic for role in accepted if known_topic(self._image, role.topic, role.topic_id) is None]
         self._image.early_configs.update(await self._configs_of(strange))
@@ -207,6 +207,13 @@ class Control:
         for role, error in await loop.run_in_executor(self._workers, self._prepare, unmade, led):
             self._failed(role, error, codes)
         await in_turns(self._become(accepted, codes))
+        return codes
+
+    def _check_all(self, roles: Sequence[Role]) -> Steps[dict[TopicPartition, ErrorCode]]:
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for role in roles:
+            codes[role.key] = self._check(role)
+            yield
         return codes
 
     def _check(self, role: Role) -> ErrorCode:
@@ -364,7 +371,7 @@ def roles_of(request: LeaderAndIsrRequest) -> list[Role]:
     return list({role.key: role for role in roles}.values())
 
 
-def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> LeaderAndIsrResponse:
+def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> Steps[LeaderAndIsrResponse]:
     """In the form of version 5 and later: by topic id."""
     from ixion.protocol.messages.k04_leader_and_isr import (
         LeaderAndIsrPartitionError,
@@ -377,6 +384,7 @@ def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) 
         number = role.state.partition_index
         error = LeaderAndIsrPartitionError(topic_name=role.topic, partition_index=number, error_code=codes[role.key])
         topics.setdefault(role.topic_id, []).append(error)
+        yield
     by_topic = (
         LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(errors)) for topic_id, errors in topics.items()
     )
