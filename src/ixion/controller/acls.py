@@ -91,7 +91,7 @@ class Acls:
                 await self._take(resource)
 
     async def create(self, bindings: Iterable[Binding]) -> dict[Binding, KafkaError]:
-        """Add rules; the ones that could not be added, each with the reason. Valid rules only."""
+        """Add valid rules. Returns those that could not be added, each with the reason."""
         wanted: dict[ResourcePattern, list[Binding]] = {}
         for binding in bindings:
             wanted.setdefault(binding.resource, []).append(binding)

@@ -34,10 +34,10 @@ class Door(Protocol):
 
 
 class OwnDoor(Door, Protocol):
-    """That of a broker alone, whose controller hears of a failed disk by a call."""
+    """The door of a broker alone: a failed log directory is reported to its controller by a call."""
 
     async def directory_failed(self, path: str) -> list[TopicPartition]:
-        """Take the replicas of a log directory offline; which they are."""
+        """Take the replicas of a log directory offline. Returns their partitions."""
         ...
 
 

@@ -38,7 +38,7 @@ class OtherControllerError(Exception):
 
 
 async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Elected:
-    """Try to become the controller; returns the controller there is then."""
+    """Try to become the controller. Returns the controller: this broker, or the one that was faster."""
     while True:
         try:
             node = await session.get(paths.CONTROLLER_EPOCH)

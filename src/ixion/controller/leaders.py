@@ -1,6 +1,6 @@
 """Changes the state of partitions: their leaders, leader epochs and in-sync replicas.
 
-Every change is written to the tree before the broker hears of it.
+Every change is written to the tree before it is sent to the broker.
 """
 
 from __future__ import annotations

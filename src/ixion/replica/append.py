@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Entry = tuple[str, int, Buffer]
-GiveUp = Callable[[], None]  # nobody wants the answer any more
+GiveUp = Callable[[], None]  # the answer is no longer wanted
 
 AT_ONCE: Final = 128  # partitions that begin to wait in one turn
 

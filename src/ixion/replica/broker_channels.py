@@ -30,7 +30,7 @@ class BrokerChannels:
         return await channel.ask(api, await channel.version(api, oldest=oldest, newest=newest), request)
 
     def close(self) -> None:
-        """For good: work that goes on for a moment must not open another connection, which nobody would close."""
+        """For good: work that goes on for a moment must not open another connection: it would never be closed."""
         self._closed = True
         for channel in self._channels.values():
             channel.close()

@@ -134,4 +134,4 @@ class DelayedFetch(DelayedOperation):
 
 
 def ignore() -> None:
-    """For an answer that nobody wants."""
+    """In place of an answer that is no longer wanted."""

@@ -81,7 +81,7 @@ class DelayedProduce(DelayedOperation):
 
 
 def ignore(_results: list[AppendResult]) -> None:
-    """For an answer that nobody wants."""
+    """In place of an answer that is no longer wanted."""
 
 
 def outcome(result: AppendResult, acks: int) -> ErrorCode | None:

@@ -107,7 +107,7 @@ class ReadOrWait:
         fault: Exception | None = None
         try:
             results = reader.read_all(self._wishes)
-        except Exception as error:  # after a wait there is nobody else to catch it, and the client must have an answer
+        except Exception as error:  # after a wait no caller is left to catch it; the client needs an answer
             fault = error
         finish(results, fault)
 

@@ -11,7 +11,7 @@ Which event completes which operations:
 | no longer led, stopped, disk gone | all            | all                                      | all       |
 
 Operations look for themselves whether what they wait for has come, so each of these events is a look at all that wait
-for the partition; a partition that nobody waits for costs one look into a dictionary.
+for the partition; a partition without waiters costs one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class ReplicaManager:
         *,
         make_log: bool = True,
     ) -> Partition:
-        """This broker follows `leader_id` (-1: nobody leads) from now on. Its log as in `lead`."""
+        """This broker follows `leader_id` (-1: no leader) from now on. Its log as in `lead`."""
         partition = self._replica_of(topic, number, topic_id, make_log)
         led = partition.leads
         partition.make_follower(leader_id, leader_epoch, isr, replicas)
@@ -414,7 +414,7 @@ class ReplicaManager:
             self.flush_soon(partition)
 
     def flush_sealed_soon(self, partition: Partition) -> None:
-        """A segment was sealed: what is in it goes to the disk, and nobody waits for that."""
+        """A segment was sealed: flush it in the background."""
         log = partition.log
         if self._stopped:
             return

@@ -1,11 +1,10 @@
 """Partitions that are on their way to other log directories of this broker.
 
-For each partition one move is under way at most. A new destination calls the old move off and is begun when that has
-given up. A move that the broker's stop cuts short leaves an empty future log at its destination, one that a crash cuts
-short leaves what it has copied: either tells the next start to begin again.
+For each partition one move is under way at most. A new destination cancels the running move and starts once it has
+stopped. A move that is cut short by a stop of the broker leaves an empty future log at its destination; one that is cut
+short by a crash leaves what it has copied. In both cases the next start begins the move again.
 
-All methods belong to the event loop; the moves themselves run on threads of their own, so that a large one keeps nobody
-from flushing.
+All methods belong to the event loop. The moves run on threads of their own, so that a large one does not delay flushes.
 """
 
 from __future__ import annotations

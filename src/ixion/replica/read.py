@@ -43,7 +43,7 @@ class LogReader:
         self._replicas = replicas
         self._isolation = isolation
         self._leader_only = leader_only
-        self._follower = follower  # the broker id of a follower whose progress is noted; -1: nobody's
+        self._follower = follower  # the broker id of a follower whose progress is noted; -1: no follower
         self._follower_epoch = follower_epoch
         self.copies_to = -1  # the broker id of a follower, also where its progress is not noted
         self.rack = ""  # of a consumer that may be sent to another replica

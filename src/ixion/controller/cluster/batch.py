@@ -65,7 +65,7 @@ class Batch:
         self._shown_to_all: set[TopicPartition] | None = None
 
     def lead(self, brokers: Iterable[int], key: TopicPartition, *, is_new: bool = False) -> None:
-        """These brokers hear of the leader of a partition, and every broker shows it in its metadata."""
+        """Send these brokers LeaderAndIsr for a partition, and every broker UpdateMetadata."""
         for broker in brokers:
             if broker >= 0:
                 led = self._led.setdefault(broker, {})

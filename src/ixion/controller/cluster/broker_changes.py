@@ -88,7 +88,7 @@ async def replicas_lost(term: Term, batch: Batch, replicas: list[Replica]) -> No
 
 
 async def brokers_come(term: Term, members: Iterable[Member]) -> None:
-    """The others learn of the newcomers, the newcomers of everything; then their replicas are online again."""
+    """Send the other brokers the newcomers, and the newcomers all partitions; then bring their replicas online."""
     cluster = term.cluster
     newcomers = {member.broker_id: member for member in members}
     for broker, member in newcomers.items():

@@ -178,7 +178,7 @@ class ClusterController:
             self._fail(term)
 
     def _watch(self, term: Term) -> None:
-        """What happens from here on is seen, also while the tree is being read."""
+        """Watch before the tree is read, so that no change in between is missed."""
         events: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             paths.BROKERS: lambda: follow_brokers(term),
             paths.TOPICS: lambda: self.topics.follow(term),

@@ -13,7 +13,7 @@ class Deletions:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     def changed(self) -> None:
-        self._waiting = [(is_over, waiter) for is_over, waiter in self._waiting if not self._told(is_over, waiter)]
+        self._waiting = [(is_over, waiter) for is_over, waiter in self._waiting if not self._notified(is_over, waiter)]
 
     async def until(self, is_over: Callable[[], bool]) -> None:
         if not is_over():
@@ -27,7 +27,7 @@ class Deletions:
                 waiter.set_result(None)
         self._waiting.clear()
 
-    def _told(self, is_over: Callable[[], bool], waiter: asyncio.Future[None]) -> bool:
+    def _notified(self, is_over: Callable[[], bool], waiter: asyncio.Future[None]) -> bool:
         if waiter.done():
             return True
         if not is_over():

@@ -72,7 +72,7 @@ class FencedTree:
             return results[1:]
 
     async def write_each(self, writes: Sequence[Sequence[Operation]]) -> list[list[Result] | MetadataError]:
-        """Each in a transaction of its own, many of them under way at a time; what became of each."""
+        """Each in a transaction of its own, many of them under way at a time. Returns the outcome of each."""
         outcomes: list[list[Result] | MetadataError] = []
         for start in range(0, len(writes), IN_FLIGHT):
             some = [self.write(operations) for operations in writes[start : start + IN_FLIGHT]]
@@ -105,7 +105,7 @@ class FencedTree:
                         continue
 
     async def write_states(self, states: Mapping[TopicPartition, Leadership]) -> dict[TopicPartition, Leadership]:
-        """Write the states of partitions under the versions that they carry; those that were written.
+        """Write the states of partitions under the versions that they carry. Returns those that were written.
 
         A partition whose node had another version is left out: read it (`read_states`), and decide anew.
         """

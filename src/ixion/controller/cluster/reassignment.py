@@ -1,4 +1,4 @@
-"""Moves replicas to other brokers (KIP-455), and calls such moves off.
+"""Moves replicas to other brokers (KIP-455), and cancels such moves.
 
     1  the topic node gets the replicas before and after together, with those to be added and removed
     2  a new leader epoch tells every replica of the larger assignment; the brokers with new replicas start to fetch

@@ -26,7 +26,7 @@ def add_new(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
 
 
 def put_online(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
-    """-> ONLINE. A replica that was there before hears of its leader again; a new one has heard already."""
+    """-> ONLINE. A replica that was there before gets LeaderAndIsr again; a new one has it already."""
     cluster = term.cluster
     for replica in replicas:
         name, number, broker = replica

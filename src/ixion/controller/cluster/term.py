@@ -38,7 +38,7 @@ class Term:
         on_answer: Callable[[Term, int, ControlRequest, ControlResponse], None],
         figures: ControllerFigures | None = None,
     ) -> None:
-        """`on_answer` hears of every answer of a broker: it may ask for a change."""
+        """`on_answer` is called with every answer of a broker; it may ask for a change."""
         self.figures = figures or ControllerFigures()
         self.tree = tree
         self.session = tree.session

@@ -264,7 +264,7 @@ class ZooKeeperSession:
                 continue
 
     def abandon(self) -> None:
-        """Let go of the connection and tell nobody, as a crash would: the session is left to expire."""
+        """Drop the connection without closing the session, as a crash would: the session is left to expire."""
         if self._link is not None:
             self._link.drop()
             self._link = None
