@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from functools import partial
@@ -50,7 +51,9 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else 140)
     machine = facts()
     console.print(" · ".join(f"{key} {value}" for key, value in machine.items()))
-    for name in arguments.name or names():
+    for name in arguments.name or [
+        each for each in names() if each != "before" or os.environ.get("IXION_BENCH_BEFORE")
+    ]:
         benchmark = load(name)
         neighbours = Neighbours()
         with console.status(name) as status:

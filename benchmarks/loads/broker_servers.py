@@ -39,8 +39,9 @@ class Server:
 
 
 @contextmanager
-def ixion(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
-    with tempfile.TemporaryDirectory() as data, ixion_on(data, settings) as server:
+def ixion(settings: Mapping[str, str] = NOTHING, code: str = "") -> Iterator[Server]:
+    """`code`: the directory of another build than the installed one."""
+    with tempfile.TemporaryDirectory() as data, ixion_on(data, settings, code) as server:
         yield server
 
 
@@ -56,12 +57,13 @@ def ixion_after_kill(fill: Callable[[str], None]) -> Iterator[Server]:
 
 
 @contextmanager
-def ixion_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+def ixion_on(data: str, settings: Mapping[str, str] = NOTHING, code: str = "") -> Iterator[Server]:
     port = free_port()
     started = time.time()
     command = [sys.executable, "-m", "ixion", "serve", "--data", data, "--port", str(port)]
     command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPATH": code} if code else None
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     try:
         yield Server(bootstrap=f"127.0.0.1:{port}", pid=process.pid, started=started)
     finally:
