@@ -255,7 +255,7 @@ class Load:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": int(PATIENCE_S * 1_000),
                 "topic.metadata.refresh.interval.ms": 1_000,
                 "log_level": 0,
             }
