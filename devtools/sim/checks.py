@@ -44,7 +44,7 @@ class Watcher:
         self._states: dict[TopicPartition, PartitionState] = {}
         self._looked: dict[TopicPartition, int] = {}  # the leader epoch of the last whole look
         self._gone_s: dict[int, float] = {}  # brokers that are not registered, since
-        self._obeyed: dict[str, int] = {}  # the newest controller that each life of a broker has heard of
+        self._obeyed: dict[str, int] = {}  # the newest controller that a broker has heard of since its start
         self._broken: Broken | None = None
         world.moments.on_change.append(self._state_changed)
         world.moments.on_write.append(self._state_written)
@@ -70,7 +70,7 @@ class Watcher:
             self._look_at(key)
         world = self._world
         for number, broker in world.running():
-            self.obeys(str(world.slots[number].node), broker.parts.image.controller_epoch)
+            self.obeys(f"b{number}/{world.slots[number].starts}", broker.parts.image.controller_epoch)
         world.may_lose = not world.losing and is_safe(world, self._keys)
 
     def obeys(self, life: str, controller_epoch: int) -> None:

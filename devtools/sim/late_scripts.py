@@ -89,11 +89,13 @@ async def stale_mark(world: World, key: TopicPartition) -> None:
     if found is None:
         return
     leader, other, late = found
-    a, b, c = (host_of(world, number) for number in found)
+    if late == world.controller():  # the leader must reach it
+        other, late = late, other
+    a, b, c = (host_of(world, number) for number in (leader, other, late))
     network = world.network
     network.cut(a, c)
     network.cut(b, c)
-    if not await world.until(lambda: end_of(world, leader, key) > end_of(world, late, key) >= 0, 2):
+    if not await world.until(lambda: end_of(world, leader, key) > end_of(world, late, key) + 4 >= 4, 2):
         network.heal(a, c)
         network.heal(b, c)
         return
@@ -103,8 +105,7 @@ async def stale_mark(world: World, key: TopicPartition) -> None:
     network.hold(hold)
     if await world.until(lambda: not is_in_sync(world, key, late), LAG_LIMIT_S):
         await pause(world, 0.05, 0.2)
-        fell(world, leader)
-        network.let_go(hold)
+        fell(world, leader)  # its answers stay on their way: they would tell what is committed
         world.speak()
         answers: Hold = (c, b, FETCH, True)
         network.hold(answers)

@@ -64,6 +64,7 @@ class Slot:
         self.node: Node | None = None
         self.broker: Broker | None = None  # once it has started
         self.lives = 0
+        self.starts = 0  # of a broker, in all lives: one whose session or disk failed starts again in the same process
         self.started_s = 0.0
 
     @property
@@ -151,6 +152,7 @@ class World:
                 await asyncio.sleep(1)
                 continue
             slot.broker = broker
+            slot.starts += 1
             self.note("note", f"{node} started")
             await broker.failed.wait()
             self.note("note", f"{node} stops itself")

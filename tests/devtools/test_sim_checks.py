@@ -55,7 +55,7 @@ class FakeWorld:
         self.slots = {number: self.slot(number) for number in (1, 2, 3)}
 
     def slot(self, number: int) -> Any:
-        return SimpleNamespace(node=f"b{number}.1", lives=1, started_s=0.0, broker=self.broker(number))
+        return SimpleNamespace(starts=1, lives=1, started_s=0.0, broker=self.broker(number))
 
     def broker(self, number: int) -> Any:
         made = self.replicas_of[number]
@@ -188,6 +188,14 @@ def test_a_change_of_the_leader_holds() -> None:
     world.elect(2)
     watcher.look()
     watcher.final()
+
+
+def test_a_broker_that_starts_again_may_know_less() -> None:
+    world = FakeWorld()
+    watcher = world.watcher()
+    watcher.look()
+    world.obeyed, world.slots[1].starts, world.slots[2].starts, world.slots[3].starts = 0, 2, 2, 2
+    watcher.look()
 
 
 def test_a_write_of_a_controller_of_the_past_is_found() -> None:
