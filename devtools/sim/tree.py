@@ -201,6 +201,10 @@ class SimSession:
 
         return cancel
 
+    @property
+    def is_leased(self) -> bool:
+        return not self._is_expired
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         if self._is_expired:
             raise SessionExpiredError("/", "the session is over")

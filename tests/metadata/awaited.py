@@ -58,6 +58,10 @@ class Awaited:
     def watch(self, path: str, watcher: Watcher) -> Cancel:
         return self.inner.watch(path, watcher)
 
+    @property
+    def is_leased(self) -> bool:
+        return self.inner.is_leased
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         self.inner.on_expired(callback)
 

@@ -53,6 +53,9 @@ class Session(Protocol):
 
     def watch(self, path: str, watcher: Watcher) -> Cancel: ...
 
+    @property
+    def is_leased(self) -> bool: ...
+
     def on_expired(self, callback: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
@@ -144,6 +147,10 @@ class Blocking:
             return cancel
 
         return self._run(watch())
+
+    @property
+    def is_leased(self) -> bool:
+        return self.inner.is_leased
 
     def on_expired(self, callback: Callable[[], None]) -> None:
         self.inner.on_expired(callback)

@@ -4,6 +4,7 @@ Topics `null` (from version 2) asks for all partitions that the group has offset
 insist on stable offsets (KIP-447): a partition with an offset in an open transaction says UNSTABLE_OFFSET_COMMIT. From
 version 8 one request asks for several groups (KIP-709), from 9 a member names its epoch (KIP-848), from 10 topics go by
 id.
+A request for stable offsets is not answered by a broker that may have been replaced (`coordinators.group.doubt`).
 A partition without an offset is answered with -1 and no error, one of a topic that does not exist too.
 """
 
@@ -14,10 +15,10 @@ from typing import Final, cast
 
 from ixion.apis.call import Call, Handle
 from ixion.apis.services import Services
-from ixion.apis.sliced import sliced
+from ixion.apis.sliced import respond_in_turns, sliced
 from ixion.apis.topic_ids import OFFSET_FETCH_BY_ID_SINCE
 from ixion.coordinators.group.offsets import NO_OFFSET, Committed
-from ixion.coordinators.group.stored_offsets import OffsetReader
+from ixion.coordinators.group.stored_offsets import Found, OffsetReader
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
@@ -31,22 +32,32 @@ from ixion.protocol.messages.k09_offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from ixion.protocol.notation import Struct
 from ixion.timer.turns import Steps, map_steps
+from ixion.wire.answer import LATER, Later
 
 SEVERAL_GROUPS_FROM: Final = 8
 GROUP_CODE_FROM: Final = 2
 
 
 def make(services: Services) -> Handle:
-    offsets = services.groups.offsets
+    groups_here = services.groups
+    offsets, doubt = groups_here.offsets, groups_here.doubt
     image = services.image
 
-    def one(request: OffsetFetchRequest, version: int) -> Steps[OffsetFetchResponse]:
+    def fetch(
+        reader: OffsetReader, partitions: list[TopicPartition] | None, require_stable: bool, doubtful: frozenset[int]
+    ) -> Steps[list[Found] | ErrorCode]:
+        if doubtful and groups_here.shards.partition_for(reader.group_id) in doubtful:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return (yield from offsets.fetch(reader, partitions, require_stable=require_stable))
+
+    def one(request: OffsetFetchRequest, version: int, doubtful: frozenset[int]) -> Steps[OffsetFetchResponse]:
         """The form of versions 1 to 7."""
         wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
         partitions = yield from _flat(wanted)
         reader = OffsetReader(request.group_id)
-        found = yield from offsets.fetch(reader, partitions, require_stable=request.require_stable)
+        found = yield from fetch(reader, partitions, request.require_stable, doubtful)
         code = ErrorCode.NONE
         if isinstance(found, ErrorCode):
             code = found
@@ -71,7 +82,9 @@ def make(services: Services) -> Handle:
             yield
         return OffsetFetchResponse(error_code=code, topics=tuple(answered))
 
-    def of_group(group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+    def of_group(
+        group: OffsetFetchRequestGroup, by_id: bool, require_stable: bool, doubtful: frozenset[int]
+    ) -> Steps[OffsetFetchResponseGroup]:
         ids: dict[str, bytes] = {}
         unknown: list[OffsetFetchResponseTopics] = []
         wanted: list[tuple[str, tuple[int, ...]]] | None = None if group.topics is None else []
@@ -89,7 +102,7 @@ def make(services: Services) -> Handle:
             yield
         reader = OffsetReader(group.group_id, group.member_id, group.member_epoch)
         partitions = yield from _flat(wanted)
-        found = yield from offsets.fetch(reader, partitions, require_stable=require_stable)
+        found = yield from fetch(reader, partitions, require_stable, doubtful)
         if isinstance(found, ErrorCode):
             return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=found)
         topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
@@ -103,15 +116,27 @@ def make(services: Services) -> Handle:
             yield
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(known + unknown))
 
-    def handle(call: Call) -> Steps[OffsetFetchResponse]:
+    def answer(call: Call, doubtful: frozenset[int]) -> Steps[OffsetFetchResponse]:
         request, version = cast(OffsetFetchRequest, call.body), call.version
         if version < SEVERAL_GROUPS_FROM:
-            return (yield from one(request, version))
+            return (yield from one(request, version, doubtful))
+        by_id = version >= OFFSET_FETCH_BY_ID_SINCE
         groups: list[OffsetFetchResponseGroup] = []
         for group in request.groups:
-            groups.append((yield from of_group(group, version >= OFFSET_FETCH_BY_ID_SINCE, request.require_stable)))
+            groups.append((yield from of_group(group, by_id, request.require_stable, doubtful)))
             yield
         return OffsetFetchResponse(groups=tuple(groups))
+
+    def handle(call: Call) -> Steps[Struct | Later]:
+        request = cast(OffsetFetchRequest, call.body)
+        if request.require_stable:
+            several = call.version >= SEVERAL_GROUPS_FROM
+            asked = [each.group_id for each in request.groups] if several else [request.group_id]
+            doubtful = doubt.partitions(asked)
+            if doubtful:
+                call.on_gone(doubt.resolve(doubtful, lambda left: respond_in_turns(call, answer(call, left))))
+                return LATER
+        return (yield from answer(call, frozenset()))
 
     return sliced(handle)
 

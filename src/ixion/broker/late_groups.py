@@ -55,10 +55,15 @@ class LateGroups:
                 topics=ImageTopics(parts.image),
                 group_config=lambda group_id: parts.image.group_configs.get(group_id, {}),
                 version=lambda: parts.image.features.get(FEATURE, 0),
+                lease=self._lease,
             )
             if not self._stopped:
                 groups.start()
         return groups
+
+    def _lease(self) -> int | None:
+        session = self._parts.session
+        return session.session_id if session.is_leased else None
 
     def follow(self, topic: str, partition: int, leader_epoch: int) -> None:
         if topic == GROUP_OFFSETS:

@@ -201,6 +201,10 @@ class EmbeddedStore:
             raise
         self._zxid = zxid
 
+    def holds(self, session: EmbeddedSession) -> bool:
+        """Whether the session has not ended."""
+        return session.session_id in self._sessions
+
     def _hear(self, session: EmbeddedSession) -> None:
         if session.session_id not in self._sessions:
             raise SessionExpiredError(ROOT, f"session {session.session_id:#x} is over")

@@ -57,6 +57,10 @@ class EmbeddedSession:
 
         return cancel
 
+    @property
+    def is_leased(self) -> bool:
+        return self._store.holds(self)
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         with self._store.watches(self):
             self.expiry_callbacks.append(callback)

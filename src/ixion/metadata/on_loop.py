@@ -132,6 +132,10 @@ class LoopSession:
 
         return cancel
 
+    @property
+    def is_leased(self) -> bool:
+        return self._inner.is_leased
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         self._inner.on_expired(lambda: self._call_on_loop(callback))
 

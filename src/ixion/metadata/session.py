@@ -77,6 +77,10 @@ class MetadataSession(Protocol):
     def watch(self, path: str, watcher: Watcher) -> Cancel:
         """The node need not exist. Calling the result ends the watch; events already under way may still arrive."""
 
+    @property
+    def is_leased(self) -> bool:
+        """Whether it cannot have expired yet. False says only that nobody knows: the tree was silent for too long."""
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         """Called once, when the session expires; not when it is closed."""
 

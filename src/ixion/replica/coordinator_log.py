@@ -44,5 +44,8 @@ class CoordinatorLog(Protocol):
     def is_replicated(self, partition: int, end: int) -> bool:
         """Whether the records before `end` are on all in-sync replicas."""
 
+    def follower_fetches(self, partition: int) -> dict[int, int] | None:
+        """How often each in-sync follower has fetched, by broker. None: another broker leads the partition."""
+
     async def ensure(self) -> None:
         """Create the topic if it is missing."""

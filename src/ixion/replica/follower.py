@@ -24,6 +24,7 @@ class Follower:
         self.caught_up_ms = NEVER_MS
         self.fetched_ms = 0
         self.leader_end_then = -1  # the leader's end at its last fetch
+        self.fetches = 0  # since it was first known
 
     def reset(self, now_ms: int, in_sync: bool) -> None:
         """A new leader begins. An in-sync follower gets replica.lag.time.max.ms to fetch."""
@@ -42,6 +43,7 @@ class Follower:
         self.log_start = log_start
         self.leader_end_then = leader_end
         self.fetched_ms = now_ms
+        self.fetches += 1
 
     def lags(self, leader_end: int, now_ms: int, max_lag_ms: int) -> bool:
         """Whether it has been behind for too long."""

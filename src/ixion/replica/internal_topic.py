@@ -84,6 +84,12 @@ class InternalTopic:
         found = self._replicas.partition(self.name, partition)
         return found is not None and found.log.high_watermark >= end
 
+    def follower_fetches(self, partition: int) -> dict[int, int] | None:
+        found = self._replicas.partition(self.name, partition)
+        if found is None or not found.leads:
+            return None
+        return {each.broker_id: each.fetches for each in found.followers.values() if each.broker_id in found.isr}
+
     async def ensure(self) -> None:
         await self._create(self.name)
 

@@ -87,6 +87,7 @@ class MemoryLog:
         self.held: list[Callable[[], None]] = []
         self.unreadable: Exception | None = None  # what reading it raises
         self.reads = 0
+        self.fetches: dict[int, int] | None = {}  # of the in-sync followers
         self.replicated: int | None = None  # the high watermark; None: all of it is replicated
 
     def partition_for(self, key: str) -> int:
@@ -139,6 +140,9 @@ class MemoryLog:
 
     def is_replicated(self, partition: int, end: int) -> bool:
         return self.replicated is None or self.replicated >= end
+
+    def follower_fetches(self, partition: int) -> dict[int, int] | None:
+        return self.fetches
 
     async def ensure(self) -> None:
         """It is there."""
@@ -202,6 +206,7 @@ class World:
         self.config = DynamicConfig(given)
         self.topics = topics or MemoryTopics()
         self._ids = ids = ids or itertools.count(1)
+        self.lease: int | None = 1  # the session of the broker
         self.groups = GroupCoordinator(
             self.log,
             timer=self.timer,
@@ -209,6 +214,7 @@ class World:
             config=self.config,
             topics=self.topics,
             new_id=lambda prefix: f"{prefix}-{next(ids)}",
+            lease=lambda: self.lease,
         )
         self.groups.on_elected(0, 0)
         self.run()

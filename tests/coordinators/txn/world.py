@@ -82,6 +82,9 @@ class FakeLog:
     def is_replicated(self, partition: int, end: int) -> bool:
         return True
 
+    def follower_fetches(self, partition: int) -> dict[int, int] | None:
+        return {}
+
     async def ensure(self) -> None:
         pass
 

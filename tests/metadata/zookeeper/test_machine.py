@@ -211,6 +211,43 @@ def test_it_pings_when_it_is_silent_and_gives_up_a_silent_server() -> None:
     assert holder.states[-1] is State.CONNECTING
 
 
+def test_the_lease_counts_from_when_an_answered_packet_was_sent() -> None:
+    holder = Holder()
+    assert not holder.machine.is_leased(holder.now), "no session yet"
+    holder.connects_to()
+    holder.greet()
+    holder.ask()
+    asked = holder.now
+    holder.now += TIMEOUT_MS // 2
+    holder.tell(1, "/x")
+    holder.reply(1)  # the server may have received it half a timeout ago
+    assert holder.machine.is_leased(asked + TIMEOUT_MS - 1)
+    assert not holder.machine.is_leased(asked + TIMEOUT_MS)
+
+
+def test_a_ping_renews_the_lease_from_when_it_was_sent() -> None:
+    holder = connected()
+    holder.now += TIMEOUT_MS // 3
+    pinged = holder.now
+    holder.machine.wake(holder.now)
+    holder.now += TIMEOUT_MS // 3
+    holder.machine.wake(holder.now)  # a second ping, while the first has no answer
+    assert [xid for xid, _ in holder.headers()] == [packets.PING_XID] * 2
+    holder.reply(packets.PING_XID)
+    assert holder.machine.is_leased(pinged + TIMEOUT_MS - 1)
+    assert not holder.machine.is_leased(pinged + TIMEOUT_MS)
+
+
+def test_a_session_that_is_over_has_no_lease() -> None:
+    holder = connected()
+    assert holder.machine.is_leased(holder.now)
+    holder.lose()
+    assert holder.machine.is_leased(holder.now), "a lost connection is not a lost session"
+    holder.connects_to()
+    holder.greet(timeout_ms=0)
+    assert not holder.machine.is_leased(holder.now)
+
+
 def test_a_server_that_answers_pings_is_kept() -> None:
     holder = connected()
     for _ in range(20):

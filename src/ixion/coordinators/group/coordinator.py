@@ -27,6 +27,7 @@ from ixion.coordinators.group.commits import Answered, Commits, Committer, Wante
 from ixion.coordinators.group.consumer.group import ConsumerGroup
 from ixion.coordinators.group.consumer.limits import GroupConfig
 from ixion.coordinators.group.consumer_protocol import ConsumerProtocol
+from ixion.coordinators.group.doubt import Doubt, Lease
 from ixion.coordinators.group.expiry import expired
 from ixion.coordinators.group.journal import Journal
 from ixion.coordinators.group.records import group_record
@@ -60,8 +61,9 @@ class GroupCoordinator:
         group_config: GroupConfig = lambda _: {},
         version: Callable[[], int] = lambda: 1,
         new_id: Callable[[str], str] = random_id,
+        lease: Lease = lambda: 0,
     ) -> None:
-        """`version` is the level of group.version that is in force."""
+        """`version` is the level of group.version that is in force; `lease` is that of `doubt`."""
         self._timer = timer
         self._clock_ms = clock_ms
         self._config = config
@@ -75,6 +77,7 @@ class GroupCoordinator:
             on_loaded=self._on_loaded,
             on_unloaded=self._on_unloaded,
         )
+        self.doubt = Doubt(self.shards, log, timer, lease)
         joining = Joining(self.rebalance, config, new_id)
         self.consumer = ConsumerProtocol(
             self.shards,
@@ -129,7 +132,11 @@ class GroupCoordinator:
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """This broker has become the leader of a partition of __consumer_offsets."""
+        known = self.shards.at(partition)
         self.shards.elect(partition, leader_epoch)
+        shard = self.shards.at(partition)
+        if shard is not None and shard is not known:
+            self.doubt.elected(shard)
 
     def on_resigned(self, partition: int) -> None:
         self.shards.resign(partition)

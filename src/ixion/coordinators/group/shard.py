@@ -16,6 +16,7 @@ Group = ClassicGroup | ConsumerGroup
 
 class GroupShard:
     __slots__ = (
+        "elected_in",
         "failed",
         "groups",
         "leader_epoch",
@@ -31,6 +32,7 @@ class GroupShard:
     def __init__(self, partition: int, leader_epoch: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
+        self.elected_in: int | None = None  # the session of this broker with the tree, None if it may have expired
         self.loading = True  # until every record has been replayed
         self.failed = False  # the log cannot be read; loading is tried again
         self.resumed: list[Group] = []  # while loading: the groups whose members are watched already

@@ -82,7 +82,7 @@ Answer = Callable[[Any, BaseException | None], None]  # a result, or an error
 class Request:
     """`path` is for messages. `repeatable`: sending it twice does no harm, so a lost connection does not end it."""
 
-    __slots__ = ("answer", "body", "op", "path", "read", "repeatable", "version", "xid")
+    __slots__ = ("answer", "body", "op", "path", "read", "repeatable", "sent_ms", "version", "xid")
 
     def __init__(
         self, op: Op, path: str, body: bytes, read: Read, answer: Answer, *, repeatable: bool = False, version: int = -1
@@ -95,6 +95,7 @@ class Request:
         self.repeatable = repeatable
         self.version = version
         self.xid = 0
+        self.sent_ms = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ class SessionMachine:
         self._actions: list[Action] = []
         self._sent_ms = 0
         self._heard_ms = 0
+        self._pinged_ms: int | None = None  # when the oldest ping without an answer was sent
+        self._lease_ms = 0  # when the newest packet was sent that ZooKeeper has answered in this session
         self._closing: Callable[[], None] | None = None
 
     def take_actions(self) -> list[Action]:
@@ -163,6 +166,10 @@ class SessionMachine:
     @property
     def over(self) -> bool:
         return self.state in (State.EXPIRED, State.CLOSED)
+
+    def is_leased(self, now_ms: int) -> bool:
+        """ZooKeeper counts the timeout from the packet it has received last, which we sent earlier than that."""
+        return self.session_id != 0 and not self.over and now_ms - self._lease_ms < self.timeout_ms
 
     # What the owner asks for.
 
@@ -280,6 +287,8 @@ class SessionMachine:
             if self._welcomed and now_ms - self._sent_ms >= self.timeout_ms // 3:
                 self._actions.append(Write(packets.PING))
                 self._sent_ms = now_ms
+                if self._pinged_ms is None:
+                    self._pinged_ms = now_ms
             self._plan()
 
     # Inside.
@@ -324,7 +333,11 @@ class SessionMachine:
         elif xid == packets.AUTH_XID:
             if code != packets.OK:
                 self._drop(now_ms, f"refused the credentials (error {code})")
-        elif xid != packets.PING_XID:
+        elif xid == packets.PING_XID:
+            if self._pinged_ms is not None:
+                self._lease_ms = max(self._lease_ms, self._pinged_ms)
+                self._pinged_ms = None
+        else:
             self._answered(xid, code, reader)
 
     def _greeted(self, now_ms: int, welcome: packets.Welcome) -> None:
@@ -334,6 +347,8 @@ class SessionMachine:
         self.timeout_ms = welcome.timeout_ms
         resumed = self.session_id != 0
         self.credentials = Credentials(welcome.session_id, welcome.password)
+        self._lease_ms = max(self._lease_ms, self._sent_ms)  # of the connect request
+        self._pinged_ms = None
         self._welcomed = True
         self._tries = 0
         if self._auth is not None:
@@ -355,6 +370,7 @@ class SessionMachine:
         for request in requests:
             self._xid = self._xid % MAX_XID + 1
             request.xid = self._xid
+            request.sent_ms = now_ms
             packet = put_int(request.xid) + put_int(request.op) + request.body
             data += put_int(len(packet)) + packet
             self._under_way.append(request)
@@ -366,6 +382,7 @@ class SessionMachine:
         if not self._under_way or self._under_way[0].xid != xid:
             raise JuteError(f"an answer to request {xid}, which is not the next")
         request = self._under_way.popleft()
+        self._lease_ms = max(self._lease_ms, request.sent_ms)
         if request.op is Op.CLOSE:
             self._actions.append(Disconnect())
             self._end(State.CLOSED)

@@ -223,6 +223,10 @@ class ZooKeeperSession:
 
         return cancel
 
+    @property
+    def is_leased(self) -> bool:
+        return self._machine.is_leased(self._now_ms())
+
     def on_expired(self, callback: Callable[[], None]) -> None:
         self._expiry_callbacks.append(callback)
 
