@@ -79,7 +79,7 @@ class MetadataSession(Protocol):
 
     @property
     def is_leased(self) -> bool:
-        """Whether it cannot have expired yet. False says only that nobody knows: the tree was silent for too long."""
+        """Whether it cannot have expired yet. False: the tree was silent for so long that it may have."""
 
     def on_expired(self, callback: Callable[[], None]) -> None:
         """Called once, when the session expires; not when it is closed."""
