@@ -74,6 +74,9 @@ def test_parquet_at_every_moment(lab: Lab, monkeypatch: pytest.MonkeyPatch, meth
 
 def test_written_but_not_yet_noted_by_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch is in the tables, and the process ends before Spark's checkpoint knows."""
+    log = lab.folder / "delta" / "_delta_log"  # left by a first write on a disk that was full
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.1.tmp").touch()
     text = FORMAT + PARQUET + DELTA + ICEBERG
     lab.run(text)  # the session has seen the tables before
     lab.send(*sent(10), "broken")

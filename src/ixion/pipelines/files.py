@@ -59,6 +59,16 @@ class Files:
             return []
         return sorted(status.getPath().getName() for status in self._system(path).listStatus(self._path(path)))
 
+    def has_table_log(self, path: str) -> bool:
+        """Whether there is a Delta table at PATH: its log has a version. A first write that failed, because the disk
+        was full or the JVM was killed, leaves the folder of the log, and names in it that begin with a dot."""
+        log = f"{path}/_delta_log"
+        if not self.exists(log):
+            return False
+        # Each name is a question to the JVM, and a log may have thousands; most begin with a digit.
+        entries = self._system(log).listStatus(self._path(log))
+        return any(str(entry.getPath().getName())[:1].isdigit() for entry in entries)
+
     def walk(self, path: str) -> list[tuple[str, int]]:
         """Every file below PATH: its name relative to PATH and its size in bytes, sorted."""
         if not self.exists(path):

@@ -29,7 +29,7 @@ def quarantine_rows(sink: TableSink, pipeline: str, spark: SparkSession) -> Data
         names = _own_files(sink, pipeline, files)
         return read_files(ParquetWriter(sink, files), names, spark) if names else None
     if sink.format == "delta":
-        there = files.exists(f"{sink.path}/_delta_log")
+        there = files.has_table_log(sink.path)
         return spark.read.format("delta").load(sink.path) if there else None
     name = iceberg_name(sink, spark)
     if not spark.catalog.tableExists(name):

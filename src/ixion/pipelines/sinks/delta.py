@@ -41,7 +41,7 @@ class DeltaWriter:
 
     def _last_batches(self) -> dict[str, int]:
         """Writer -> number of its last transaction."""
-        if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+        if not Files(self._spark).has_table_log(self.sink.path):
             return {}
         logs = java_class(self._spark, "org.apache.spark.sql.delta.DeltaLog")
         log = logs.forTable(self._spark._jsparkSession, self.sink.path)
@@ -54,7 +54,7 @@ class DeltaWriter:
 
     def create(self, empty: DataFrame) -> None:
         """The table with the columns of EMPTY, if there is none."""
-        if not Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+        if not Files(self._spark).has_table_log(self.sink.path):
             writer = empty.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
             writer.options(**self.sink.properties, **self.sink.options).save(self.sink.path)
 
@@ -62,7 +62,7 @@ class DeltaWriter:
         """Columns of FRAME for which the table has a wider type; not all of them are widened by Delta itself."""
         if self._wider is None:
             self._wider = {}
-            if Files(self._spark).exists(f"{self.sink.path}/_delta_log"):
+            if Files(self._spark).has_table_log(self.sink.path):
                 table = self._spark.read.format("delta").load(self.sink.path).schema
                 there = {field.name.lower(): field.dataType for field in table.fields}
                 for field in frame.schema.fields:

@@ -125,7 +125,7 @@ def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
         parts = [part.partition("=")[0] for part in file.removeprefix(sink.path).split("/") if "=" in part]
         return Existing(schema=spark.read.parquet(file).schema, partition_by=tuple(parts))
     if sink.format == "delta":
-        if not files.exists(f"{sink.path}/_delta_log"):
+        if not files.has_table_log(sink.path):
             return Existing()
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{sink.path}`").collect()[0]
         table = spark.read.format("delta").load(sink.path)
@@ -138,7 +138,8 @@ def is_there(sink: TableSink, spark: SparkSession) -> bool:
     """Whether there is a table; no data file is opened."""
     if sink.format == "iceberg":
         return spark.catalog.tableExists(iceberg_name(sink, spark))
-    return Files(spark).exists(f"{sink.path}/_delta_log" if sink.format == "delta" else sink.path)
+    files = Files(spark)
+    return files.has_table_log(sink.path) if sink.format == "delta" else files.exists(sink.path)
 
 
 def _first_file(path: str, files: Files) -> str | None:
