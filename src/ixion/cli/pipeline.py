@@ -333,7 +333,7 @@ PIPELINE: Final = Group(
     ),
     Command(
         "warm",
-        "Make an archive of the classes that Spark needs for this pipeline, so that it starts in half the time.",
+        "Make an archive of the classes that Spark needs for this pipeline, so that it starts sooner.",
         warm,
         arguments=(FILE,),
         options=(CONF, JARS, VERBOSE),

@@ -93,7 +93,7 @@ partition_by = ["day"]
 # [spark]
 # master = "spark://host:7077"          # without it: this machine, all cores
 # conf = {{ "spark.driver.memory" = "2g" }}
-# class_archive = false                 # no archive of Spark's classes, with which it starts in half the time
+# class_archive = false                 # no archive of Spark's classes, with which it starts sooner
 '''
 
 
