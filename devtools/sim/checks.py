@@ -101,7 +101,7 @@ class Watcher:
         self._states[key] = state
         for number, broker in self._world.running():
             partition = broker.parts.replicas.partitions.get(key)
-            if partition is not None and partition.leads and not partition.log.directory.offline:
+            if partition is not None and partition.leads and is_readable(partition.log):
                 self._look_at_leader(key, state, number, broker, partition)
 
     def _look_at_leader(
@@ -159,7 +159,7 @@ class Watcher:
         expected = self._entries(broker, key, start, high)
         for other, follower in self._world.running():
             partition = follower.parts.replicas.partitions.get(key)
-            if other == number or other not in state.isr or partition is None or partition.log.directory.offline:
+            if other == number or other not in state.isr or partition is None or not is_readable(partition.log):
                 continue
             if partition.leader_epoch != state.leader_epoch:
                 continue  # it will be cut, or has started anew and is about to leave the ISR
@@ -232,12 +232,17 @@ def entries_of(broker: Broker, key: TopicPartition, start: int = 0, below: int =
     """By offset, what a replica has."""
     partition = broker.parts.replicas.partitions.get(key)
     found: dict[int, Entry] = {}
-    if partition is None or partition.log.directory.offline:
+    if partition is None or not is_readable(partition.log):
         return found
     disk = broker.parts.options.files
     assert isinstance(disk, SimFiles)
     with disk.looked_at():
         return _read(partition.log, start, below)
+
+
+def is_readable(log: Log) -> bool:
+    """Whether a broker reads it: its disk works, and no cut was interrupted by a fault of the disk."""
+    return not log.directory.offline and not log.closed and log.truncating < 0
 
 
 def _read(log: Log, start: int, below: int) -> dict[int, Entry]:

@@ -104,7 +104,7 @@ async def stale_mark(world: World, key: TopicPartition) -> None:
     hold: Hold = (b, a, FETCH, True)
     network.hold(hold)
     if await world.until(lambda: not is_in_sync(world, key, late), LAG_LIMIT_S):
-        await pause(world, 0.05, 0.2)
+        await pause(world, 0.6, 0.9)  # consumers may read them
         fell(world, leader)  # its answers stay on their way: they would tell what is committed
         world.speak()
         answers: Hold = (c, b, FETCH, True)

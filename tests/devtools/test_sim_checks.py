@@ -60,7 +60,11 @@ class FakeWorld:
     def broker(self, number: int) -> Any:
         made = self.replicas_of[number]
         log = SimpleNamespace(
-            directory=SimpleNamespace(offline=False), high_watermark=made.high, end_offset=len(made.log)
+            directory=SimpleNamespace(offline=False),
+            closed=False,
+            truncating=-1,
+            high_watermark=made.high,
+            end_offset=len(made.log),
         )
         partition = SimpleNamespace(leads=made.leads, log=log, leader_epoch=made.epoch)
         return SimpleNamespace(
