@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -149,23 +148,6 @@ def test_a_recurring_record_whose_next_time_cannot_be_found_holds_up_no_other(
         assert world.schedules.figures.failures >= 1
     world.advance(2_000)
     assert world.values() == [b"plain"] * 40 + [b"cron"] * 40
-
-
-def test_a9_notes_about_deliveries_that_were_lost_are_found_though_the_first_of_them_was_let_go(tmp_path: Path) -> None:
-    """The power failed after the start of the sibling was raised past one of two records of a batch."""
-    world = DelayWorld(tmp_path)
-    world.start()
-    world.send(after(b"first", 10), after(b"waits", 10_000), after(b"last", 10))
-    kept = world.sibling.end_offset
-    world.advance(10)
-    assert world.values() == [b"first", b"last"]
-    world.sibling.raise_log_start(1)
-    world.sibling.truncate_to(kept)
-    world = world.restart()
-    assert world.waiting == 1
-    world.advance(10_000)
-    assert world.values() == [b"first", b"last", b"waits"]
-    world.close()
 
 
 def test_a_state_that_is_read_anew_has_no_backlog(world: DelayWorld) -> None:
