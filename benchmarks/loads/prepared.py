@@ -14,6 +14,7 @@ from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceReq
 from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
 from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ixion.protocol.notation import Struct
 from ixion.protocol.registry import ApiKey
 from ixion.records.builder import BatchBuilder
@@ -101,6 +102,11 @@ def _fetch(
 def create_topics_request(topic: str, partitions: int) -> Struct:
     wish = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
     return CreateTopicsRequest(topics=(wish,), timeout_ms=300_000)
+
+
+def create_partitions_request(topic: str, count: int) -> Struct:
+    wish = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    return CreatePartitionsRequest(topics=(wish,), timeout_ms=300_000, validate_only=False)
 
 
 def api_versions_request(_topic: str) -> Struct:
