@@ -169,6 +169,23 @@ def test_a_persistent_watch_fires_each_time_until_it_is_removed(tree: Tree) -> N
     assert one.events() == []
 
 
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [(b"ruok", b"imok"), (b"isro", b"rw"), (b"envi", b"zookeeper.version=3.6.0"), (b"srvr", b"Mode: standalone")],
+    ids=["ruok", "isro", "envi", "srvr"],
+)
+def test_words_of_four_letters_are_answered_in_text(tree: Tree, word: bytes, says: bytes) -> None:
+    client = Client(tree)
+    client.connection.received(word[:2])
+    client.connection.received(word[2:] + b"\n")
+    assert says in client.sent
+    assert client.closed
+    greeted = tree.client()
+    greeted.connection.received(word)
+    assert greeted.closed, "after the greeting it is a length, and a wrong one"
+    assert not greeted.sent
+
+
 def test_there_are_so_many_watches_and_no_more(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "MOST_WATCHES_IN_ALL", 3)
     one, other = tree.client(), tree.client()

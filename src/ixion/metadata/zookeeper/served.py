@@ -15,6 +15,9 @@ sessions of an earlier life of the process are over: its clients learn that when
 **Watches** live as long as the connection. Persistent ones (ours) and those that fire once (of other clients) are kept
 side by side.
 
+**Words of four letters** instead of a greeting ask about the server, as ZooKeeper's do (`ruok`); it answers in text and
+closes the connection.
+
 **A client that does not read** is not listened to either: `pause` leaves its requests where they are until `resume`. So
 answers do not pile up. Events still do, because the tree does not wait for a client; `server.py` bounds them.
 
@@ -148,7 +151,12 @@ class Connection:
         position = 0
         try:
             while not self._over and not self._paused and len(self._input) - position >= 4:
-                size = int.from_bytes(self._input[position : position + 4], "big", signed=True)
+                first = bytes(self._input[position : position + 4])
+                if self._held is None and first in packets.WORDS:
+                    self._send(packets.about(first, self._keeper.store.zxid))
+                    self.drop()
+                    break
+                size = int.from_bytes(first, "big", signed=True)
                 if not 0 <= size <= MAX_REQUEST:
                     raise JuteError(f"a request of {size} bytes")
                 if len(self._input) - position - 4 < size:

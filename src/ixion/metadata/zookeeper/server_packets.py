@@ -15,6 +15,9 @@ from ixion.metadata.session import EventKind
 from ixion.metadata.zookeeper.jute import JuteError, JuteReader, put_bool, put_int, put_long, put_string
 from ixion.metadata.zookeeper.packets import BAD_VERSION, NO_NODE, OK, ROLLED_BACK, SESSION_EXPIRED, Op, frame
 
+WORDS: Final = frozenset((b"ruok", b"isro", b"envi", b"srvr", b"stat"))
+VERSION: Final = "3.6.0-ixion"  # the ZooKeeper that has what the tree has
+
 SYSTEM_ERROR: Final = -1
 UNIMPLEMENTED: Final = -6
 BAD_ARGUMENTS: Final = -8
@@ -137,6 +140,18 @@ def _count(reader: JuteReader) -> int:
 
 
 # Answers.
+
+
+def about(word: bytes, zxid: int) -> bytes:
+    """The answer to one of `WORDS`."""
+    match word:
+        case b"ruok":
+            return b"imok"
+        case b"isro":
+            return b"rw"
+        case b"envi":
+            return f"Environment:\nzookeeper.version={VERSION}\n".encode()
+    return f"Zookeeper version: {VERSION}\nZxid: {zxid:#x}\nMode: standalone\n".encode()
 
 
 def welcome(timeout_ms: int, session_id: int, password: bytes) -> bytes:
