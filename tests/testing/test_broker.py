@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -193,3 +195,51 @@ def test_the_brokers_own_thread_must_not_wait_for_itself() -> None:
 
         with pytest.raises(RuntimeError, match="own thread"):
             broker.call(wait_for_itself)
+
+
+def test_a_broker_that_stands_still_is_an_error_that_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker().start()
+    loop, thread = broker._running()[0], broker._thread
+    stands, go_on = threading.Event(), threading.Event()
+    assert thread is not None
+
+    def stand_still() -> None:
+        stands.set()
+        go_on.wait()
+
+    async def nothing(_real: RealBroker) -> None: ...
+
+    loop.call_soon_threadsafe(stand_still)
+    assert stands.wait(60)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.1)
+    with pytest.raises(
+        TimeoutError, match=r"not do what it was called for within 0.1 s: its thread is at .*stand_still"
+    ):
+        broker.call(nothing)
+    with pytest.raises(TimeoutError, match=r"the broker did not end within 0.1 s: its thread is at .*stand_still"):
+        broker.kill()
+    assert not broker.running
+    go_on.set()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_stop_that_takes_long_can_name_the_part_and_the_tasks() -> None:
+    broker = Broker().start()
+    loop, real = broker._running()
+    reached, go_on = threading.Event(), asyncio.Event()
+
+    async def stop() -> None:
+        reached.set()
+        await go_on.wait()
+
+    real.parts.undo.append(("part of this test", stop))
+    stopping = threading.Thread(target=broker.stop)
+    stopping.start()
+    assert reached.wait(60)
+    said = broker._where()
+    loop.call_soon_threadsafe(go_on.set)
+    stopping.join(60)
+    assert not stopping.is_alive()
+    assert said.startswith("it is stopping the part of this test; its thread is at ")
+    assert re.search(r"; task \S+ waits at ", said)

@@ -177,6 +177,7 @@ class Broker:
         if parts.to_controller is not None:
             from ixion.broker.leaving import hand_over
 
+            parts.doing = "moving leaders to other brokers"
             await hand_over(parts)
         for partition in list(parts.replicas.partitions.values()):
             partition.leads = False
@@ -200,6 +201,7 @@ class Broker:
         pool = parts.options.make_pool(1, "stop")  # the workers of the scheduler are among what is stopped
         while parts.undo:
             name, action = parts.undo.pop()
+            parts.doing = f"stopping the {name}"
             try:
                 if name == "socket server":
                     await parts.server.stop(drain_ms)

@@ -66,6 +66,7 @@ class Options:
 class Parts:
     """An attribute is there once its step has been done."""
 
+    doing: str = ""  # the step of the start, or the part that is being stopped
     config: DynamicConfig
     options: Options
     paths: list[str]

@@ -61,6 +61,7 @@ async def run_steps(parts: Parts) -> None:
     took_ms: dict[str, float] = {}
     for number, step in enumerate(STEPS, 1):
         begun = time.perf_counter()
+        parts.doing = f"step {number} of the start ({step.__name__})"
         try:
             await step(parts)
         except DirectoryLockedError as error:
@@ -71,6 +72,7 @@ async def run_steps(parts: Parts) -> None:
             raise StartupError(f"the disk failed in step {number} ({step.__name__}): {error}") from error
         took_ms[step.__name__] = (time.perf_counter() - begun) * 1e3
         logger.debug("start-up %2d/27 %-24s %6.1f ms", number, step.__name__, took_ms[step.__name__])
+    parts.doing = ""
     slowest = sorted(took_ms, key=took_ms.__getitem__, reverse=True)[:SHOWN]
     logger.info(
         "broker %d of cluster %s started in %.1f ms; slowest steps: %s",

@@ -18,8 +18,9 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -30,6 +31,7 @@ from ixion.broker.process import loop_factory
 from ixion.config.sources import Loaded, load
 from ixion.controller.planning import NewTopic
 from ixion.model.errors import ErrorCode, KafkaError
+from ixion.testing.standstill import where_it_is
 
 T = TypeVar("T")
 
@@ -47,6 +49,10 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "16777216",
 }
+# Nothing is waited for without end: a test that hangs says nothing, an error names what it waited for. Kafka's own
+# timeouts within a start or a stop are shorter (30 s for an answer of a controller).
+PATIENCE_S: Final = 180.0
+LOOK_S: Final = 1.0  # between two looks at whether the thread of the broker still lives
 MEMORY: Final = "/dev/shm"  # noqa: S108 - the data goes into a fresh directory there, which only this user can read
 MEMORY_MIN: Final = 512 << 20  # bytes that must be free there; containers often have next to nothing
 DRAIN_MS: Final = 1_000
@@ -74,6 +80,7 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: RealBroker | None = None
         self._end: asyncio.Future[bool] | None = None  # True: cleanly
+        self._begun: tuple[asyncio.AbstractEventLoop, RealBroker] | None = None  # also while it starts
         self._bootstrap = ""
 
     @property
@@ -102,10 +109,10 @@ class Broker:
             loaded = self._load()
             self._thread = threading.Thread(target=self._live, args=(loaded, ready), name="ixion-broker", daemon=True)
             self._thread.start()
-            ready.result()
+            self._await(ready, "start")
         except BaseException:
             if self._thread is not None:
-                self._thread.join()
+                self._thread.join(0 if not ready.done() else PATIENCE_S)
             self._forget()
             raise
         atexit.register(self.stop)
@@ -141,7 +148,7 @@ class Broker:
         async def run() -> T:
             return await work(broker)
 
-        return asyncio.run_coroutine_threadsafe(run(), loop).result()
+        return self._await(asyncio.run_coroutine_threadsafe(run(), loop), "do what it was called for")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -190,11 +197,31 @@ class Broker:
                 loop.call_soon_threadsafe(tell)
             except RuntimeError:
                 pass  # its loop is closed: it has ended meanwhile
-            thread.join()
+            thread.join(PATIENCE_S)
+        left = self._where() if thread is not None and thread.is_alive() else ""
         self._forget()
+        if left:
+            raise TimeoutError(f"the broker did not {'stop' if cleanly else 'end'} within {PATIENCE_S:g} s: {left}")
+
+    def _await(self, future: Future[T], what: str) -> T:
+        """The result of a future that the broker's thread fills; TimeoutError if that thread ends or stands still."""
+        end = time.monotonic() + PATIENCE_S
+        while not future.done():
+            thread = self._thread
+            if thread is not None and thread.is_alive() and time.monotonic() < end:
+                wait([future], LOOK_S)
+            elif not future.done():
+                left = self._where() if thread is not None and thread.is_alive() else "its thread has ended"
+                raise TimeoutError(f"the broker did not {what} within {PATIENCE_S:g} s: {left}")
+        return future.result()
+
+    def _where(self) -> str:
+        loop, broker = self._begun or (None, None)
+        doing = "" if broker is None else broker.parts.doing
+        return where_it_is(self._thread, loop, doing)
 
     def _forget(self) -> None:
-        self._thread = self._loop = self._broker = self._end = None
+        self._thread = self._loop = self._broker = self._end = self._begun = None
         atexit.unregister(self.stop)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -223,6 +250,7 @@ class Broker:
 
     async def _serve(self, loaded: Loaded, ready: Future[None]) -> None:
         broker = RealBroker(loaded, self._options())
+        self._begun = (asyncio.get_running_loop(), broker)
         await broker.start()
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.create_future()

@@ -196,7 +196,14 @@ class Cluster:
             chosen = [self._member(broker)]
             chosen[0].stop()
         self._each(chosen, lambda member: member.start())
-        self.wait(lambda: self._all_know(self._live_ids()), "every broker knows the ones that came back")
+        came = {member.broker_id for member in chosen}
+
+        def known() -> bool:
+            """A broker that is paused may be registered or not; a killed one is until its session expires."""
+            registered = self._registered()
+            return came <= registered and self._all_know(registered)
+
+        self.wait(known, "every broker knows the ones that came back")
 
     def wait_healthy(self, timeout_s: float = WAIT_S) -> None:
         """Until every replica of every partition is in sync again. TimeoutError says which are not."""

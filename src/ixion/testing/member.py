@@ -12,7 +12,7 @@ from ixion.broker.broker import Broker as RealBroker
 from ixion.broker.errors import StartupError
 from ixion.broker.parts import Options
 from ixion.broker.process import loop_factory
-from ixion.testing.broker import Broker
+from ixion.testing.broker import PATIENCE_S, Broker
 from ixion.testing.shared_tree import SharedTree
 
 T = TypeVar("T")
@@ -107,7 +107,10 @@ class Member(Broker):
             go_on.wait()
 
         loop.call_soon_threadsafe(stand)
-        stands.wait()
+        if not stands.wait(PATIENCE_S):
+            self._paused = None
+            go_on.set()  # if it is reached after all
+            raise TimeoutError(f"broker {self.broker_id} did not stand still within {PATIENCE_S:g} s: {self._where()}")
 
     def resume(self) -> None:
         go_on, self._paused = self._paused, None
