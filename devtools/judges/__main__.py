@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from devtools import parts
+from devtools.judges.rolling import KINDS, PARTITIONS, check, roll
 from devtools.jvm import QUICK, compile_java, java_command, run_java
 from devtools.kafka import free_port
 from devtools.zookeeper import VERSION, RealZooKeeper
@@ -231,6 +232,20 @@ def clients(court: Court) -> str:
     return f"{counts}, none of the acknowledged missing"
 
 
+def rolling(court: Court) -> str:
+    """A rolling restart under confluent-kafka and our own clients, blocking and asyncio."""
+    kinds = [kind(court.bootstrap) for kind in KINDS]
+    admin = AdminClient({"bootstrap.servers": court.bootstrap})
+    for made in admin.create_topics([NewTopic(kind.topic, PARTITIONS, 3) for kind in kinds]).values():
+        made.result(PATIENCE_S)
+    court.healthy()
+    roll(kinds, court.brokers, court.healthy, at_least=500)
+    for kind in kinds:
+        check(kind, [court.home / str(number) for number in court.brokers])
+    counts = ", ".join(f"{kind.name} {kind.count}" for kind in kinds)
+    return f"acknowledged and read back in order: {counts}; all replicas are the same bytes"
+
+
 def segments(court: Court) -> str:
     """DumpLogSegments reads every replica record by record, and finds the same in all replicas of a partition."""
     court.healthy()
@@ -269,6 +284,7 @@ JUDGES: Final[dict[str, Callable[[Court], str]]] = {
     "transactions": transactions,
     "replicas": replicas,
     "clients": clients,
+    "rolling": rolling,
     "segments": segments,
 }
 
@@ -302,7 +318,7 @@ def main() -> int:
         for name in given.judges or JUDGES:
             try:
                 said = JUDGES[name](court)
-            except (ObjectionError, RuntimeError, subprocess.TimeoutExpired) as objection:
+            except (AssertionError, RuntimeError, subprocess.TimeoutExpired) as objection:
                 objections += 1
                 said = f"OBJECTION: {objection}"
             print(f"{name}: {said}", flush=True)
