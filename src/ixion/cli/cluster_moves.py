@@ -43,6 +43,10 @@ def reassign(
     from ixion.clients.admin.routes import metadata
     from ixion.clients.admin.topics import describe_topics
 
+    if cancel and (brokers is not None or replication is not None or throttle is not None or execute):
+        raise UsageError(
+            "--cancel takes moves back at once; it goes without --to, --replication, --throttle, --execute"
+        )
     with administer(access) as admin:
         admin.run(describe_topics, topics).check()  # an unknown one is reported with the nearest name
         found = admin.run(metadata, None)
@@ -52,7 +56,8 @@ def reassign(
         racks = {number: found.nodes[number].rack for number in chosen_brokers(brokers, found)}
         now = replicas_now(admin, found)
         chosen = [place for place in now if place.topic in topics]
-        carry_out(admin, now, spread(now, chosen, racks, replication), throttle, execute, as_json, found)
+        plan = spread(now, chosen, racks, replication)
+        carry_out(admin, now, plan, set(chosen), throttle, execute, as_json, found)
 
 
 def drain(broker: int, throttle: int | None, execute: bool, as_json: bool, access: Access) -> None:
@@ -67,7 +72,8 @@ def drain(broker: int, throttle: int | None, execute: bool, as_json: bool, acces
         if broker not in found.nodes and not chosen:
             known = ", ".join(map(str, sorted(found.nodes)))
             raise UsageError(f"there is no broker {broker}; there are {known}")
-        carry_out(admin, now, spread(now, chosen, racks), throttle, execute, as_json, found)
+        leaving = {place for place, replicas in replicas_under_way(found).items() if broker in replicas}
+        carry_out(admin, now, spread(now, chosen, racks), leaving, throttle, execute, as_json, found)
 
 
 def elect(topics: list[str], unclean: bool, as_json: bool, access: Access) -> None:
@@ -110,18 +116,26 @@ def chosen_brokers(text: str | None, found: ClusterMetadata) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
+def replicas_under_way(found: ClusterMetadata) -> dict[TopicPartition, Replicas]:
+    """The replicas of all partitions, with those that moves under way add and those that they remove."""
+    from ixion.clients.metadata import TopicPartition
+
+    return {
+        TopicPartition(name, part.number): part.replicas
+        for name, topic in found.topics.items()
+        for part in topic.partitions
+    }
+
+
 def replicas_now(admin: AdminRunner, found: ClusterMetadata) -> dict[TopicPartition, Replicas]:
     """The replicas of all partitions, as they will be when the moves under way are over."""
     from ixion.clients.admin.replicas import list_partition_reassignments
-    from ixion.clients.metadata import TopicPartition
 
     moves: Mapping[TopicPartition, Reassignment] = admin.run(list_partition_reassignments)
     now = {}
-    for name, topic in found.topics.items():
-        for part in topic.partitions:
-            place = TopicPartition(name, part.number)
-            gone = moves[place].removing if place in moves else ()
-            now[place] = tuple(each for each in part.replicas if each not in gone)
+    for place, replicas in replicas_under_way(found).items():
+        gone = moves[place].removing if place in moves else ()
+        now[place] = tuple(each for each in replicas if each not in gone)
     return now
 
 
@@ -129,11 +143,13 @@ def carry_out(
     admin: AdminRunner,
     now: Mapping[TopicPartition, Replicas],
     plan: Mapping[TopicPartition, Replicas],
+    meant: set[TopicPartition],
     throttle: int | None,
     execute: bool,
     as_json: bool,
     found: ClusterMetadata,
 ) -> None:
+    """`meant`: the partitions that the command is about; moves of them that are under way already are waited for."""
     from ixion.clients.admin.replicas import alter_partition_reassignments
 
     rows = [(place.topic, place.partition, now[place], after) for place, after in plan.items()]
@@ -156,13 +172,13 @@ def carry_out(
     if plan:
         admin.run(alter_partition_reassignments, plan).check()
     try:
-        wait_for(admin, set(now) if not plan else set(plan))
+        wait_for(admin, meant | set(plan))
     except KeyboardInterrupt:
         limits = " and their throttles stay" if throttle is not None else ""
         note(f"the moves go on{limits}; the same command waits for them again, --cancel takes them back")
         raise
     if throttle is not None:
-        clear_throttles(admin, {place.topic for place in plan} or {place.topic for place in now}, found)
+        clear_throttles(admin, {place.topic for place in meant | set(plan)}, found)
     if plan and not as_json:
         print(f"moved {counted(len(plan), 'partition')}")
 

@@ -51,7 +51,8 @@ def _placed(
 ) -> Replicas:
     if count > len(racks):
         there = f"{len(racks)} broker{'s are' if len(racks) != 1 else ' is'} left"
-        raise UsageError(f"{place} has {count} replicas, but {there} for it")
+        fewer = f"; ixion cluster reassign {place.topic} --replication N gives it fewer" if racks else ""
+        raise UsageError(f"{place} has {count} replica{'s' if count != 1 else ''}, but {there} for it{fewer}")
     after: list[int | None] = [each if each in racks else None for each in before]
     while len(after) > count:  # fewer than before: those that must go anyway, then the last
         gone = after.pop(after.index(None) if None in after else -1)
