@@ -5,7 +5,8 @@ measured. Each round starts every broker anew with an empty directory:
 
 - `ixion serve` and Apache Kafka (KRaft, formatted beforehand) as processes: from making the process;
 - `ixion serve` on the directory of one that was killed (SIGKILL) with 140 partitions, all of them written to;
-- `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it.
+- `ixion.testing.Broker`, as a test has it: from the call of `start`, in a process that has imported it;
+- `ixion.testing.Cluster(3)` in the same way: ready when all three brokers know each other.
 
 And the commands that people type, `ixion --help` and `ixion topic list` against a broker that runs: elapsed and
 processor time of the whole process, the median of twenty, beside a Python that does nothing.
@@ -24,9 +25,10 @@ from benchmarks.loads.broker_clients import create_topics
 from benchmarks.loads.broker_servers import Server, apache_kafka, ixion, ixion_after_kill
 from benchmarks.loads.commands import cost_ms
 from benchmarks.loads.first_record import Client
-from ixion.testing.broker import Broker
+from ixion.testing import Broker, Cluster
 
 OURS, KILLED, IN_TESTS, KAFKA = "ixion serve", "ixion, killed", "ixion.testing.Broker", "Apache Kafka 3.9.1"
+THREE = "ixion.testing.Cluster(3)"
 COMMANDS, PYTHON = "ixion's commands", "python -c pass"
 TOPICS, PARTITIONS, RECORDS = 14, 10, 20_000
 REST_S = 1.0
@@ -62,6 +64,12 @@ def in_a_test() -> Mapping[str, float]:
     return {"ready": (ready - begun) * 1000, "first": (acknowledged - begun) * 1000}
 
 
+def three_in_a_test() -> Mapping[str, float]:
+    begun = time.time()
+    with Cluster(3):
+        return {"ready": (time.time() - begun) * 1000}
+
+
 def commands() -> Mapping[str, float]:
     with Broker() as broker:
         broker.create_topic("orders", 3)
@@ -85,6 +93,7 @@ def contenders(_session: Session) -> Mapping[str, Contender]:
         OURS: lambda: process(ixion()),
         KILLED: lambda: process(ixion_after_kill(fill)),
         IN_TESTS: in_a_test,
+        THREE: three_in_a_test,
         KAFKA: lambda: process(apache_kafka()),
         COMMANDS: commands,
         PYTHON: nothing,
@@ -109,6 +118,7 @@ BENCHMARK = Benchmark(
         Goal(label="a process: 300 ms", value=("first", OURS), base=300.0, at_most=1.0),
         Goal(label="after a kill, beside a new one", value=("first", KILLED), base=("first", OURS), at_most=1.5),
         Goal(label="in a test, ready: 50 ms", value=("ready", IN_TESTS), base=50.0, at_most=1.0),
+        Goal(label="three in a test, ready: 150 ms", value=("ready", THREE), base=150.0, at_most=1.0),
         Goal(label="idle memory, beside Kafka's", value=("idle", OURS), base=("idle", KAFKA), at_most=0.15),
         Goal(label="help, beside Python alone", value=("help", COMMANDS), base=("help", PYTHON), at_most=4.0),
         Goal(label="topic list, beside Python alone", value=("list", COMMANDS), base=("list", PYTHON), at_most=8.0),

@@ -655,3 +655,23 @@ def test_stop_replica_of_a_deleted_topic_counts_for_any_epoch() -> None:
         assert (state.leader_epoch, state.delete_partition) == (-2, True)
 
     play(2, story)
+
+
+def test_the_log_says_why_a_leader_moved(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(league: League) -> None:
+        await league.create("t", [[2, 3, 4]])
+        with caplog.at_level("INFO"):
+            await league.kill(2)
+            await league.restart(2)
+            assert await league.propose(T0, [3, 4, 2]) is ErrorCode.NONE
+            await league.controller.leaders.elect([T0], unclean=False)
+            await league.controller.leaders.shut_down(2, -1)
+            await league.settle()
+
+    play(4, story)
+    moved = [record.getMessage() for record in caplog.records if ": leader " in record.getMessage()]
+    assert moved == [
+        "t-0: leader 3 after 2, leader epoch 1, in sync [3, 4]: its leader was lost",
+        "t-0: leader 2 after 3, leader epoch 2, in sync [3, 4, 2]: an election of the preferred replica was asked for",
+        "t-0: leader 3 after 2, leader epoch 3, in sync [3, 4]: broker 2 shuts down",
+    ]
