@@ -90,8 +90,8 @@ def test_a_summary_in_the_list_is_no_other_than_on_the_page() -> None:
 def test_the_document_lists_every_command() -> None:
     document = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
     table = document.read_text().partition("\n## Every command\n")[2]
-    rows = re.findall(r"^\| `ixion (.+)` \| (.+) \|$", table, re.MULTILINE)
-    assert rows == [(" ".join(words), command.summary) for words, command in PAGES]
+    named = re.findall(r"^\| `ixion (.+)` \| .+ \|$", table, re.MULTILINE)
+    assert named == [" ".join(words) for words, _ in PAGES]
 
 
 def test_the_commands_come_in_the_order_of_use(capsys: pytest.CaptureFixture[str]) -> None:
