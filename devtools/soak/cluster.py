@@ -3,11 +3,17 @@
 Beside those of `run.py`, the disturbances are (the numbers are those of docs/reliability.md):
 
 F1  a broker is killed and comes back later         F2  all brokers are killed at once
-F4  a broker sleeps longer than its session          F5  a broker is cut off from the others, not from ZooKeeper
-F6  a broker is cut off from ZooKeeper alone         F7  packets from one broker to another vanish, one way only
-F8  two brokers are killed one after the other       F10 the controller is killed; a ZooKeeper server is killed or
-F11 a broker is back before anybody noticed              sleeps; all of them sleep
+F3  a broker loses power, and what was not synced    F4  a broker sleeps longer than its session
+F5  a broker is cut off from the others, not from    F6  a broker is cut off from ZooKeeper alone
+    ZooKeeper                                        F7  packets from one broker to another vanish, one way only
+F8  two brokers are killed one after the other       F9  the last one in sync loses power while the others are away
+F10 the controller is killed; a ZooKeeper server is killed or sleeps; all of them sleep
+F11 a broker is back before anybody noticed          F17 delayed records are on their way all the time
+F19 a broker is killed while replicas move; segments roll and the offsets of groups are compacted all the time
 F21 a broker is stopped and started as in a rolling restart
+
+Clients reach every broker through a proxy that knows Kafka's frames (`proxy.py`): for a while it cuts them in two,
+drops answers, delays them, or holds requests back so that later ones overtake them.
 
 At the end everything is healed. The cluster must be in sync again within `HEALTHY_S`, the history must hold, and the
 replicas of every partition must be equal, byte by byte.
@@ -22,18 +28,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from devtools.history.checker import Anomaly
 from devtools.kafka import answers
+from devtools.soak import late
 from devtools.soak.network import Network, available
-from devtools.soak.run import CLIENTS, SETTINGS, Soak
+from devtools.soak.power import lose_unsynced
+from devtools.soak.proxy import Faults, Proxies
+from devtools.soak.run import CLIENTS, PARTITIONS, SETTINGS, TOPIC, Soak
 from devtools.zookeeper import RealZooKeeper
+from ixion.clients import Admin, TopicPartition
+from ixion.model.errors import KafkaError
 
 BROKERS = (1, 2, 3)
-PORT = 9092
+PORT = 9092  # between brokers
+CLIENT_PORT = 9093  # behind the proxy
+LATE = "late"
 SESSION_MS = 4_000
 AWAY_S = (0.0, 9.0)  # how long a killed broker stays away: shorter and longer than its session
 SLEEPS_S = (5.0, 9.0)  # longer than the session
@@ -53,7 +68,15 @@ CLUSTER_SETTINGS = {
     "controlled.shutdown.retry.backoff.ms": 500,
     "leader.imbalance.check.interval.seconds": 5,
     "log.segment.bytes": 200_000,  # rolls are among what is interrupted
+    "offsets.topic.segment.bytes": 100_000,  # and so is compaction
+    "log.cleaner.backoff.ms": 1_000,
+    "log.cleaner.min.cleanable.ratio": 0.1,
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
 }
+SPOILED_S = (2.0, 8.0)
+SPOILED = (Faults(cut=0.02), Faults(drop=0.03), Faults(delay=0.03), Faults(hold=0.03))
+COMPACTED = ("__consumer_offsets-", "__transaction_state-")  # each replica compacts by itself
 
 
 def name_of(broker: int) -> str:
@@ -68,13 +91,19 @@ class ClusterSoak(Soak):
         self._network.__enter__()
         self._zookeeper = RealZooKeeper(self._directory / "zookeeper", servers=3, host=self._network.store)
         self._brokers: dict[int, subprocess.Popen[bytes]] = {}
+        self._proxies = Proxies()
+        self._proxies.__enter__()
+        here = self._network.here
+        self._shown = {
+            broker: f"{here}:{self._proxies.add(self._address(broker), CLIENT_PORT, here)}" for broker in BROKERS
+        }
         try:
             self._zookeeper.__enter__()
             for broker in BROKERS:
                 self._launch(broker)
             for broker in BROKERS:
                 self._await(broker)
-            bootstrap = ",".join(f"{self._address(broker)}:{PORT}" for broker in BROKERS)
+            bootstrap = ",".join(self._shown.values())
             self._await_controller(bootstrap)
         except BaseException:
             self._stop_serving()
@@ -88,6 +117,7 @@ class ClusterSoak(Soak):
                 process.wait()
             self._zookeeper.stop()
         finally:
+            self._proxies.close()
             self._network.remove()
 
     def _disturbances(self) -> dict[Callable[[], None], int]:
@@ -107,13 +137,27 @@ class ClusterSoak(Soak):
             self._zookeeper_sleeps: 1,
             self._kill_client: 3,
             self._client_sleeps: 2,
+            self._power_fails: 2,
+            self._last_one_loses_power: 1,
+            self._killed_while_moving: 2,
+            self._frames_spoiled: 5,
         }
 
+    def _start_more(self, admin: AdminClient) -> None:
+        topic = NewTopic(LATE, 1, 3, config={"delivery.delay.mode": "record"})
+        admin.create_topics([topic])[LATE].result(30)
+        (self._directory / LATE).mkdir()
+        words = (self.bootstrap, str(self._directory / LATE), LATE)
+        self._clients["writer-late"] = self._spawn([sys.executable, "-m", "devtools.soak.late", *words])
+
     def judge(self) -> list[Anomaly]:
-        return [*self._unhealthy, *super().judge(), *self._unequal()]
+        print(f"spoiled frames: {dict(self._proxies.done)}")
+        return [*self._unhealthy, *self._late, *super().judge(), *self._unequal()]
 
     def _settle(self) -> None:
         self._unhealthy: list[Anomaly] = []
+        for number in range(PARTITIONS):
+            self._move(TopicPartition(TOPIC, number), list(BROKERS))
         begun = time.monotonic()
         while not self._in_sync():
             if time.monotonic() - begun > HEALTHY_S:
@@ -123,7 +167,9 @@ class ClusterSoak(Soak):
                 break
             time.sleep(0.2)
         print(f"in sync {time.monotonic() - begun:.1f} s after the last disturbance")
-        super()._settle()
+        super()._settle()  # longer than any record is delayed
+        acknowledged, self._late = late.judged(self.bootstrap, self._directory / LATE, LATE)
+        print(f"delayed records acknowledged: {acknowledged}")
         self._stop_all()
 
     # Disturbances.
@@ -192,15 +238,70 @@ class ClusterSoak(Soak):
         for server in range(3):
             self._zookeeper.resume(server)
 
+    def _power_fails(self) -> None:
+        """Of one broker, while the others have everything that was acknowledged."""
+        if self._await_in_sync():
+            broker = self._random.choice(BROKERS)
+            self._kill(broker)
+            self._lose_unsynced(broker)
+            time.sleep(self._random.uniform(*AWAY_S))
+            self._return([broker])
+
+    def _last_one_loses_power(self) -> None:
+        """It comes back last: the others are asked how much they have only if they are there."""
+        if self._await_in_sync():
+            *others, last = self._random.sample(BROKERS, 3)
+            for broker in others:
+                self._kill(broker)
+                time.sleep(SESSION_MS / 1_000 + 2)
+            self._kill(last)
+            self._lose_unsynced(last)
+            self._return(others)
+            self._return([last])
+
+    def _killed_while_moving(self) -> None:
+        """A replica is given up and copied anew; meanwhile a broker is killed."""
+        place = TopicPartition(TOPIC, self._random.randrange(PARTITIONS))
+        brokers = self._random.sample(BROKERS, 3)
+        self._move(place, brokers[:2])
+        time.sleep(self._random.uniform(0, 1))
+        self._move(place, brokers)
+        time.sleep(self._random.uniform(0, 0.5))
+        self._kill_and_return([self._random.choice(BROKERS)])
+
+    def _frames_spoiled(self) -> None:
+        with self._proxies.spoiled(self._random.choice(SPOILED), self._random):
+            time.sleep(self._random.uniform(*SPOILED_S))
+
     # Inside.
+
+    def _lose_unsynced(self, broker: int) -> None:
+        lost = lose_unsynced(self._directory / name_of(broker), self._random)
+        with (self._directory / f"{name_of(broker)}.log").open("a") as log:
+            log.write(f"soak: the power failed, and {lost} bytes are lost\n")
+
+    def _move(self, place: TopicPartition, brokers: list[int]) -> None:
+        """A refusal is as good: the controller may be away, or a broker. In the end all must be on three again."""
+        with suppress(KafkaError, TimeoutError), Admin(self.bootstrap) as admin:
+            admin.alter_partition_reassignments({place: brokers})
+
+    def _await_in_sync(self) -> bool:
+        deadline = time.monotonic() + HEALTHY_S
+        while not self._in_sync():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
 
     def _address(self, broker: int) -> str:
         return self._network.address(name_of(broker))
 
     def _launch(self, broker: int) -> None:
+        address = self._address(broker)
         settings = {
             "broker.id": broker,
-            "listeners": f"PLAINTEXT://{self._address(broker)}:{PORT}",
+            "listeners": f"PLAINTEXT://{address}:{PORT},CLIENT://{address}:{CLIENT_PORT}",
+            "advertised.listeners": f"PLAINTEXT://{address}:{PORT},CLIENT://{self._shown[broker]}",
             "log.dirs": self._directory / name_of(broker),
             "zookeeper.connect": f"{self._zookeeper.connect}/soak",
             **CLUSTER_SETTINGS,
@@ -278,7 +379,9 @@ class ClusterSoak(Soak):
         except Exception:
             return False
         parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
-        return len(found.brokers) == 3 and bool(parts) and all(len(part.isrs) == len(part.replicas) for part in parts)
+        return (
+            len(found.brokers) == 3 and bool(parts) and all(len(part.isrs) == len(part.replicas) == 3 for part in parts)
+        )
 
     def _stop_all(self) -> None:
         for process in self._brokers.values():
@@ -291,6 +394,8 @@ class ClusterSoak(Soak):
         anomalies = []
         first, *rest = (self._directory / name_of(broker) for broker in BROKERS)
         for partition in sorted(path.name for path in first.iterdir() if path.is_dir()):
+            if partition.startswith(COMPACTED):
+                continue
             contents = [log_bytes(directory / partition) for directory in (first, *rest)]
             if len({content[0] for content in contents}) > 1:
                 continue  # one begins later than another: retention, which runs on each by itself
@@ -317,7 +422,10 @@ def main() -> None:
     parser.add_argument("--keep", metavar="DIR", help="leave data, logs and histories of each run below this")
     options = parser.parse_args()
     if not available():
-        sys.exit("network namespaces cannot be made here: it needs root and the command ip")
+        sys.exit(
+            "network namespaces cannot be made here: it needs root and the command ip;"
+            " python -m devtools.soak.small needs neither"
+        )
     failed = []
     for seed in range(options.seed, options.seed + options.runs):
         print(f"seed {seed}", flush=True)

@@ -130,6 +130,7 @@ class Soak:
                 self._clients["writer-java"] = self._spawn(self._java_writer("writer-java"))
             self._start("reader-0", TOPIC, str(PARTITIONS))
             self._start("reader-1", COPY, str(PARTITIONS))
+            self._start_more(admin)
             self._disturb()
             self._settle()
         finally:
@@ -138,6 +139,9 @@ class Soak:
                 process.wait()
             self._stop_serving()
         return self.judge()
+
+    def _start_more(self, admin: AdminClient) -> None:
+        """Clients of a soak of its own."""
 
     def judge(self) -> list[Anomaly]:
         lines = [line for file in sorted(self._histories.iterdir()) for line in file.read_text().splitlines()]

@@ -1,0 +1,173 @@
+"""A proxy in front of a broker that knows Kafka's frames, and spoils some of them on request.
+
+    with Proxies() as proxies:
+        port = proxies.add(broker_host, broker_port)     # advertise this one to clients
+        with proxies.spoiled(Faults(drop=0.05), random): # for as long as the block lasts
+            ...
+
+    cut     half a frame arrives, then the connection ends: of a request or of an answer
+    drop    the broker gets the request and carries it out; its answer never arrives
+    delay   an answer arrives late, and with it all answers after it on this connection
+    hold    a request arrives late: what the client sends meanwhile on other connections overtakes it
+
+Each is the chance that one frame meets this fault. An answer belongs to a request: brokers answer in order, except that
+a produce without acknowledgement has no answer, so `drop` and `delay` look at answers only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+LARGEST: Final = 100 << 20  # of a frame; more is no frame of Kafka's
+LATE_S: Final = (0.1, 2.5)  # the clients' socket.timeout.ms is 1000
+
+
+@dataclass(frozen=True)
+class Faults:
+    cut: float = 0.0
+    drop: float = 0.0
+    delay: float = 0.0
+    hold: float = 0.0
+
+
+CALM: Final = Faults()
+
+
+class Proxies:
+    def __init__(self) -> None:
+        self.done: Counter[str] = Counter()
+        self._faults = CALM
+        self._random = random.Random(0)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listeners: list[asyncio.Server] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def add(self, host: str, port: int, listen_on: str = "127.0.0.1") -> int:
+        """The port of the new proxy. It may begin before the broker does."""
+        return asyncio.run_coroutine_threadsafe(self._listen(host, port, listen_on), self._loop).result(30)
+
+    @contextmanager
+    def spoiled(self, faults: Faults, chance: random.Random) -> Iterator[None]:
+        self._random = random.Random(chance.random())
+        self._faults = faults
+        try:
+            yield
+        finally:
+            self._faults = CALM
+
+    # On the loop.
+
+    async def _listen(self, host: str, port: int, listen_on: str) -> int:
+        async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                with suppress(asyncio.CancelledError):  # at the end: asyncio would log it
+                    await self._carry(reader, writer, host, port)
+            finally:
+                self._tasks.discard(task)
+
+        server = await asyncio.start_server(met, listen_on, 0, family=socket.AF_INET)
+        self._listeners.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
+
+    async def _end(self) -> None:
+        for server in self._listeners:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+        """One connection, until one end closes it or a fault does."""
+        beyond: asyncio.StreamWriter | None = None
+        try:
+            answers, beyond = await asyncio.open_connection(host, port)
+            ways = [
+                asyncio.ensure_future(self._requests(reader, beyond)),
+                asyncio.ensure_future(self._answers(answers, writer)),
+            ]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+        except OSError:
+            pass  # the broker is not there
+        finally:
+            for each in (writer, beyond):
+                if each is not None:
+                    each.close()
+
+    async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                frame = await read_frame(reader)
+                if self._meets("hold", self._faults.hold):
+                    await asyncio.sleep(self._random.uniform(*LATE_S))
+                if self._meets("cut a request", self._faults.cut):
+                    await send_part(writer, frame, self._random)
+                    return
+                writer.write(frame)
+                await writer.drain()
+
+    async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                frame = await read_frame(reader)
+                if self._meets("delay", self._faults.delay):
+                    await asyncio.sleep(self._random.uniform(*LATE_S))
+                if self._meets("cut an answer", self._faults.cut):
+                    await send_part(writer, frame, self._random)
+                    return
+                if self._meets("drop", self._faults.drop):
+                    return  # Kafka's answers have an order: without this one the connection is of no use
+                writer.write(frame)
+                await writer.drain()
+
+    def _meets(self, name: str, chance: float) -> bool:
+        met = chance > 0 and self._random.random() < chance
+        if met:
+            self.done[name] += 1
+        return met
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """With its length. OSError if the bytes are no frames."""
+    size = await reader.readexactly(4)
+    length = int.from_bytes(size, "big", signed=True)
+    if not 0 <= length <= LARGEST:
+        raise OSError(f"a frame of {length} bytes")
+    return size + await reader.readexactly(length)
+
+
+async def send_part(writer: asyncio.StreamWriter, frame: bytes, chance: random.Random) -> None:
+    """A part that is neither nothing nor all; the length in front may be torn, too."""
+    writer.write(frame[: chance.randrange(1, len(frame))])
+    await writer.drain()
