@@ -58,4 +58,15 @@ KEPT: Final = (
             Fault(0.7, "kill", "2", "1", 0.5, ("t", 0)),
         ),
     ),
+    Kept(
+        "a broker that became the leader went on to follow the sibling, and cut delayed records off it",
+        3037,
+        "delayed",
+        16.0,
+        (
+            Fault(0.5, "vanish", "1", "3", 0.037, ("t", 1)),
+            Fault(3.035, "expire", "2", "controller", 2.055, ("t", 0)),
+            Fault(7.856, "expire", "follower", "follower", 6.21, ("t", 1)),
+        ),
+    ),
 )

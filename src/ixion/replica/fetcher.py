@@ -143,13 +143,19 @@ class Fetcher:
     async def remove(self, keys: Collection[TopicPartition]) -> None:
         """Returns when nothing is appended to these partitions or cut off them any more."""
         for key in keys:
-            followed = self._followed.pop(key, None)
-            sibling = None if followed is None else followed.sibling
-            if sibling is not None:
-                self._followed.pop(sibling.partition.key, None)
-            for each in (followed, sibling):
+            followed = self._followed.get(key)
+            if followed is None:
+                continue
+            self._forget(followed)
+            for each in (followed, followed.sibling):
                 if each is not None and each.cutting is not None:
                     await asyncio.wait([each.cutting])
+
+    def _forget(self, followed: Followed) -> None:
+        """With its sibling: a broker that leads the partition next would go on to fetch the sibling, and cut it."""
+        self._followed.pop(followed.partition.key, None)
+        if followed.sibling is not None:
+            self._followed.pop(followed.sibling.partition.key, None)
 
     async def close(self) -> None:
         await self.remove(list(self._followed))
@@ -278,7 +284,7 @@ class Fetcher:
             return self._find_place(followed)
         if code == ErrorCode.FENCED_LEADER_EPOCH:
             logger.info("%s: %s has a newer leader epoch than ours", self.name, followed.partition.log.name)
-            del self._followed[followed.partition.key]
+            self._forget(followed)
         elif code != ErrorCode.NONE:
             self._put_off(followed, "" if code in PASSING else f"the leader answers {code.name}")
         elif data.diverging_epoch.epoch >= 0:
