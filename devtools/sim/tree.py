@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from devtools.sim.loop import Node, SimLoop, context_of
 from devtools.sim.net import Network
+from devtools.sim.patches import EPOCH_S
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
 from ixion.metadata.embedded_session import EmbeddedSession
 from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
@@ -32,7 +33,7 @@ class SimTree:
         self.loop = loop
         self.network = network
         self.store = EmbeddedStore(
-            IN_MEMORY, clock_ms=lambda: int(loop.now_s * 1_000), now_ms=lambda: int(loop.now_s * 1_000)
+            IN_MEMORY, clock_ms=lambda: int(loop.now_s * 1_000), now_ms=lambda: int((EPOCH_S + loop.now_s) * 1_000)
         )
         self.own = self.store.open_session(1 << 40)
         self.sessions: list[SimSession] = []

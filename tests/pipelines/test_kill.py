@@ -118,6 +118,10 @@ def test_a_jvm_that_was_killed_is_named(kind: str) -> None:
         def stop(self) -> None:
             raise ConnectionRefusedError if kind == "refused" else protocol.Py4JNetworkError("the answer is empty")
 
+        @property
+        def conf(self) -> None:
+            self.stop()
+
     gone: Any = Gone()
     with pytest.raises(PipelineError, match="the JVM of Spark has gone") as caught:
         close_session(gone)

@@ -200,7 +200,7 @@ class Cluster:
 
         def known() -> bool:
             """A broker that is paused may be registered or not; a killed one is until its session expires."""
-            registered = self._registered()
+            registered = self._registered() & self.brokers.keys()  # a test may register others
             return came <= registered and self._all_know(registered)
 
         self.wait(known, "every broker knows the ones that came back")
