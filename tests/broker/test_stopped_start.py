@@ -145,15 +145,16 @@ def test_an_exception_while_logs_are_loaded(tmp_path: Path, at: int, monkeypatch
     before = offsets(tmp_path / "d")
     calls = 0
 
-    def fail(*given: Any) -> LogConfig:
-        nonlocal calls
-        calls += 1
-        if calls > at:
-            raise RuntimeError("out of the blue")
-        return log_config(*given)
+    class Failing:
+        def of(self, *given: Any) -> LogConfig:
+            nonlocal calls
+            calls += 1
+            if calls > at:
+                raise RuntimeError("out of the blue")
+            return log_config(*given)
 
     async def work() -> None:
-        monkeypatch.setattr(steps_storage, "log_config", fail)
+        monkeypatch.setattr(steps_storage, "LogConfigs", Failing)
         with pytest.raises(RuntimeError, match="blue"):
             await broker_on(tmp_path / "d").start()
         monkeypatch.undo()

@@ -183,10 +183,12 @@ class Mixed:
                 if leader != (KAFKA, IXION)[number]
             ]
 
+        admin = self.admin()
+
         def preferred_lead() -> bool:
             moved = led_elsewhere()
             if moved:
-                self.admin().elect_leaders(ElectionType.PREFERRED, moved).result(PATIENCE_S)
+                admin.elect_leaders(ElectionType.PREFERRED, moved).result(PATIENCE_S)
             return not moved
 
         wait_until(preferred_lead, lambda: [self.state(topic) for topic in topics])
