@@ -142,6 +142,7 @@ class KafkaPython(Peer):
             enable_auto_commit=False,
             isolation_level="read_committed",
             heartbeat_interval_ms=BEAT_MS,
+            metadata_max_age_ms=2_000,  # or it holds nothing for minutes if it joined before it knew the topic
             partition_assignment_strategy=[RangePartitionAssignor],
         )
         while not self.ended.is_set():
