@@ -55,8 +55,8 @@ class Found(NamedTuple):
 def bounds(size: int) -> Cost:
     """What a request of so many bytes may cost. A turn of the loop is bounded by itself, see `devtools.stalls`.
 
-    Processor time is twice what a quiet machine needs for the worst, with the optimization of the tests: on a busy one a
-    core is shared, and works slower.
+    Processor time is twice what a quiet machine needs for the worst, with the optimization of the tests: on a busy one
+    a core is shared, and works slower.
     """
     return Cost((20_000 + size * 4) * SLOWER, 6_000 + size // 10, 200_000 + 30 * size)
 
