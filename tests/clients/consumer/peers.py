@@ -135,16 +135,18 @@ class Librdkafka(Peer):
 class KafkaPython(Peer):
     def work(self) -> None:
         consumer = KafkaConsumer(
-            self.topic,
             bootstrap_servers=self.bootstrap,
             group_id=self.group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             isolation_level="read_committed",
             heartbeat_interval_ms=BEAT_MS,
-            metadata_max_age_ms=2_000,  # or it holds nothing for minutes if it joined before it knew the topic
             partition_assignment_strategy=[RangePartitionAssignor],
         )
+        # If it joins before it knows the topic, it assigns nothing, and keeps to that.
+        while not self.ended.is_set() and not consumer.partitions_for_topic(self.topic):
+            pass
+        consumer.subscribe([self.topic])
         while not self.ended.is_set():
             found: dict[Any, list[Any]] = consumer.poll(timeout_ms=int(POLL_S * 1000))
             self.seen += [record.value for records in found.values() for record in records]
