@@ -154,6 +154,8 @@ class KafkaPython(Peer):
             if found:
                 with contextlib.suppress(KafkaPythonError):
                     consumer.commit()
+        with contextlib.suppress(KafkaPythonError):
+            consumer.commit()  # again: the last one may have met a rebalance
         consumer.close()
 
 
