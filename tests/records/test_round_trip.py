@@ -115,7 +115,7 @@ def test_holes_in_offsets_survive() -> None:
     builder = BatchBuilder(base_offset=100)
     for offset in (100, 103, 200):
         assert builder.append_at(offset, b"k", b"v", (), 1)
-    with pytest.raises(ValueError, match="offset 200 after 200"):
+    with pytest.raises(ValueError, match="offset 200 must be above the last offset 200"):
         builder.append_at(200, b"k", b"v", (), 1)
     view = BatchView(builder.build())
     assert [record.offset for record in view] == [100, 103, 200]

@@ -1,13 +1,13 @@
-"""A record batch looked at where it lies: the header's fields by name, the records one by one.
+"""Reads a record batch in place: the header's fields by name, the records one by one.
 
     view = BatchView(data, position)
     if view.is_complete and view.crc_is_valid():
         for record in view:
             print(record.offset, record.key, record.value)
 
-The header is checked on the way in as far as it must be to be read: 61 bytes, magic 2, a length of at least 49. Old
-messages (magic 0 and 1) are refused by name. Whether the rest is true (CRC, counts, records) is for `crc_is_valid()`,
-for iteration, which raises at the first record that is wrong, or for `validate`. See `layout` for the fields.
+The constructor checks only what it needs to read the header: 61 bytes, magic 2, a length of at least 49. Messages of
+magic 0 and 1 get an error that names their format. `crc_is_valid()` checks the CRC; iteration raises at the first bad
+record; `validate` checks everything. See `layout` for the fields.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from ixion.records.walker import Walker
 
 
 class TimestampType(IntEnum):
-    """Where the timestamps come from: the producer's clock, or the broker's at the append."""
+    """Which clock gave the timestamps: the producer's, or the broker's at the append."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -71,14 +71,14 @@ SMALL: Final = 4096
 class BatchView:
     """One batch inside a buffer.
 
-    From `bytes` every field is read in place. From a bytearray or memoryview the header is copied on construction
-    (61 bytes), so a view does not see patches made after it. The records are copied only when they are walked.
+    In `bytes` every field is read in place. Of a bytearray or memoryview the constructor copies the header (61 bytes),
+    so the view does not see later patches. The records are copied only when they are walked.
     """
 
     def __init__(self, buffer: Buffer, position: int = 0) -> None:
         self.buffer = buffer
         self.position: i64 = position
-        # The header's bytes, and where in them it starts.
+        # Bytes that contain the header, and its index in them.
         if isinstance(buffer, bytes):
             self._header = buffer
             self._at: i64 = position
@@ -91,7 +91,7 @@ class BatchView:
         if at < 0 or left < HEADER_SIZE:
             if at >= 0 and left > MAGIC:
                 check_magic(header[at + MAGIC])
-            raise corrupt(f"a batch header takes {HEADER_SIZE} bytes, {max(left, 0)} are there")
+            raise corrupt(f"a batch header has {HEADER_SIZE} bytes; only {max(left, 0)} are left")
         if header[at + MAGIC] != 2:
             check_magic(header[at + MAGIC])
         self.batch_length: i64 = i64(read_i32_be(header, at + BATCH_LENGTH))
@@ -104,7 +104,7 @@ class BatchView:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the buffer holds the batch to its end, or only its beginning (a torn tail, a header read alone)."""
+        """False if the buffer ends before the batch does (a torn tail, or only the header was read)."""
         return self.position + self.size_in_bytes <= len(self.buffer)
 
     @property
@@ -134,7 +134,7 @@ class BatchView:
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed; KafkaError (UNSUPPORTED_COMPRESSION_TYPE) for the unused ids 5 to 7."""
+        """The codec of the records; KafkaError (UNSUPPORTED_COMPRESSION_TYPE) for the unused ids 5 to 7."""
         if self.codec_id >= len(CODECS):
             raise no_such_codec(self.codec_id)
         return CODECS[self.codec_id]
@@ -161,7 +161,7 @@ class BatchView:
 
     @property
     def last_offset(self) -> i64:
-        """Of the batch as it was written: compaction may have removed the record that had it."""
+        """The last offset of the batch as it was produced; compaction may have removed the record that had it."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -170,7 +170,7 @@ class BatchView:
 
     @property
     def base_timestamp(self) -> i64:
-        """What the timestamp deltas count from; the delete horizon when `has_delete_horizon`."""
+        """The time to which the timestamp deltas are added; the delete horizon if `has_delete_horizon`."""
         return read_i64_be(self._header, self._at + BASE_TIMESTAMP)
 
     @property
@@ -191,7 +191,7 @@ class BatchView:
 
     @property
     def last_sequence(self) -> i64:
-        """-1 without a sequence; wraps past 2**31 - 1 to 0."""
+        """-1 if the batch has no sequence. Wraps from 2**31 - 1 to 0."""
         base = self.base_sequence
         return NO_SEQUENCE if base == NO_SEQUENCE else add_to_sequence(base, self.last_offset_delta)
 
@@ -200,13 +200,13 @@ class BatchView:
         return i64(read_i32_be(self._header, self._at + COUNT))
 
     def crc_is_valid(self) -> bool:
-        """False too for a batch that is not complete."""
+        """Also False for an incomplete batch."""
         if not self.is_complete:
             return False
         start: i64 = self.position + ATTRIBUTES
         end: i64 = self.position + self.size_in_bytes
         buffer = self.buffer
-        # Cutting out a few kilobytes costs less than two memoryviews.
+        # Copying a few kilobytes costs less than making two memoryviews.
         if isinstance(buffer, bytes) and end - start <= SMALL:
             return crc32c(buffer[start:end], 0) == self.crc
         return crc32c(memoryview(buffer)[start:end], 0) == self.crc
@@ -217,15 +217,15 @@ class BatchView:
         return memoryview(self.buffer)[self.position : self.position + self.size_in_bytes]
 
     def payload(self) -> memoryview:
-        """The records as stored, so compressed if a codec is set, without a copy."""
+        """The records as they are stored (compressed if a codec is set), without a copy."""
         self._require_complete()
         return memoryview(self.buffer)[self.position + RECORDS : self.position + self.size_in_bytes]
 
     def walker(self, limits: InflateLimits = DEFAULT_LIMITS) -> Walker:
-        """A walker over the records, inflated within `limits` when compressed."""
+        """A walker over the records; compressed records are inflated within `limits`."""
         self._require_complete()
         if self.count == 0:
-            return Walker(b"", 0, 0)  # what compaction leaves of a batch; the codec does not matter
+            return Walker(b"", 0, 0)  # compaction left only the header; the codec does not matter
         if self.codec_id != 0:
             inflated = inflate(self.codec, self.payload(), limits)
             return Walker(inflated, 0, len(inflated))
@@ -239,20 +239,22 @@ class BatchView:
         return self.records()
 
     def records(self, limits: InflateLimits = DEFAULT_LIMITS) -> Iterator[Record]:
-        """The records in order, each made when it is asked for; KafkaError at the first that is not well-formed."""
+        """Yield the records in order; raise KafkaError at the first malformed one."""
         return walk(self, self.walker(limits))
 
     def _require_complete(self) -> None:
         if not self.is_complete:
             held = len(self.buffer) - self.position
-            raise corrupt(f"a batch of {self.size_in_bytes} bytes at offset {self.base_offset} ends after {held} bytes")
+            raise corrupt(
+                f"a batch of {self.size_in_bytes} bytes at offset {self.base_offset} is cut after {held} bytes"
+            )
 
     def __repr__(self) -> str:
         return f"BatchView(offsets {self.base_offset}..{self.last_offset}, {self.count} records, codec {self.codec_id})"
 
 
 def walk(batch: BatchView, walker: Walker) -> Iterator[Record]:
-    """A generator, because compiled code ends one without the traceback that a StopIteration of a class pays for."""
+    """A generator rather than an iterator class: compiled code ends it without building a StopIteration traceback."""
     left: i64 = batch.count
     base_offset: i64 = batch.base_offset
     base_timestamp: i64 = batch.base_timestamp

@@ -18,18 +18,20 @@ from ixion.records.layout import BATCH_LENGTH, HEADER_SIZE, LOG_OVERHEAD, MAGIC,
 
 
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
-    """Every batch; KafkaError (CORRUPT_MESSAGE) unless the buffer ends where its last batch does."""
+    """Yield every batch; raise KafkaError (CORRUPT_MESSAGE) unless the last one ends with the buffer."""
     end = len(buffer)
     while position < end:
         view = BatchView(buffer, position)
         if not view.is_complete:
-            raise corrupt(f"a batch at byte {position} claims {view.size_in_bytes} bytes, {end - position} are left")
+            raise corrupt(
+                f"a batch at byte {position} claims {view.size_in_bytes} bytes; only {end - position} are left"
+            )
         yield view
         position += view.size_in_bytes
 
 
 def iter_complete_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
-    """The complete batches, up to the first that is not. An impossible length is still an error."""
+    """Yield batches up to the first incomplete one. An impossible length is an error."""
     end = len(buffer)
     while end - position >= LOG_OVERHEAD:
         if not has_complete_batch(buffer, position):
@@ -40,7 +42,7 @@ def iter_complete_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchVi
 
 
 def has_complete_batch(buffer: Buffer, position: int) -> bool:
-    """Whether a whole batch starts at `position`; KafkaError if what starts there can never become one."""
+    """Whether a whole batch starts at `position`; KafkaError if more bytes could not make it a batch."""
     head = bytes(buffer[position : position + HEADER_SIZE])
     if len(head) >= MAGIC_PREFIX:
         check_magic(head[MAGIC])

@@ -1,13 +1,13 @@
-"""Builds a record batch record by record, knowing its size at every moment.
+"""Builds a record batch record by record, and counts its bytes as it grows.
 
     builder = BatchBuilder(max_bytes=16_384, codec=Codec.LZ4)
     while builder.append(key, value, timestamp=now_ms):
         ...
     data = builder.build()
 
-`size_in_bytes` is exact for an uncompressed batch and an upper estimate for a compressed one. `append` refuses (returns
-False, changes nothing) what would go beyond `max_bytes`, but always takes the first record: whether a single record is
-too large, the caller decides. One builder makes one batch; it is not thread-safe.
+`size_in_bytes` counts bytes before compression. `append` returns False and changes nothing if the record would take the
+batch beyond `max_bytes`. It always takes the first record: the caller decides whether a single record is too large. One
+builder makes one batch; it is not thread-safe.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from ixion.records.record import Record
 from ixion.records.walker import FAR, MAX_I64, MIN_I64
 
 TWO_TO_THE_32: Final = 1 << 32
-# What the buffer of a builder holds before it is emptied; a value as large is not copied into it at all.
+# The buffer of a builder is emptied at this size; a value of this size is not copied into it.
 PIECE_SIZE: Final = 16 * 1024
 
-# The buffers of builders that are done, for the next ones: one that has grown is filled without asking for memory.
+# Buffers of finished builders, reused by new ones: a buffer that has grown needs no further allocation.
 SPARE: Final[list[BytesWriter]] = []
 MOST_SPARE: Final = 8
-MOST_KEPT: Final = 4 * PIECE_SIZE  # bytes that a buffer may have held to be used again
+MOST_KEPT: Final = 4 * PIECE_SIZE  # a buffer that has held more bytes is not reused
 
 NO_HEADERS: Final = b"\0"
 
@@ -57,7 +57,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 @final
 @mypyc_attr(acyclic=True)
 class BatchBuilder:
-    """A batch in the making; see the module for an example."""
+    """See the module for an example."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class BatchBuilder:
         is_control: bool = False,
         delete_horizon: int | None = None,
     ) -> None:
-        """`delete_horizon` (milliseconds) takes the place of the base timestamp, from which the deltas then count."""
+        """`delete_horizon` (milliseconds) replaces the base timestamp; timestamp deltas then count from it."""
         # Records are written into a small buffer that stays in the processor's cache and is emptied into `_pieces`.
         self._writer = spare_writer()
         self._pieces: list[bytes] = []
@@ -104,7 +104,7 @@ class BatchBuilder:
 
     @property
     def size_in_bytes(self) -> i64:
-        """Of the batch if it ended here, before compression."""
+        """The size of the batch with the records so far, before compression."""
         return HEADER_SIZE + self._pieces_size + len(self._writer)
 
     def append(
@@ -115,17 +115,17 @@ class BatchBuilder:
         return self._append(self.last_offset + 1, key, value, encoded, timestamp)
 
     def append_at(self, offset: i64, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
-        """Add a record at an offset of its own, as compaction does, which leaves holes; offsets must rise."""
+        """Add a record at the given offset, above the last one. Gaps are allowed, as compaction leaves them."""
         return self._append(offset, key, value, encode_headers(headers) if headers else NO_HEADERS, timestamp)
 
     def append_encoded(
         self, offset: i64, key: bytes | None, value: bytes | None, headers: bytes, timestamp: i64
     ) -> bool:
-        """The same with headers as `encode_headers` makes them."""
+        """As `append_at`, with headers that `encode_headers` has encoded."""
         return self._append(offset, key, value, headers, timestamp)
 
     def append_copy(self, record: Record) -> bool:
-        """Add a record of another batch as it is, at its own offset, with its headers to the byte."""
+        """Copy a record of another batch, at its own offset, with its headers byte for byte."""
         if record.header_count == 0:
             headers = NO_HEADERS
         else:
@@ -134,7 +134,7 @@ class BatchBuilder:
 
     def _append(self, offset: i64, key: bytes | None, value: bytes | None, headers: bytes, timestamp: i64) -> bool:
         if offset <= self.last_offset:
-            raise ValueError(f"offset {offset} after {self.last_offset}")
+            raise ValueError(f"offset {offset} must be above the last offset {self.last_offset}")
         offset_delta: i64 = offset - self.base_offset
         if offset_delta > MAX_I32:
             raise ValueError(f"offset {offset} is too far from the base offset {self.base_offset}")
@@ -191,13 +191,13 @@ class BatchBuilder:
         return True
 
     def name_producer(self, producer_id: i64, producer_epoch: i64, base_sequence: i64) -> None:
-        """Set the producer of the batch, if it is known only when the batch is sent."""
+        """Set the producer of a batch that got its producer only after the builder was made."""
         self._producer_id = producer_id
         self._producer_epoch = i16(producer_epoch)
         self._base_sequence = i32(base_sequence)
 
     def end(self) -> None:
-        """No record follows: the next builder gets the buffer, and the records take no more memory than they need."""
+        """Release the buffer for the next builder. Call it when no record follows."""
         self._empty_writer()
         if len(SPARE) < MOST_SPARE:
             SPARE.append(self._writer)
@@ -208,7 +208,7 @@ class BatchBuilder:
         self.end()
         pieces = self._pieces
         if self.count == 0:
-            self._attributes &= ~CODEC_MASK  # what compaction leaves of a batch: a header, and nothing to compress
+            self._attributes &= ~CODEC_MASK  # compaction left only the header: nothing to compress
         if self._attributes & CODEC_MASK != 0:
             pieces = [compress(self._codec, b"".join(pieces), self._level)]
         inside = self._fields_inside_crc()
@@ -244,7 +244,7 @@ class BatchBuilder:
             self._add_piece(self._writer.getvalue())
             if size <= MOST_KEPT:
                 self._writer.truncate(0)
-            else:  # a key or a header of that size: such a buffer must not be kept for ever
+            else:  # a large key or header made the buffer grow: do not keep it
                 self._writer = BytesWriter()
 
     def _add_piece(self, piece: bytes) -> None:
@@ -271,7 +271,7 @@ def encode_count(count: i64) -> bytes:
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """The header count and the headers."""
+    """The header count, then the headers, as a record stores them."""
     writer = BytesWriter()
     write_varint(writer, len(headers))
     for name, value in headers:
@@ -287,7 +287,7 @@ def encode_headers(headers: Headers) -> bytes:
 
 
 def varint_size(value: i64) -> i64:
-    """Bytes that the zigzag form of `value` takes: 1 for -64 .. 63, 2 for -8192 .. 8191, at most 10."""
+    """The size of a zigzag varint: 1 byte for -64 .. 63, 2 for -8192 .. 8191, at most 10."""
     left: i64 = ~value if value < 0 else value
     size: i64 = 1
     left >>= 6
@@ -298,7 +298,7 @@ def varint_size(value: i64) -> i64:
 
 
 def write_varint(writer: BytesWriter, value: i64) -> None:
-    """The zigzag form, seven bits to a byte, lowest first."""
+    """A zigzag varint: seven bits per byte, lowest first."""
     if -64 <= value < 64:
         writer.append(u8(((value << 1) ^ (value >> 63)) & 0x7F))
         return

@@ -10,7 +10,7 @@ from ixion.records.faults import invalid
 
 # wbits for "a gzip header and trailer around a 32 kB window".
 GZIP: Final = 31
-# zlib hands back the input it did not use as a copy, so it gets the input in pieces too.
+# zlib copies the input that it did not use, so the input is passed in pieces too.
 INPUT_PIECE: Final = 64 * 1024
 OUTPUT_PIECE: Final = 256 * 1024
 
@@ -30,7 +30,7 @@ def chunks(data: memoryview) -> Iterator[bytes]:
             if piece:
                 yield piece
             rest = stream.unconsumed_tail
-            # A full piece may have left output inside zlib after the last of the input.
+            # A full piece means that zlib may hold more output even after the last input.
             more = len(rest) > 0 or len(piece) == OUTPUT_PIECE
     if not stream.eof:
         raise invalid("a gzip stream ends early")

@@ -1,7 +1,7 @@
-"""lz4 in its standard frame, as batches of magic 2 hold it.
+"""lz4 in its standard frame, which batches of magic 2 contain.
 
-Kafka's Java reader takes independent blocks only and no dictionary, so that is what is written: blocks of 64 kB, no
-checksum of the content, no size.
+Kafka's Java reader accepts only independent blocks without a dictionary. So we write independent blocks of 64 kB,
+without a content checksum and without a content size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ixion.records.faults import invalid, unsupported_codec
 
 OUTPUT_PIECE: Final = 256 * 1024
 MIN_PIECE: Final = 16 * 1024
-# Kafka's default level means the fast compressor; every other one the slow compressor at that level.
+# Kafka's default level selects the fast compressor; any other level selects the slow one at that level.
 KAFKA_DEFAULT_LEVEL: Final = 9
 FAST: Final = 0
 

@@ -1,8 +1,8 @@
 """Snappy, bare or in the framing of the Java library (xerial) that Kafka's own clients use.
 
 The framing: 8 bytes ``82 "SNAPPY" 00``, two i32 of versions, then blocks, each an i32 with its compressed size and that
-many bytes of bare snappy. A bare block opens with its inflated size as a varint; no snappy element makes more than 64
-bytes from 3, so a claim beyond 22 times the input is false, and is refused before anything is allocated for it.
+many bytes of bare snappy. A bare block opens with its inflated size as a varint. No snappy element makes more than 64
+bytes from 3, so a claim beyond 22 times the input is false; it is refused before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 BLOCK_SIZE: Final = 32 * 1024
 MAX_RATIO: Final = 22
-# A block of zeros, 1 kB as the library's smallest, takes 50 bytes. Streams of much smaller blocks only waste time.
+# The Java library's smallest block is 1 kB, which is 50 bytes compressed if it holds zeros. A stream of much smaller
+# blocks only costs us time.
 MIN_MEAN_BLOCK: Final = 48
 SPARE_BLOCKS: Final = 16
 
@@ -34,7 +35,7 @@ def chunks(data: memoryview, bound: int) -> Iterator[bytes]:
     while at < end:
         blocks_left -= 1
         if blocks_left < 0:
-            raise invalid(f"a snappy stream of {end} bytes in more blocks than one for {MIN_MEAN_BLOCK} bytes")
+            raise invalid(f"a snappy stream of {end} bytes has blocks of less than {MIN_MEAN_BLOCK} bytes on average")
         size = int.from_bytes(data[at : at + 4], "big", signed=True)
         at += 4
         if size <= 0 or size > end - at:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ixion.records.faults import invalid, unsupported_codec
 
 OUTPUT_PIECE: Final = 256 * 1024
-# 128 MiB, what level 22 declares for a stream of unknown size. Memory is touched only as far as output fills it.
+# 128 MiB, which level 22 declares for a stream of unknown size. Memory is touched only as output fills it.
 WINDOW_LOG_MAX: Final = 27
 
 

@@ -14,8 +14,8 @@ The buffers are laid out as Arrow wants them, little-endian, so that pyarrow tak
 Example, the records (offset 5, key "a", value null) and (offset 6, key "bc", value ""): offsets 5 6; keys.data "abc",
 keys.ends 0 1 3; values.data "", values.ends 0 0 0, values.validity 0b10.
 
-Columns end at `max_rows` rows or behind the record that reaches `max_bytes` of keys, values and headers, also in the
-middle of a batch. So the memory is bounded by that, one record and one inflated batch, whatever a batch claims.
+Columns end at `max_rows` rows, or after the record that reaches `max_bytes` of keys, values and headers, even in the
+middle of a batch. So memory is bounded by `max_bytes`, one record and one inflated batch, whatever a batch claims.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ixion.records.walker import FAR, Walker
 
 MAX_ROWS: Final = 128 * 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
-LARGEST_BYTES: Final = 1 << 30  # an end is an i32, and a record may follow
+LARGEST_BYTES: Final = 1 << 30  # an end is an i32, and the last record may go beyond the limit
 
 
 @final
@@ -64,14 +64,14 @@ class BinaryColumn:
 @final
 @mypyc_attr(acyclic=True)
 class BinaryWriter:
-    """A `BinaryColumn` in the making."""
+    """Builds a `BinaryColumn`."""
 
     def __init__(self) -> None:
         self._data = BytesWriter()
         self._ends = BytesWriter()
         write_i32_le(self._ends, 0)
         self._validity = BytesWriter()
-        self._bits: i64 = 0  # of the rows since the last whole byte of them
+        self._bits: i64 = 0  # validity bits of the rows after the last whole byte
         self.count: i64 = 0
         self.null_count: i64 = 0
 
@@ -80,7 +80,7 @@ class BinaryWriter:
         return len(self._data)
 
     def add(self, data: bytes, start: i64, size: i64) -> None:
-        """The next row is ``data[start:start + size]``, or null if the size is negative."""
+        """Add the row ``data[start:start + size]``, or null if the size is negative."""
         if size < 0:
             self.null_count += 1
         else:
@@ -133,7 +133,7 @@ class Columns:
         return memoryview(self.timestamp_type_data).cast("i")
 
     def headers(self, row: i64) -> list[tuple[str, bytes | None]]:
-        """As `Record.headers` has them."""
+        """The headers of a row, in the form of `Record.headers`."""
         if not 0 <= row < self.count:
             raise IndexError(f"there is no row {row} among {self.count}")
         at = i64(read_i32_le(self.header_ends, 4 * row))
@@ -150,7 +150,7 @@ class Columns:
 @final
 @mypyc_attr(acyclic=True)
 class ColumnWriter:
-    """`Columns` in the making, filled batch by batch."""
+    """Builds `Columns` batch by batch."""
 
     def __init__(self, max_rows: i64, max_bytes: i64) -> None:
         self._max_rows: i64 = max_rows
@@ -171,11 +171,11 @@ class ColumnWriter:
         if self.count >= self._max_rows:
             return True
         size: i64 = self.keys.size + self.values.size + self.header_keys.size + self.header_values.size
-        # A header without bytes takes room as well: two ends.
+        # An empty header takes memory too: two ends.
         return size + 8 * self.header_keys.count >= self._max_bytes
 
     def take(self, rest: RestOfBatch) -> bool:
-        """Take rows until the batch is over or the columns are full; whether the batch is over."""
+        """Add rows until the batch ends or the columns are full. Returns whether the batch has ended."""
         walker = rest.walker
         start_offset: i64 = rest.start_offset
         end_offset: i64 = rest.end_offset
@@ -203,7 +203,7 @@ class ColumnWriter:
         return True
 
     def _add_headers(self, walker: Walker) -> None:
-        """Of the record stepped over last, which `step` has found to be well-formed."""
+        """Add the headers of the last record, which `step` has found well-formed."""
         end: i64 = walker.position
         walker.position = walker.header_position
         left: i64 = walker.header_count
@@ -226,8 +226,8 @@ class ColumnWriter:
 @final
 @mypyc_attr(acyclic=True)
 class RestOfBatch:
-    """The records of a batch that are not in columns yet, of which those from `start_offset` to before `end_offset`
-    are wanted."""
+    """The records of a batch that are not in columns yet. Only offsets from `start_offset` up to, but not including,
+    `end_offset` are wanted."""
 
     def __init__(self, batch: BatchView, start_offset: i64, end_offset: i64, limits: InflateLimits) -> None:
         self.start_offset: i64 = start_offset
@@ -240,7 +240,7 @@ class RestOfBatch:
         if self.left < 0:
             raise invalid(f"a batch of {self.left} records")
         if not 0 <= self.base_offset < FAR:
-            raise corrupt(f"a batch at offset {self.base_offset}")
+            raise corrupt(f"a batch starts at the impossible offset {self.base_offset}")
         self.walker = batch.walker(limits)
 
 
@@ -254,10 +254,10 @@ def read_columns(
     check_crcs: bool = True,
     limits: InflateLimits = DEFAULT_LIMITS,
 ) -> Iterator[Columns]:
-    """The records from `start_offset` to before `end_offset`, in columns of at least one row.
+    """Yield the records from `start_offset` up to, but not including, `end_offset`, in columns of at least one row.
 
-    Control batches and aborted transactions are for the caller to leave out. KafkaError at the first batch that is
-    damaged; the rows that are not handed out by then are not handed out.
+    The caller leaves out control batches and aborted transactions. The first damaged batch raises KafkaError; rows
+    not yielded before it are lost.
     """
     if not 0 < max_rows <= LARGEST_BYTES or not 0 < max_bytes <= LARGEST_BYTES:
         raise ValueError(f"max_rows and max_bytes must be from 1 to {LARGEST_BYTES}, not {max_rows} and {max_bytes}")

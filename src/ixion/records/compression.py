@@ -2,16 +2,15 @@
 
 A few hundred bytes can claim to inflate to gigabytes (zstd 32 000 : 1, gzip 1 032 : 1, lz4 255 : 1, snappy 22 : 1), so
 every inflation runs under `InflateLimits`, in pieces of at most 256 kB, and stops at the first piece beyond them. (A
-bare snappy block cannot be cut; it comes whole, but can be no bomb: see `codec_snappy`.)
+bare snappy block is inflated whole; `codec_snappy` checks its size first.)
 
-Example, with the default limits: 1 kB may inflate to 16 MiB (which every batch may), 1 MiB to 64 MiB (the most for any
-batch); in between, 128 times the compressed size is the limit.
+Example, with the default limits: 1 kB may inflate to 16 MiB, which every batch may reach; 1 MiB to 64 MiB, which no
+batch may exceed; in between, the limit is 128 times the compressed size.
 
-Libraries, chosen side by side (µs to inflate 16 kB / 1 MB of text, ours under a limit): gzip by the standard library's
-zlib, 45 / 3 400 (cramjam 39 / 3 200, without a limit); lz4 by `lz4`, 7 / 470 (cramjam 11 / 400, without a limit); zstd
-by the standard library from Python 3.14 and its backport before, 32 / 1 050 and 2 MB installed (`zstandard` 28 / 1 070,
-24 MB, 24 ms to import); snappy by `cramjam`, 3 / 820, which python-snappy uses too. Each is imported by the first batch
-that needs it, so it costs nothing before.
+Libraries (µs to inflate 16 kB / 1 MB of text, ours under a limit): gzip by the standard library's zlib, 45 / 3 400
+(cramjam 39 / 3 200, without a limit); lz4 by `lz4`, 7 / 470 (cramjam 11 / 400, without a limit); zstd by the standard
+library from Python 3.14 and its backport before, 32 / 1 050 and 2 MB installed (`zstandard` 28 / 1 070, 24 MB, 24 ms to
+import); snappy by `cramjam`, 3 / 820, which python-snappy uses too. The first batch that needs a library imports it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ixion.records.faults import too_large, unsupported_codec
 
 
 class Codec(IntEnum):
-    """The compression of a batch, by the id in its attributes and by the name that `compression.type` uses."""
+    """Compression codecs: the id in a batch's attributes, the name in `compression.type`."""
 
     NONE = 0
     GZIP = 1
@@ -39,9 +38,9 @@ CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
 
 class InflateLimits:
-    """How much may come out of a compressed batch: beyond `free_bytes`, at most `max_ratio` times its compressed size.
+    """How far a compressed batch may inflate: beyond `free_bytes`, to at most `max_ratio` times its compressed size.
 
-    No dataclass: importing that module takes 8 ms, and every client would pay for it.
+    Not a dataclass: importing `dataclasses` takes 8 ms in every client.
     """
 
     def __init__(
@@ -63,14 +62,14 @@ def no_such_codec(codec_id: int) -> KafkaError:
 
 
 def inflate(codec: Codec, data: bytes | memoryview, limits: InflateLimits = DEFAULT_LIMITS) -> bytes:
-    """All of it at once; KafkaError MESSAGE_TOO_LARGE beyond the limits, INVALID_RECORD for bytes that are no such
-    stream, UNSUPPORTED_COMPRESSION_TYPE when the library is not installed."""
+    """Inflate all of `data`. KafkaError: MESSAGE_TOO_LARGE beyond the limits, INVALID_RECORD if the bytes are not a
+    stream of the codec, UNSUPPORTED_COMPRESSION_TYPE if its library is not installed."""
     chunks = list(inflate_chunks(codec, data, limits))
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def inflate_chunks(codec: Codec, data: bytes | memoryview, limits: InflateLimits = DEFAULT_LIMITS) -> Iterator[bytes]:
-    """The same piece by piece, so that what is seen can be dropped before the next piece is made."""
+    """As `inflate`, piece by piece: the caller can drop one piece before the next is made."""
     view = memoryview(data)
     bound = limits.bound(len(view))
     total = 0
@@ -94,7 +93,7 @@ def open_stream(codec: Codec, view: memoryview, bound: int) -> Iterator[bytes]:
 
 
 def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
-    """Compress as Kafka's own producer would frame it.
+    """Compress, in the framing of Kafka's own producer.
 
     `level` is Kafka's: gzip -1 or 1 to 9, lz4 1 to 17, zstd -131072 to 22; None is the default of the codec. ValueError
     outside the range. Snappy has no levels.

@@ -37,12 +37,12 @@ TYPES: Final = {int(kind): kind for kind in ControlType}
 
 
 def control_type(batch: BatchView) -> ControlType:
-    """The type of a control batch, from its only record; KafkaError (INVALID_RECORD) if that has no such key."""
+    """The type of a control batch, from the key of its only record; KafkaError (INVALID_RECORD) if it has none."""
     return TYPES.get(KEY.unpack_from(control_key(batch))[1], ControlType.UNKNOWN)
 
 
 def coordinator_epoch(batch: BatchView) -> int:
-    """Of a transaction marker: the epoch of the transaction coordinator that wrote it."""
+    """The epoch of the transaction coordinator that wrote this transaction marker."""
     for record in batch.records():
         value = record.value
         if value is not None and len(value) >= MARKER.size:

@@ -18,7 +18,7 @@ def load() -> Callable[[Buffer, int], int]:
     """The function inside the extension of the package `crc32c`, without the package around it.
 
     Importing the package takes 20-40 ms, as it loads argparse, ctypes and importlib.metadata on the way; the extension
-    alone takes less than one. A future release that moves the extension costs that time, nothing else.
+    alone takes less than one. If a future release moves the extension, we import the package instead.
     """
     package = PathFinder.find_spec("crc32c")
     if package is not None and package.submodule_search_locations is not None:
@@ -33,4 +33,4 @@ def load() -> Callable[[Buffer, int], int]:
 
 
 crc32c = load()
-"""crc32c(data, crc=0): `crc` is the checksum of the bytes before `data`, to go on from there."""
+"""crc32c(data, crc=0): `crc` is the checksum of the bytes before `data`, which this call continues."""

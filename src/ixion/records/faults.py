@@ -1,7 +1,7 @@
 """The ways in which the bytes of a batch can be wrong, each with the Kafka error code that the client gets.
 
-CORRUPT_MESSAGE is for damage on the way (a client may send again), INVALID_RECORD for a batch that was made wrong,
-MESSAGE_TOO_LARGE for one that is too big once inflated: clients answer that by sending it in smaller parts.
+CORRUPT_MESSAGE is damage on the way: a client may retry. INVALID_RECORD is a batch that its producer made wrong.
+MESSAGE_TOO_LARGE is a batch that is too big once inflated: clients split it and send smaller batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def unsupported_codec(message: str) -> KafkaError:
 
 
 def old_magic(magic: int) -> KafkaError:
-    """Messages of magic 0 and 1 are what producers sent before Kafka 0.11; Kafka 4 does not take them either."""
+    """Producers sent magic 0 and 1 before Kafka 0.11; Kafka 4 refuses them too."""
     return KafkaError(
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         f"a message set of magic {magic} (before Kafka 0.11) is not supported; send record batches of magic 2",
@@ -37,4 +37,4 @@ def check_magic(magic: int) -> None:
     if magic == 0 or magic == 1:
         raise old_magic(magic)
     if magic != 2:
-        raise corrupt(f"magic {magic} is not one of a record batch; it must be 2")
+        raise corrupt(f"magic {magic} is not that of a record batch, which is 2")

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-# What a batch may lie in. `bytes` is read in place; from the two others a view copies the 61 bytes of the header.
+# Types that may hold a batch. A view reads `bytes` in place; of the other two it copies the 61 bytes of the header.
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 BASE_OFFSET: Final = 0
@@ -47,11 +47,11 @@ COUNT: Final = 57
 RECORDS: Final = 61
 
 HEADER_SIZE: Final = 61
-# The base offset and the length itself: what must be read to know how long a batch is.
+# The base offset and the batch length: the bytes to read to know how long a batch is.
 LOG_OVERHEAD: Final = 12
 # The smallest legal batch length: a header without records.
 MIN_BATCH_LENGTH: Final = 49
-# Up to and with the magic byte: the shortest prefix that tells an old message from a batch.
+# Up to and including the magic byte: the shortest prefix that tells an old message from a batch.
 MAGIC_PREFIX: Final = 17
 MAGIC_V2: Final = 2
 

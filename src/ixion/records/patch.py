@@ -1,8 +1,8 @@
 """Changes header fields of a batch in place, in a bytearray or a writable memoryview.
 
-The broker gives a batch its offset and leader epoch at the append; both lie before the checksum, so these patches cost
-no CRC. Timestamps and producer fields lie under it: their patches compute it anew over the whole batch, and the caller
-must have verified the old one first, or a damaged batch gets a valid CRC.
+The broker sets the base offset and the leader epoch at the append. The CRC does not cover these two, so their patches
+need no new CRC. It covers timestamps and producer fields: their patches compute the CRC of the whole batch again. The
+caller must have verified the old CRC first, or a damaged batch gets a valid one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def patch_leader_epoch(buffer: bytearray | memoryview, position: int, leader_epo
 def patch_max_timestamp(
     buffer: bytearray | memoryview, position: int, timestamp_type: TimestampType, max_timestamp: int
 ) -> None:
-    """Set the timestamp type and the max timestamp; with LOG_APPEND_TIME that becomes the time of every record.
+    """Set the timestamp type and the max timestamp; under LOG_APPEND_TIME every record has that timestamp.
 
-    Does nothing, and computes no CRC, if both are set like this already.
+    If both are already set so, this does nothing and computes no CRC.
     """
     view = BatchView(buffer, position)
     if view.timestamp_type == timestamp_type and view.max_timestamp == max_timestamp:
@@ -63,6 +63,6 @@ def patch_producer(
 
 
 def patch_crc(buffer: bytearray | memoryview, position: int) -> None:
-    """Write the CRC that the batch should have as it is now."""
+    """Compute the CRC of the batch and write it."""
     with BatchView(buffer, position).as_view() as batch:
         U32.pack_into(buffer, position + CRC, crc32c(batch[ATTRIBUTES:], 0))

@@ -1,7 +1,7 @@
 """Gives a batch another codec, for topics whose `compression.type` is not the producer's.
 
-Offsets and timestamps of records are deltas to the header, so the record bytes stay as they are: they are inflated,
-compressed anew and put behind a header with another codec, length and CRC. No record is looked at.
+Offsets and timestamps of records are deltas to the header, so the record bytes do not change: they are inflated,
+compressed again and put behind a header with another codec, length and CRC. Single records are not parsed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ixion.records.patch import I32, U16, patch_crc
 def recode(
     batch: BatchView, codec: Codec, level: int | None = None, limits: InflateLimits = DEFAULT_LIMITS
 ) -> bytearray:
-    """The same batch in `codec`, writable, so that offset and epoch can be patched into it."""
+    """The same batch in `codec`, writable, so that the log can patch in the base offset and leader epoch."""
     records = compress(codec, inflate(batch.codec, batch.payload(), limits), level)
     made = bytearray(batch.as_view()[:HEADER_SIZE])
     made += records

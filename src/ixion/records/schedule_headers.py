@@ -1,20 +1,20 @@
-"""The headers with which a producer asks for a later delivery, read from one record.
+"""Reads the headers of one record with which a producer asks for later delivery.
 
 | header | value |
 |---|---|
 | `x-deliver-after-ms` | milliseconds from the append, by the broker's clock |
-| `x-deliver-at` | milliseconds since 1970, or a time as RFC 3339 has it; a past time means now |
+| `x-deliver-at` | milliseconds since 1970, or an RFC 3339 time; a past time means now |
 | `x-schedule-id` | up to 255 bytes; a later record with the same id replaces this one |
 | `x-schedule-cancel` | an id, or `@` and the offset of a record, or `*` for all; this record is never delivered |
 | `x-schedule-every`, `x-schedule-cron` | deliver it again and again; needs an id (`recurrence`) |
-| `x-schedule-tz`, `x-schedule-until` | the time zone of a cron expression; the last time that it may be due |
+| `x-schedule-tz`, `x-schedule-until` | the time zone of a cron expression; the latest time at which it may be due |
 
 A number is text, or eight bytes, big-endian. Eight bytes that are all digits are text: as a number they would be a time
-beyond every limit. Names are compared without regard to case. A header that begins like these and is none of them is
-refused: delivering at once what was meant for later is the one mistake that cannot be mended.
+beyond every limit. Case does not matter in names. An unknown header that starts with `x-deliver-` or `x-schedule` is an
+error, because a record delivered too early cannot be taken back.
 
-The broker puts headers of its own (`OWN`) on what it delivers, and takes them off what producers send, since these may
-forward a record that was delivered to them.
+The broker adds headers of its own (`OWN`) to the records it delivers. It removes them from records that it receives,
+because a producer may forward a record that was delivered to it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ ZONE: Final = b"x-schedule-tz"
 UNTIL: Final = b"x-schedule-until"
 
 MOST_ID_BYTES: Final = 255
-MOST_DIGITS: Final = 19  # of a number of 64 bits
-MOST_TIME_BYTES: Final = 40  # of a time as text
+MOST_DIGITS: Final = 19  # in a 64-bit number
+MOST_TIME_BYTES: Final = 40  # in a time as text
 ALL: Final = b"*"
 MAX_I64: Final = 0x7FFFFFFFFFFFFFFF
 
@@ -52,10 +52,10 @@ MAX_I64: Final = 0x7FFFFFFFFFFFFFFF
 @final
 @mypyc_attr(acyclic=True)
 class Wish:
-    """What the headers of one record ask for.
+    """The delivery that the headers of one record ask for.
 
-    `due_ms` is -1 for a record that is delivered at once; `cancel` is empty unless the record cancels others. With
-    neither, the record only has headers that must go.
+    `due_ms` is -1 for a record that is delivered at once; `cancel` is empty unless the record cancels others. If both
+    are unset, the record only has headers of the broker to remove.
     """
 
     def __init__(self, index: i64) -> None:
@@ -75,7 +75,7 @@ class Wish:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the record goes to the schedule and leaves a hole."""
+        """Whether the record moves to the schedule and leaves a gap in its batch."""
         return self.due_ms >= 0 or len(self.cancel) > 0
 
 
@@ -84,9 +84,9 @@ def is_ours(name: bytes) -> bool:
 
 
 def read_wish(walker: Walker, index: i64, now_ms: int, max_delay_ms: int) -> Wish | None:
-    """The wish of the record that `walker` stepped over last; None if no header of its is about delivery.
+    """The wish of the record that `walker` stepped over last; None if it has no delivery header.
 
-    `begin` is called next for a record that recurs.
+    For a recurring record, call `begin` next.
     """
     data = walker.data
     headers = Walker(data, walker.header_position, walker.position)
@@ -102,7 +102,7 @@ def read_wish(walker: Walker, index: i64, now_ms: int, max_delay_ms: int) -> Wis
         value_start: i64 = headers.position
         if value_size > 0:
             headers.position += value_size
-        # "x-deliver-" and "x-schedule" have ten bytes, and "x-" in common.
+        # "x-deliver-" and "x-schedule" both have ten bytes and start with "x-".
         if size < 10 or data[start + 1] != 0x2D or (data[start] != 0x78 and data[start] != 0x58):
             continue
         name = data[start : start + size].lower()
@@ -174,7 +174,7 @@ def check_together(wish: Wish, seen: list[bytes]) -> None:
     if AFTER in seen and AT in seen:
         wish.refusal = "x-deliver-after-ms and x-deliver-at exclude each other"
     elif CANCEL in seen and len(seen) > 1:
-        wish.refusal = "x-schedule-cancel stands alone: a record that cancels is not delivered"
+        wish.refusal = "x-schedule-cancel stands alone: a record that cancels others is never delivered"
     elif EVERY in seen and CRON in seen:
         wish.refusal = "x-schedule-every and x-schedule-cron exclude each other"
     elif wish.recurs and ID not in seen:
@@ -201,7 +201,7 @@ def begin(wish: Wish, now_ms: int, max_delay_ms: int) -> None:
 
 
 def number_of(value: bytes) -> int:
-    """A number from 0 on, as digits or as eight bytes; -1 if it is neither."""
+    """A number of at least 0, as digits or as eight bytes; -1 if it is neither."""
     if value.isdigit():
         number = int(value) if len(value) <= MOST_DIGITS else MAX_I64
         return min(number, MAX_I64)
@@ -211,7 +211,7 @@ def number_of(value: bytes) -> int:
 
 
 def time_of(value: bytes) -> int:
-    """Milliseconds since 1970 of a time such as 2030-01-31T08:00:00Z, rounded up; -1 if it is none.
+    """A time such as 2030-01-31T08:00:00Z as milliseconds since 1970, rounded up; -1 if it is not a time.
 
     A time before 1970 is 0.
     """
@@ -234,5 +234,5 @@ def text_of(name: bytes) -> str:
 
 
 def shown(value: bytes) -> str:
-    """A value of a stranger, short enough for an error message."""
+    """A producer's value, shortened for an error message."""
     return repr(value[:32].decode("utf-8", "backslashreplace"))

@@ -1,8 +1,8 @@
-"""Takes records out of a batch, which leaves holes in it.
+"""Takes records out of a batch, which leaves gaps in its offsets.
 
-What is left keeps the offsets, the last offset delta, the producer and its sequence of the whole batch. So the offsets
-that its producer gets are right, and a repetition is recognised. Kafka's compaction leaves the same: a batch with fewer
-records than offsets, or with none at all, whose header alone is 61 bytes.
+The remaining batch keeps the offsets, the last offset delta, the producer and the sequence of the whole. So the
+producer gets the right offsets, and a duplicate is recognised. Kafka's compaction leaves such batches too: fewer
+records than offsets, or no records at all, only the header of 61 bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ixion.records.walker import Walker
 
 
 def split(batch: BatchView, wishes: list[Wish], codec: Codec, level: int | None) -> tuple[bytes, list[Record]]:
-    """The batch without the records that `wishes` take away, and those records, with offsets from 0 on."""
+    """The batch without the records that `wishes` move to the schedule, and those records, with offsets from 0."""
     left = BatchBuilder(
         codec=codec,
         level=level,
@@ -40,20 +40,20 @@ def split(batch: BatchView, wishes: list[Wish], codec: Codec, level: int | None)
             left.append_copy(record)
     left.last_offset = batch.last_offset_delta
     if left.count == 0:
-        left.base_timestamp = left.max_timestamp = batch.max_timestamp  # a producer without a time would be forgotten
+        left.base_timestamp = left.max_timestamp = batch.max_timestamp  # producer state expires by this timestamp
     return left.build(), taken
 
 
 def kept_headers(record: Record, more: list[tuple[str, bytes | None]]) -> bytes:
-    """The headers that are not about delivery, to the byte, and after them `more`; encoded."""
+    """The headers that are not about delivery, byte for byte, followed by `more`; encoded."""
     count, kept = headers_without(record, ())
     if more:
-        kept += encode_headers(more)[1:]  # without its count, which is one byte for up to 63
+        kept += encode_headers(more)[1:]  # without the count, which is one byte up to 63
     return encode_count(count + len(more)) + kept
 
 
 def headers_without(record: Record, names: tuple[bytes, ...]) -> tuple[int, bytes]:
-    """How many headers have none of these names, and their bytes; without names, those that are not about delivery."""
+    """Count and bytes of the headers with none of these names; if `names` is empty, of those not about delivery."""
     data = record.data
     walker = Walker(data, record.header_position, record.header_end)
     pieces: list[bytes] = []

@@ -1,7 +1,7 @@
 """Decides whether a client's batch may enter a log, in one pass over it.
 
-`validate_produce` takes the record bytes of one partition of a produce request and the rules of its topic. What it
-checks, in this order, is what Apache Kafka checks, and it answers with the same codes:
+`validate_produce` takes the record bytes of one partition of a produce request and the rules of its topic. It makes the
+checks of Apache Kafka, in this order, with Kafka's error codes; K is our own:
 
 A  exactly one batch, complete, magic 2                  INVALID_RECORD, CORRUPT_MESSAGE, or by name for old magics
 B  at most `max_batch_bytes`                             MESSAGE_TOO_LARGE
@@ -13,13 +13,13 @@ G  every record well-formed, nothing after the last      INVALID_RECORD
 H  offset deltas 0, 1, 2 …                               INVALID_RECORD, one error per record
 I  a key where the topic is compacted                    INVALID_RECORD, one error per record
 J  create times within the topic's limits                INVALID_TIMESTAMP, one error per record
-K  headers that ask for a later delivery, if they count  INVALID_RECORD, one error per record
+K  delivery headers, if the topic allows delays          INVALID_RECORD, one error per record
 
-H to K are collected (up to 100), so that the producer learns which of its records were refused (KIP-467); the rest
-ends at once.
-Compressed records are inflated and walked piece by piece, so the memory they need is a piece (256 kB) and the largest
-record, not the batch. Differences from Kafka on purpose: a batch that already claims log append time, the bits that no
-version of Kafka defines, and offset deltas with holes are refused, where Kafka takes or rewrites some of them.
+Errors of H to K are collected (up to 100), so that the producer learns which of its records were refused (KIP-467). An
+error of A to G ends the validation at once.
+Compressed records are inflated and walked piece by piece: this takes the memory of one piece (256 kB) and the largest
+record, not of the batch. We are stricter than Kafka on purpose: we refuse a batch that claims log append time,
+attribute bits that no version of Kafka defines, and offset deltas with gaps. Kafka accepts or rewrites some of these.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from ixion.records.layout import (
 from ixion.records.schedule_headers import Wish, begin, read_wish
 from ixion.records.walker import MAX_I64, Walker
 
-# After so many refused records the pass ends: a batch of a million bad ones must not make work, nor a large response.
+# The pass ends after this many refused records, to bound the work and the size of the response.
 MAX_RECORD_ERRORS: Final = 100
-# Reading a cron expression takes 100 µs.
+# Per batch: parsing a cron expression takes 100 µs.
 MAX_RECURRING: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRules:
-    """What a topic demands of a batch; times in milliseconds."""
+    """The topic settings that a batch must obey; times in milliseconds."""
 
     max_batch_bytes: int = 1024 * 1024 + 12
     compacted: bool = False
@@ -63,9 +63,9 @@ class TopicRules:
     timestamp_after_max_ms: int = 3_600_000
     # None keeps the producer's codec.
     codec: Codec | None = None
-    # Of that codec; None where it has none, or its default.
+    # The compression level; None if the codec has no levels, or for its default.
     level: int | None = None
-    # How late a record may ask to be delivered; -1 if the topic pays no regard to such headers.
+    # The longest delay that a record may ask for; -1 if the topic ignores delivery headers.
     max_delay_ms: int = -1
 
 
@@ -88,26 +88,26 @@ class InvalidRecords(KafkaError):  # noqa: N818  named for what it carries
 @final
 @mypyc_attr(acyclic=True)
 class Validated:
-    """What a validated batch is, for the log that appends it."""
+    """A validated batch, with the facts that the log needs to append it."""
 
     def __init__(self, batch: BatchView, rules: TopicRules) -> None:
         self.batch = batch
         self.count: i64 = batch.count
         self.last_offset_delta: i64 = batch.last_offset_delta
-        # The latest create time, and which record (the first, if several) has it; -1 if no record has a time.
+        # The latest create time, and the first record that has it; -1 if no record has a timestamp.
         self.max_timestamp: i64 = NO_TIMESTAMP
         self.offset_delta_of_max_timestamp: i64 = -1
-        # Bytes of the batch, and of its header and records without compression.
+        # Size of the batch as sent, and of its header and records without compression.
         self.size_in_bytes: i64 = batch.size_in_bytes
         self.inflated_size: i64 = RECORDS
-        # False: the topic asks for another codec, so the batch must be built anew before it is appended.
+        # False: the topic has another codec, so the batch must be recoded before the append.
         self.in_place = rules.codec is None or rules.codec is batch.codec
-        # The records with headers about delivery, in their order; only where the topic has regard to them.
+        # The delivery headers of the records, in order; empty if the topic ignores them.
         self.wishes: list[Wish] = []
 
     @property
     def max_timestamp_is_true(self) -> bool:
-        """Whether the header says the same; if not, the log patches it (`patch_max_timestamp`), as Kafka does."""
+        """Whether the header has the true max timestamp; if not, the log patches it, as Kafka does."""
         return self.batch.max_timestamp == self.max_timestamp
 
 
@@ -117,9 +117,9 @@ def validate_produce(
     """The one batch in `buffer` if it obeys the rules; KafkaError or InvalidRecords if not. Changes nothing."""
     batch = only_batch(buffer)
     if batch.size_in_bytes > rules.max_batch_bytes:
-        raise too_large(f"a batch of {batch.size_in_bytes} bytes, the topic takes {rules.max_batch_bytes}")
+        raise too_large(f"a batch of {batch.size_in_bytes} bytes; the topic allows {rules.max_batch_bytes}")
     if not batch.crc_is_valid():
-        raise corrupt(f"the CRC of a batch is not {batch.crc:#010x} as it claims")
+        raise corrupt(f"the CRC of a batch does not match its header, {batch.crc:#010x}")
     check_header(batch)
     pass_over = Pass(batch, rules, now_ms)
     if batch.codec_id == 0:
@@ -138,7 +138,7 @@ def only_batch(buffer: Buffer) -> BatchView:
         raise invalid("a produce request must hold one record batch per partition, this one holds none")
     batch = BatchView(buffer)
     if not batch.is_complete:
-        raise corrupt(f"a batch claims {batch.size_in_bytes} bytes, {len(buffer)} are there")
+        raise corrupt(f"a batch claims {batch.size_in_bytes} bytes; only {len(buffer)} were sent")
     if batch.size_in_bytes < len(buffer):
         raise invalid(
             "a produce request must hold exactly one record batch per partition,"
@@ -148,7 +148,7 @@ def only_batch(buffer: Buffer) -> BatchView:
 
 
 def check_header(batch: BatchView) -> None:
-    """Cases D to F: what the header alone can tell."""
+    """Cases D to F, which need only the header."""
     attributes = batch.attributes
     codec_id = attributes & CODEC_MASK
     if codec_id >= len(CODECS):
@@ -165,7 +165,7 @@ def check_header(batch: BatchView) -> None:
     if batch.last_offset_delta != count - 1:
         raise invalid(f"a batch of {count} records must end at offset delta {count - 1}, not {batch.last_offset_delta}")
     if codec_id == 0 and count > (batch.size_in_bytes - RECORDS) // MIN_RECORD_SIZE:
-        raise invalid(f"{count} records are claimed in {batch.size_in_bytes - RECORDS} bytes")
+        raise invalid(f"a batch claims {count} records in {batch.size_in_bytes - RECORDS} bytes")
     if batch.is_control:
         raise invalid("clients are not allowed to write control records")
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
@@ -177,7 +177,7 @@ def check_header(batch: BatchView) -> None:
 
 
 def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) -> None:
-    """Walk each inflated piece as far as it holds whole records; carry what is left over into the next."""
+    """Walk the whole records of each inflated piece; carry the rest over into the next piece."""
     bound: i64 = limits.bound(batch.size_in_bytes - RECORDS)
     held: list[bytes] = []
     held_size: i64 = 0
@@ -187,7 +187,7 @@ def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) ->
         held.append(chunk)
         held_size += len(chunk)
         pass_over.result.inflated_size += len(chunk)
-        # Joined only once the record that was cut is whole: a large one must not be copied for every piece of it.
+        # Join pieces only when the cut record is whole: joining at every piece would copy a large record many times.
         if held_size < wanted:
             continue
         data = held[0] if len(held) == 1 else b"".join(held)
@@ -237,9 +237,9 @@ class Pass:
         while self._left > 0 and walker.missing() == 0:
             walker.step()
             if walker.offset_delta != self._index:
-                self._refuse(f"offset delta {walker.offset_delta} where {self._index} is due")
+                self._refuse(f"offset delta {walker.offset_delta} instead of {self._index}")
             if walker.key_size < 0 and self._needs_key:
-                self._refuse("a compacted topic takes no record without a key")
+                self._refuse("a record of a compacted topic must have a key")
             timestamp = walker.timestamp(base)
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
@@ -263,7 +263,7 @@ class Pass:
             if wish.recurs and not wish.refusal:
                 self._recurring += 1
                 if self._recurring > MAX_RECURRING:
-                    wish.refusal = f"a batch has {MAX_RECURRING} recurring records at most"
+                    wish.refusal = f"a batch may have at most {MAX_RECURRING} recurring records"
                 else:
                     begin(wish, self._now_ms, self._max_delay_ms)
             if wish.refusal:
@@ -273,7 +273,7 @@ class Pass:
     def finish(self, rest: i64) -> None:
         """Close the pass with `rest` bytes not walked over."""
         if self._left > 0:
-            raise invalid(f"a batch claims {self.result.count} records and holds {self._index}, then {rest} odd bytes")
+            raise invalid(f"a batch claims {self.result.count} records but has {self._index} and {rest} more bytes")
         if rest > 0:
             raise invalid(f"{rest} bytes follow the last record of a batch")
         if self._errors:
