@@ -103,7 +103,7 @@ def test_a_field_that_would_be_lost_is_refused() -> None:
     assert ApiKey.FETCH.response(7).encode(answer)
     with pytest.raises(EncodeError) as caught:
         ApiKey.FETCH.response(6).encode(answer)
-    assert str(caught.value) == "FetchResponse v6, session_id: this version cannot carry it, and it is 12"
+    assert str(caught.value) == "FetchResponse v6, session_id: this version has no such field, and its value is 12"
 
 
 def test_a_field_that_may_be_lost_is_dropped() -> None:
@@ -175,7 +175,7 @@ def test_null_is_refused_where_a_version_does_not_know_it() -> None:
 
 @pytest.mark.parametrize("version", [-1, 2, 14])
 def test_versions_outside_the_table_are_refused(version: int) -> None:
-    with pytest.raises(UnsupportedVersionError, match=f"API key 0 is not spoken here in version {version}"):
+    with pytest.raises(UnsupportedVersionError, match=f"API key 0 version {version} is not supported"):
         ApiKey.PRODUCE.request(version)
 
 

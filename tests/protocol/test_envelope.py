@@ -86,7 +86,7 @@ def test_a_version_from_the_future_leaves_its_header_readable() -> None:
 @pytest.mark.parametrize("key", [-1, 52, 93, 32767])
 def test_a_key_that_is_not_spoken(key: int) -> None:
     frame = key.to_bytes(2, signed=True) + bytes(8)
-    with pytest.raises(UnsupportedVersionError, match=f"API key {key} is not spoken here in version 0"):
+    with pytest.raises(UnsupportedVersionError, match=f"API key {key} version 0 is not supported"):
         decode_request(frame)
     with pytest.raises(UnsupportedVersionError):
         decode_request_header(frame)

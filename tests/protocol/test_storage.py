@@ -37,17 +37,17 @@ def test_what_consumers_tell_each_other() -> None:
 
 def test_versions_from_the_future_are_refused() -> None:
     encoded = storage.encode(VALUE, 4)
-    with pytest.raises(UnsupportedVersionError, match="OffsetCommitValue has no version 5"):
+    with pytest.raises(UnsupportedVersionError, match="OffsetCommitValue version 5 is not supported"):
         storage.decode(OffsetCommitValue, b"\0\5" + encoded[2:])
-    with pytest.raises(UnsupportedVersionError, match="OffsetCommitValue has no version 5"):
+    with pytest.raises(UnsupportedVersionError, match="OffsetCommitValue version 5 is not supported"):
         storage.encode(VALUE, 5)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0"])
 def test_too_short_for_a_version(data: bytes) -> None:
-    with pytest.raises(DecodeError, match="OffsetCommitValue, byte 0: at least two bytes are wanted"):
+    with pytest.raises(DecodeError, match="OffsetCommitValue, byte 0: the two bytes in front are missing"):
         storage.decode(OffsetCommitValue, data)
-    with pytest.raises(DecodeError, match="at least two bytes are wanted"):
+    with pytest.raises(DecodeError, match="the two bytes in front are missing"):
         storage.record_type(data)
 
 

@@ -3,10 +3,10 @@
     header, body = decode_request(frame)
     parts = frame_response(header, ProduceResponse(...))
 
-A frame is read without the four bytes of size in front of it, which framing has taken off. It is written with them
-by the functions named `frame`, without them by those named `encode`.
-Bodies come back as `Struct`; the handler of a key knows which one it is. Both directions are here for both roles. The
-first request of a key and version pays for its codecs; after that a header costs 0.4 µs beside its body.
+A frame is read without the four bytes of size in front of it, which framing has removed. Functions named `frame` write
+these four bytes, functions named `encode` do not.
+Bodies are returned as `Struct`; the handler of a key knows which one it gets. Brokers and clients both use this module.
+The first request of a key and version builds its codecs; after that a header costs 0.4 µs beside its body.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ixion.protocol.headers import RequestHeader, ResponseHeader
 from ixion.protocol.notation import Struct, StructMeta
 from ixion.protocol.registry import ApiKey, api_key
 
-# A broker's answer about a large cluster holds more elements than any request should.
+# Metadata of a large cluster has more elements than any request should have.
 RESPONSE_BUDGET: Final = 10_000_000
 
 
 def header_codecs(table: StructMeta) -> list[MessageCodec]:
-    """By version, from 0 on."""
+    """The codecs of a header; the index is the version."""
     flexible_from = table.flexible[0]
     versions = range(table.within[1] + 1)
     return [resolve.message(table.__name__, table, version, version >= flexible_from) for version in versions]
@@ -42,7 +42,7 @@ RESPONSE_HEADERS: Final = header_codecs(ResponseHeader)
 
 
 class Exchange:
-    """One API in one version, both ways."""
+    """The codecs of one API in one version: requests and responses."""
 
     def __init__(self, api: ApiKey, version: int) -> None:
         self.request: Final = api.request(version)
@@ -56,7 +56,7 @@ _exchanges: dict[int, Exchange] = {}
 
 
 def exchange(key: i64, version: i64) -> Exchange:
-    """The codecs of a key in a version; UnsupportedVersionError if it is not spoken here."""
+    """The codecs of a key in a version; UnsupportedVersionError if we do not support it."""
     place = key << 16 | version
     known = _exchanges.get(place)
     if known is None:
@@ -78,7 +78,7 @@ def decode_request(
 
 
 def decode_at_once(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, Struct]:
-    """As `decode_request`, but TooLongError if the request is for `decode_steps`: it has very many elements."""
+    """As `decode_request`, but TooLongError if the request has so many elements that it needs `decode_steps`."""
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, body = codecs.request_header.decode_prefix(data, start, end)
     return cast(RequestHeader, header), cast(Struct, codecs.request.decode_at_once(data, body, end))
@@ -87,7 +87,7 @@ def decode_at_once(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestH
 def decode_steps(
     data: bytes, start: i64, end: i64, budget: i64 = ELEMENT_BUDGET
 ) -> Generator[None, None, tuple[RequestHeader, Struct, int]]:
-    """As `decode_request`, in steps; the last value is how many elements the request has."""
+    """As `decode_request`, in steps; the last value is the number of elements in the request."""
     codecs = exchange(api_number(data, start, end), version_number(data, start))
     header, place = codecs.request_header.decode_prefix(data, start, end)
     body, elements = yield from codecs.request.decode_steps(data, place, end, budget)
@@ -97,7 +97,7 @@ def decode_steps(
 def decode_request_header(data: bytes, start: i64 = 0, end: i64 = -1) -> tuple[RequestHeader, i64]:
     """The header alone, and where the body starts.
 
-    The version need not be one we speak, only the key: the answer to a version that is too new needs the header.
+    The key must be one we support, the version need not: we need the header to answer a version that is too new.
     """
     key = api_number(data, start, end)
     version = version_number(data, start)
@@ -118,10 +118,10 @@ def version_number(data: bytes, start: i64) -> i64:
 
 
 def encode_request(header: RequestHeader, body: Struct) -> list[Buffer]:
-    """Buffers to send one after the other. Large record data is among them as it was given, uncopied."""
+    """Buffers to send one after the other. Large record data is passed on without a copy."""
     sink = Sink()
     write_request(sink, header, body)
-    return cast(list[Buffer], sink.finish())  # only an answer may have data that is yet to be read
+    return cast(list[Buffer], sink.finish())  # only a response may contain `Deferred` data
 
 
 def frame_request(header: RequestHeader, body: Struct) -> list[Buffer]:
@@ -138,7 +138,7 @@ def write_request(sink: Sink, header: RequestHeader, body: Struct) -> None:
 
 
 def encode_response(header: RequestHeader, body: Struct) -> list[Part]:
-    """The answer to the request with this header, as buffers like those of `encode_request`."""
+    """The response to the request with this header, as buffers like those of `encode_request`."""
     return encode_response_as(header.api_key, header.api_version, header.correlation_id, body)
 
 
@@ -155,7 +155,7 @@ def frame_response(header: RequestHeader, body: Struct) -> list[Part]:
 
 
 def frame_at_once(header: RequestHeader, body: Struct) -> list[Part] | None:
-    """As `frame_response`, but None if the answer is for `frame_steps`: it has very many elements."""
+    """As `frame_response`, but None if the response has so many elements that it needs `frame_steps`."""
     sink = Sink(True, AT_ONCE_BUDGET)
     try:
         write_response(sink, header.api_key, header.api_version, header.correlation_id, body)
@@ -192,7 +192,7 @@ def write_response(sink: Sink, key: i64, version: i64, correlation_id: i32, body
 def decode_response(
     key: i64, version: i64, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = RESPONSE_BUDGET
 ) -> tuple[ResponseHeader, Struct]:
-    """The answer to a request of that key and version, which the bytes do not contain."""
+    """The response to a request of that key and version; a response does not contain them."""
     codecs = exchange(key, version)
     header, body = codecs.response_header.decode_prefix(data, start, end, ELEMENT_BUDGET)
     return cast(ResponseHeader, header), cast(Struct, codecs.response.decode(data, body, end, budget))

@@ -1,14 +1,14 @@
-"""What can be wrong with a message: the bytes of a peer (`DecodeError`) or a value of our own (`EncodeError`).
+"""Errors of messages: bytes of a peer (`DecodeError`) or a value of our own (`EncodeError`).
 
-Both learn where they happened while they travel outwards: every structure and every array they pass adds its own step,
-so that the message names the place the way one would write it, `topics[2].partitions[0].records`.
+Each structure and array that an error passes through adds a step to its path, so the error message names the place:
+`topics[2].partitions[0].records`.
 """
 
 from __future__ import annotations
 
 
 class Flaw(Exception):  # noqa: N818 (the two that are raised end in Error)
-    """A reason, and the path to the field that has it."""
+    """A reason, and the path of the field."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -18,14 +18,14 @@ class Flaw(Exception):  # noqa: N818 (the two that are raised end in Error)
         self.path = ""
 
     def within(self, step: str) -> None:
-        """One step further out: a field name, or an index in brackets."""
+        """Put a step in front of the path: a field name, or an index in brackets."""
         if self.path and not self.path.startswith("["):
             self.path = f"{step}.{self.path}"
         else:
             self.path = step + self.path
 
     def of(self, api: str, version: int) -> None:
-        """The message it happened in; the innermost one that says so is kept."""
+        """Set the message that has the error; the first call counts."""
         if self.version < 0:
             self.api = api
             self.version = version
@@ -50,15 +50,15 @@ class DecodeError(Flaw):
 
 
 class EncodeError(Flaw):
-    """A value that the wanted version of the message cannot carry."""
+    """A value that the message cannot contain in this version."""
 
 
 class TooLongError(Exception):
-    """The message has more elements than are read or written at a stretch: do it in steps. Nothing is wrong with it."""
+    """A valid message with too many elements to read or write without a pause: the caller does it in steps."""
 
 
 class UnsupportedVersionError(Exception):
-    """A key or version that no table describes. Kafka answers it with UNSUPPORTED_VERSION, or closes the connection.
+    """A key or version that no table describes. Kafka answers UNSUPPORTED_VERSION, or closes the connection.
 
     `key` is the key of an API, or the name of a stored message.
     """
@@ -70,5 +70,5 @@ class UnsupportedVersionError(Exception):
 
     def __str__(self) -> str:
         if isinstance(self.key, str):
-            return f"{self.key} has no version {self.version} here"
-        return f"API key {self.key} is not spoken here in version {self.version}"
+            return f"{self.key} version {self.version} is not supported"
+        return f"API key {self.key} version {self.version} is not supported"

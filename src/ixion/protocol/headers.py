@@ -1,4 +1,4 @@
-"""What stands before every request and every response.
+"""The headers of requests and responses.
 
 A request header of version 0 has no client id; only ControlledShutdown version 0 uses it. Version 2 and, for responses,
 version 1 have tagged fields. The client id keeps its classic length in all of them, so that a broker can read the

@@ -15,5 +15,5 @@ T = TypeVar("T")
 
 
 class Kept(tuple[T, ...]):
-    codec: object = None  # the wire type that encoded it: another version is another one
+    codec: object = None  # the wire type that encoded it; each version has its own
     data: bytes = b""

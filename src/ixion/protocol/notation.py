@@ -5,17 +5,17 @@
         topic_id: Uuid = field("13+", ignorable=True)
         partitions: tuple[FetchPartition, ...]
 
-reads: up to version 12 the topic goes by name, from 13 on by id, and every version has partitions. The same class is
-what handlers hold: a frozen, slotted value with keyword arguments, whose fields the type checker knows.
+reads: up to version 12 the topic goes by name, from 13 on by id, and every version has partitions. Handlers use the
+same class: a frozen, slotted value with keyword arguments, whose fields the type checker knows.
 
 - The annotation is the type. `X | None` may be null, in all versions unless `nullable` gives a range.
 - A line without `=` is in every version and must be given. A plain value after `=` is the default.
 - `field("7+")` limits the versions; without `default` it has the empty value of its type (0, "", (), 16 zero bytes).
 - `tag=1` makes it a tagged field; it is written only when it differs from its default.
-- Writing a version that lacks a field fails if the field holds another value than its default; `ignorable` drops it.
+- Writing a version that lacks a field fails unless the field has its default; with `ignorable` its value is dropped.
 
-Versions outside those that the API serves (see `registry`) are left out, so a "4-12" under an API that starts with 4
-says "the oldest up to 12". Nothing is computed from a table before its first use (see `resolve`).
+Tables omit versions that the API does not serve (see `registry`): "4-12" in an API that starts with 4 means "the oldest
+up to 12". Nothing is computed from a table before its first use (see `resolve`).
 """
 
 import sys
@@ -47,9 +47,9 @@ Uuid = Annotated[bytes, Kind("uuid", ZERO_ID)]
 String = Annotated[str, Kind("string", "")]
 Bytes = Annotated[bytes, Kind("bytes", b"")]
 Records = Annotated[bytes | memoryview, Kind("records", b"")]
-SentRecords = Annotated[bytes | memoryview | Deferred, Kind("records", b"")]  # read as they are sent, if they are many
+SentRecords = Annotated[bytes | memoryview | Deferred, Kind("records", b"")]  # many records are read as they are sent
 
-# The same on the wire; the names say what they identify.
+# Strings on the wire; the names say what they identify.
 TopicName = String
 GroupId = String
 TransactionalId = String
@@ -76,7 +76,7 @@ UNSET: Final = Kind("unset", None)
 
 
 class Column(NamedTuple):
-    """What a table says of one field."""
+    """One field of a table."""
 
     name: str
     annotation: Any
@@ -89,7 +89,7 @@ class Column(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What stands after `=` in a table; the name and the type are filled in when the class is made."""
+    """The part after `=` in a table; the name and the type are added when the class is made."""
 
     versions: tuple[int, int] = EVERY
     nullable: tuple[int, int] = EVERY
@@ -108,7 +108,7 @@ def field(
     ignorable: bool = False,
     compactable: bool = True,
 ) -> Any:
-    """A field with conditions. `compactable=False` keeps the classic length prefix in flexible versions."""
+    """A field with options. `compactable=False` keeps the classic length prefix in flexible versions."""
     return Spec(versions(within), versions(nullable), default, tag, ignorable, compactable)
 
 
@@ -121,13 +121,13 @@ def empty(annotation: Any) -> object:
     if isinstance(annotation, StructMeta):
         return annotation.blank()
     if type(None) in get_args(annotation):
-        # Kafka's empty value of a field that may be null is that of its type, unless the table says otherwise.
+        # As in Kafka, a nullable field is empty by default, not null, unless the table says otherwise.
         return empty(get_args(annotation)[0])
     raise TypeError(f"{annotation!r} is no type of a table")
 
 
 def annotations_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The field lines of a class body that is still being made."""
+    """The annotations of a class body before the class exists."""
     if sys.version_info >= (3, 14):
         import annotationlib
 

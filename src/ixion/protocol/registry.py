@@ -1,7 +1,7 @@
-"""What the broker speaks: the one list of API keys and versions. ApiVersions and the support page are made from it.
+"""The one list of API keys and versions. ApiVersions and the support page are made from it.
 
 Versions are those that Kafka 4.3 serves; keys 4 to 7, which it no longer has, are those of 3.9. Each key's table is in
-`messages`, under the stem of its name, and is imported when the key is first met.
+`messages`, under its `stem`, and is imported at the first use of the key.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ApiKey(IntEnum):
 
     @property
     def advertised_from(self) -> int:
-        """The oldest version to name in ApiVersions. Old librdkafka compresses only if it finds Produce version 0."""
+        """The oldest version in ApiVersions. Old librdkafka compresses only if it sees Produce version 0 there."""
         return 0 if self is ApiKey.PRODUCE else self.oldest
 
     @property

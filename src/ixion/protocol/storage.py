@@ -1,4 +1,4 @@
-"""Messages that are stored rather than sent: two bytes of version in front, then the fields.
+"""Messages that are stored instead of sent: two bytes of version in front, then the fields.
 
 For the records of __consumer_offsets and __transaction_state the two bytes of a key are not a version but the type of
 the record, and its value carries the version: key `00 01` + group, topic, partition; value `00 03` + offset ...
@@ -38,28 +38,28 @@ def encode(value: Struct, version: int) -> bytes:
 
 
 def decode(table: type[T], data: bytes) -> T:
-    """The value behind the version it names. A version from the future is refused, as Kafka does."""
+    """The value after the version in front. A version newer than the table is refused, as in Kafka."""
     return cast(T, codec(table, prefix(table.__name__, data)).decode(data, PREFIX_SIZE))
 
 
 def encode_key(record_type: int, key: Struct) -> bytes:
-    """Record type and fields of a key, which has had one version only."""
+    """Record type and fields of a key; keys have only one version."""
     return _prefixed(record_type, codec(type(key), 0), key)
 
 
 def decode_key(table: type[T], data: bytes) -> T:
-    """The key behind its record type, which the caller has looked at (`record_type`) to choose the table."""
+    """The key after its record type, by which the caller has chosen the table (see `record_type`)."""
     return cast(T, codec(table, 0).decode(data, PREFIX_SIZE))
 
 
 def record_type(data: bytes) -> int:
-    """What kind of record a key belongs to."""
+    """The record type of a key."""
     return prefix("record key", data)
 
 
 def prefix(name: str, data: bytes) -> int:
     if len(data) < PREFIX_SIZE:
-        error = DecodeError("at least two bytes are wanted", 0)
+        error = DecodeError("the two bytes in front are missing", 0)
         error.of(name, -1)
         raise error
     return int.from_bytes(data[:PREFIX_SIZE], signed=True)

@@ -1,1 +1,1 @@
-"""How values lie on the wire. Compiled; knows the types of the protocol, but no message."""
+"""Encodes and decodes the types of the protocol. Compiled; it contains no message table."""

@@ -1,11 +1,11 @@
-"""A position in a frame from an unknown peer, and the limits within which the frame is trusted.
+"""A position in a frame from an untrusted peer, and the limits that the frame must keep.
 
 Decoding takes two passes over the same bytes. The first, `check`, builds nothing: it proves that every length fits,
-every varint ends, every string is UTF-8, every null is allowed and nothing is left over. The second, `read`, builds
-the values and can trust all of that. So a bad frame costs no more than itself, however much it promises, and what
-the second pass may allocate is bounded before it starts:
+every varint ends, every string is UTF-8, every null is allowed and no byte is left over. The second, `read`, builds
+the values and relies on the first. So the memory that `read` allocates is bounded before it starts, whatever lengths a
+frame claims:
 
-- An array of n elements is believed only if n of the smallest elements fit into what is left of the frame.
+- An array may claim n elements only if n of the smallest elements fit into the rest of the frame.
 - All arrays and tagged fields of a frame together hold at most `budget` elements, where each KiB of a long string
   counts as one more. An element can be six bytes on the wire and 300 bytes in memory: the default of 250 000 keeps the
   values of any request under 75 MB. With `at_once` the budget is small; a frame beyond it is read in steps.
@@ -22,13 +22,13 @@ from ixion._native import i64
 from ixion.protocol.flaws import DecodeError, TooLongError
 
 ELEMENT_BUDGET: Final = 250_000
-AT_ONCE_BUDGET: Final = 1_000  # elements of a message that are read or written at a stretch: 0.5 ms at most, compiled
+AT_ONCE_BUDGET: Final = 1_000  # elements read or written without a pause: at most 0.5 ms, compiled
 TAGGED_FIELD_LIMIT: Final = 64
-SHORT_TEXT: Final = 64  # bytes; above, decoding at once is quicker than looking at each
+SHORT_TEXT: Final = 64  # bytes; for longer text, decoding it is quicker than checking each byte
 
 
 class Cursor:
-    """Moves over `data[pos:end]`. Owned by one decoding; not shared."""
+    """Moves over `data[pos:end]`. Each decoding has its own."""
 
     def __init__(self, data: bytes, pos: i64, end: i64, budget: i64, at_once: bool = False) -> None:
         self.data: Final = data
@@ -48,10 +48,10 @@ class Cursor:
         self.pos += size
 
     def claim(self, count: i64, min_size: i64) -> None:
-        """Believe that `count` elements of at least `min_size` bytes follow, if they fit in bytes and in the budget."""
-        # Compared by division: a product could overflow.
+        """Fail unless `count` elements of at least `min_size` bytes fit in the bytes left and in the budget."""
+        # Divide: a product could overflow.
         if count > (self.end - self.pos) // min_size:
-            self.fail(f"{count} elements of at least {min_size} bytes announced, {self.end - self.pos} bytes left")
+            self.fail(f"{count} elements of at least {min_size} bytes claimed, {self.end - self.pos} bytes left")
         self.spend(count)
 
     def spend(self, count: i64) -> None:
@@ -84,7 +84,7 @@ class Cursor:
             shift += 7
 
     def check_text(self, size: i64) -> None:
-        """Pass over `size` bytes of UTF-8. Short plain ASCII, nearly all there is, is checked without allocating."""
+        """Pass over `size` bytes of UTF-8. Short ASCII, by far the most common, is checked without allocating."""
         start = self.pos
         self.skip(size)
         data = self.data

@@ -18,13 +18,13 @@ class MessageCodec:
         self.structure = structure
 
     def decode(self, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = ELEMENT_BUDGET) -> object:
-        """The value in `data[start:end]`, which it must fill; `end` -1 is the end of `data`."""
+        """The value in `data[start:end]`, all of which it must use; `end` -1 is the end of `data`."""
         return self.decode_prefix(data, start, end, budget, True)[0]
 
     def decode_prefix(
         self, data: bytes, start: i64 = 0, end: i64 = -1, budget: i64 = ELEMENT_BUDGET, whole: bool = False
     ) -> tuple[object, i64]:
-        """The value at `start`, and where it ends: for headers, which something follows."""
+        """The value at `start`, and the index after it: for headers, which a body follows."""
         cursor = cursor_over(data, start, end, budget, False)
         try:
             self.structure.check(cursor)
@@ -37,7 +37,7 @@ class MessageCodec:
         return self.structure.read(cursor), cursor.pos
 
     def decode_at_once(self, data: bytes, start: i64, end: i64) -> object:
-        """The value at `start`, if it is a short one; TooLongError if it is not."""
+        """The value at `start`; TooLongError if it has too many elements to decode without a pause."""
         cursor = cursor_over(data, start, end, AT_ONCE_BUDGET, True)
         try:
             self.structure.check(cursor)
@@ -50,7 +50,7 @@ class MessageCodec:
     def decode_steps(
         self, data: bytes, start: i64, end: i64, budget: i64 = ELEMENT_BUDGET
     ) -> Generator[None, None, tuple[object, int]]:
-        """In steps: the value at `start`, and how many elements it has."""
+        """In steps: the value at `start`, and the number of its elements."""
         cursor = cursor_over(data, start, end, budget, False)
         try:
             yield from self.structure.check_steps(cursor)
@@ -82,14 +82,14 @@ class MessageCodec:
         return sink.finish_bytes()
 
     def encode_parts(self, value: object) -> list[Part]:
-        """Buffers to send one after the other. Large record data is among them as it was given, uncopied."""
+        """Buffers to send one after the other. Large record data is passed on without a copy."""
         sink = Sink()
         self.write(sink, value)
         return sink.finish()
 
 
 def cursor_over(data: bytes, start: i64, end: i64, budget: i64, at_once: bool) -> Cursor:
-    """At the start of `data[start:end]`; `end` -1 is the end of `data`."""
+    """A cursor at the start of `data[start:end]`; `end` -1 is the end of `data`."""
     size: i64 = len(data)
     if end < 0:
         end = size

@@ -1,6 +1,6 @@
 """Numbers, booleans and ids: a fixed number of bytes, big-endian.
 
-A number that its type cannot hold is an EncodeError; so is a value of another kind. Every bit pattern decodes.
+Writing a number out of range, or a value of another type, is an EncodeError. Every bit pattern decodes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ UUID_SIZE: Final = 16
 
 
 def whole(value: object, low: i64, high: i64) -> i64:
-    """The integer, if it lies within the bounds of its type."""
+    """The integer; EncodeError if it is out of range."""
     if not isinstance(value, int):
         raise EncodeError(f"{value!r} is not an integer")
     try:
         number: i64 = value
-    except ValueError:  # only compiled: a machine integer is smaller than ours
+    except ValueError:  # only compiled: it does not fit a machine integer
         raise EncodeError(f"{value} is not within {low} to {high}") from None
     if number < low or number > high:
         raise EncodeError(f"{value} is not within {low} to {high}")

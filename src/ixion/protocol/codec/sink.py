@@ -1,4 +1,4 @@
-"""Where encoded bytes go: one growing buffer, and record data beside it, uncopied or not even read yet."""
+"""Collects encoded bytes: one growing buffer, and record data beside it, uncopied or still in its file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from librt.strings import BytesWriter, write_i32_be
 from ixion._native import i32, i64, mypyc_attr, u8
 from ixion.protocol.flaws import TooLongError
 
-# Bytes. Data of this size and more becomes a part of its own, for 80 ns; below, copying costs less than one more
-# buffer costs to send.
+# Bytes. Data of at least this size becomes a separate part, which costs 80 ns. Copying smaller data costs less than
+# sending one more buffer.
 SPLIT_SIZE: Final = 1024
 SIZE_SIZE: Final = 4  # bytes of the size in front of a frame
 NO_BUDGET: Final = 1 << 62
@@ -29,7 +29,7 @@ class Deferred:
         return self.size
 
     def read(self, start: i64, size: i64) -> bytes:
-        """`size` bytes from `start` on, both within the stretch. KafkaError if they cannot be had any more."""
+        """`size` bytes from `start` on, both within the stretch. KafkaError if they can no longer be read."""
         raise NotImplementedError
 
 
@@ -37,10 +37,10 @@ Part = Buffer | Deferred
 
 
 class Sink:
-    """Collects one message. `out` is written directly by the types; `parts` holds what was closed before it.
+    """Collects one message. The types write to `out`; `parts` holds the finished parts before it.
 
-    A `framed` one leaves four bytes free in front, for `finish_frame` to put the size of the rest there. One with a
-    `budget` takes so many elements of arrays, and then says that the message is to be written in steps.
+    With `framed`, four bytes in front stay free for the size, which `finish_frame` writes. With a `budget`, more array
+    elements than that raise TooLongError: the message is then written in steps.
     """
 
     def __init__(self, framed: bool = False, budget: i64 = NO_BUDGET) -> None:
@@ -64,7 +64,7 @@ class Sink:
         out.append(value)
 
     def data(self, part: Part, size: i64) -> None:
-        """Bytes that go out as they are; large ones are kept by reference until they are sent."""
+        """Add bytes unchanged; large ones are kept by reference until they are sent."""
         if size >= SPLIT_SIZE:
             self.parts.append(self.out.getvalue())
             self.parts.append(part)
@@ -100,7 +100,7 @@ class Sink:
         head = BytesWriter()
         write_i32_be(head, i32(size))
         first = self.parts[0]
-        assert isinstance(first, bytes)  # what was written before the first part that stands for itself
+        assert isinstance(first, bytes)  # the bytes of `out` before the first separate part
         head.write(first[SIZE_SIZE:])
         self.parts[0] = head.getvalue()
         return self.finish()

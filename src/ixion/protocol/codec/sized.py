@@ -16,11 +16,11 @@ from ixion.protocol.codec.sink import Deferred, Part, Sink
 from ixion.protocol.codec.wire_type import WireType
 from ixion.protocol.flaws import EncodeError
 
-COMPACT: Final = 0  # the other two prefixes are named by their size in bytes
+COMPACT: Final = 0  # a varint; the other two prefixes are given by their size in bytes
 SHORT: Final = 2
 LONG: Final = 4
 
-STRING_LIMIT: Final = 32767  # bytes; compact strings could be longer, but Kafka refuses them too
+STRING_LIMIT: Final = 32767  # bytes; a compact string could be longer, but Kafka refuses it too
 LENGTH_LIMIT: Final = (1 << 31) - 2
 
 
@@ -31,7 +31,7 @@ class Sized(WireType):
         self.nullable = nullable
 
     def length(self, cursor: Cursor) -> i64:
-        """The length in front, -1 for an allowed null."""
+        """Read the length in front; -1 for a null that is allowed."""
         prefix = self.prefix
         size: i64
         if prefix == COMPACT:
@@ -93,7 +93,7 @@ class String(Sized):
 
 
 class Bytes(Sized):
-    """Decodes to bytes of its own: they may outlive the frame."""
+    """Decodes to a copy, which may outlive the frame."""
 
     def check(self, cursor: Cursor) -> None:
         size = self.length(cursor)
@@ -121,7 +121,7 @@ class Bytes(Sized):
 
     def _write_part(self, sink: Sink, part: Part, size: i64) -> None:
         if size > LENGTH_LIMIT:
-            raise EncodeError(f"{size} bytes are more than a length can say")
+            raise EncodeError(f"{size} bytes are too many for a length of 32 bits")
         self.write_length(sink, size)
         sink.data(part, size)
 

@@ -4,8 +4,8 @@ The tagged fields are a varint count, then for each a varint tag, a varint size 
 that this version does not know is skipped without making an object for it; a known one must fill its size
 exactly. A tagged field at its default is not written at all.
 
-Values are made without their constructor, which would check and sort its keywords: a *draft* (the same class without
-the guard that freezes it) is filled field by field and then takes the class of the frozen value, for good.
+Values are made without their constructor, which would check and sort its keywords. A *draft*, an instance of the same
+class without the guard that freezes it, is filled field by field and then gets the frozen class.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Field:
 
 
 class Absent:
-    """A field that this version lacks: its default is read; losing anything else is an error unless `ignorable`."""
+    """A field that this version lacks. Reading gives its default; writing another value fails unless `ignorable`."""
 
     def __init__(self, name: str, default: object, ignorable: bool) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class Structure(WireType):
             size += field.wire_type.min_size
             fixed = fixed and field.wire_type.fixed
             flat = flat and field.wire_type.flat
-        # An element that takes no bytes would let an array of any length fit into any frame.
+        # At least 1: an element of no bytes would let an array of any length fit into any frame.
         super().__init__(size if size > 0 else 1, fixed and size > 0, flat)
         self.frozen = frozen
         self.draft = draft
@@ -111,7 +111,7 @@ class Structure(WireType):
             count -= 1
 
     def _check_one_tagged(self, cursor: Cursor, field: Field, start: i64) -> None:
-        """The value of a known tag fills the bytes it announced: nothing beyond them is read while it is checked."""
+        """Check the value of a known tag: it must use exactly the bytes it claimed, and reads none beyond them."""
         frame_end = cursor.end
         cursor.end = cursor.pos
         cursor.pos = start
@@ -196,7 +196,7 @@ class Structure(WireType):
         for missing in self.guarded:
             held: object = getattr(value, missing.name)
             if held is not missing.default and held != missing.default:
-                error = EncodeError(f"this version cannot carry it, and it is {held!r}")
+                error = EncodeError(f"this version has no such field, and its value is {held!r}")
                 error.within(missing.name)
                 raise error
 
@@ -224,10 +224,7 @@ class Structure(WireType):
 
 
 class NullableStructure(WireType):
-    """A structure that may be missing: one byte in front, 1 when it follows.
-
-    When it does not, the byte is -1 among the fields in order; in a tagged field it is 0.
-    """
+    """A structure that may be null. A byte in front is 1 if it follows; for null it is -1, in a tagged field 0."""
 
     def __init__(self, structure: Structure, tagged: bool) -> None:
         super().__init__(1, False, structure.flat)

@@ -1,8 +1,8 @@
-"""What every type of the protocol can do: check bytes, read them, write a value.
+"""The interface of every protocol type: check bytes, read them, write a value.
 
-A type that may hold an array is not `flat`, and can do all of this in steps as well: as generators that yield after
-every `STEP` elements. The caller gives the loop its turn in between (`ixion.timer.turns`). They take twice
-the time, so they are for messages that have very many elements.
+A type that may contain an array is not `flat`, and has these operations as generators too, which yield after every
+`STEP` elements. The event loop runs in between (`ixion.timer.turns`). Generators take twice the time, so they are used
+only for messages with very many elements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEP: Final = 64  # elements; some 20 µs compiled
 
 
 class WireType:
-    """`min_size` is the size of the shortest value; `fixed` says that all values have it and no bytes are illegal."""
+    """`min_size` is the size of the shortest value. `fixed`: all values have it, and all bytes are valid."""
 
     def __init__(self, min_size: i64, fixed: bool, flat: bool = True) -> None:
         self.min_size: i64 = min_size
@@ -26,7 +26,7 @@ class WireType:
         self.flat = flat
 
     def check(self, cursor: Cursor) -> None:
-        """Pass over one value, or fail. Allocates nothing that stays."""
+        """Pass over one value, or fail. Builds no value."""
         cursor.skip(self.min_size)
 
     def read(self, cursor: Cursor) -> object:

@@ -1,1 +1,1 @@
-"""One table per API key. Imported one by one, when a key is first met (see `registry`)."""
+"""One table per API key, each imported at the first use of its key (see `registry`)."""

@@ -1,6 +1,6 @@
 """Read record batches from given offsets on, waiting up to a time for a minimum of bytes.
 
-Followers replicate by it.
+Followers replicate with it.
 """
 
 from ixion.protocol.notation import (

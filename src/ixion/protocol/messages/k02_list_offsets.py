@@ -1,4 +1,4 @@
-"""Which offset a partition has at a timestamp; negative timestamps ask for its ends."""
+"""The offset of a partition at a timestamp; negative timestamps stand for the earliest, the latest and others."""
 
 from ixion.protocol.notation import BrokerId, Int8, Int16, Int32, Int64, Struct, TopicName, field
 

@@ -1,4 +1,4 @@
-"""Brokers, controller, topics and the leaders of their partitions. May create a topic that is missing."""
+"""Brokers, controller, topics and the leaders of their partitions. May create a missing topic."""
 
 from ixion.protocol.notation import Bool, BrokerId, Int16, Int32, String, Struct, TopicName, Uuid, field
 

@@ -1,4 +1,4 @@
-"""The controller tells a broker what the cluster looks like."""
+"""The controller sends a broker the metadata of the cluster: brokers, partitions, leaders."""
 
 from ixion.protocol.notation import Bool, BrokerId, Int8, Int16, Int32, Int64, String, Struct, TopicName, Uuid, field
 

@@ -1,4 +1,4 @@
-"""A group stores how far it has read."""
+"""A group commits its offsets."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, Int64, String, Struct, TopicName, Uuid, field
 

@@ -1,4 +1,4 @@
-"""How far groups have read."""
+"""The committed offsets of groups."""
 
 from ixion.protocol.notation import Bool, GroupId, Int16, Int32, Int64, String, Struct, TopicName, Uuid, field
 

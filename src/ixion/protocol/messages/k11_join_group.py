@@ -1,4 +1,4 @@
-"""A member enters a group, or answers a rebalance, with the protocols it can follow."""
+"""A member joins a group, or rejoins in a rebalance, with the protocols it supports."""
 
 from ixion.protocol.notation import Bool, Bytes, GroupId, Int16, Int32, String, Struct, field
 

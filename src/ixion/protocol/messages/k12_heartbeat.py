@@ -1,4 +1,4 @@
-"""A member of a classic group is still there."""
+"""A member of a classic group shows that it is alive."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, String, Struct, field
 

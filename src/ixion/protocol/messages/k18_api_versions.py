@@ -1,6 +1,6 @@
-"""Which APIs and versions a broker speaks, and the features of the cluster.
+"""The API keys and versions that a broker supports, and the features of the cluster.
 
-Its response header is always version 0: the asker does not know the versions yet.
+The response header is always version 0, because the client does not know the versions yet.
 """
 
 from ixion.protocol.notation import Bool, Int16, Int32, Int64, String, Struct, field

@@ -1,4 +1,4 @@
-"""Make topics."""
+"""Create topics."""
 
 from ixion.protocol.notation import Bool, BrokerId, Int8, Int16, Int32, String, Struct, TopicName, Uuid, field
 

@@ -1,4 +1,4 @@
-"""Where a leader epoch ends in the log: followers and consumers find by it where their history parts."""
+"""The end offset of a leader epoch: followers and consumers use it to find where their log diverges."""
 
 from ixion.protocol.notation import BrokerId, Int16, Int32, Int64, Struct, TopicName, field
 

@@ -1,6 +1,6 @@
-"""Partitions that a transaction is about to write to.
+"""Add partitions to a transaction before it writes to them.
 
-From version 4 brokers verify many transactions at once with it.
+From version 4 brokers use it to verify many transactions at once.
 """
 
 from ixion.protocol.notation import Bool, Int16, Int32, ProducerId, Struct, TopicName, TransactionalId, field

@@ -1,4 +1,4 @@
-"""A group whose offsets a transaction is about to commit."""
+"""Add a group, whose offsets a transaction is about to commit, to that transaction."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, ProducerId, Struct, TransactionalId
 

@@ -1,4 +1,4 @@
-"""The transaction coordinator has the outcome of transactions written into their partitions."""
+"""The transaction coordinator asks partition leaders to write the markers that end transactions."""
 
 from ixion.protocol.notation import Bool, Int8, Int16, Int32, ProducerId, Struct, TopicName, field
 

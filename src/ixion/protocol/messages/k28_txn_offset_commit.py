@@ -1,4 +1,4 @@
-"""A group stores how far it has read, as a part of a transaction."""
+"""A producer commits a group's offsets as part of a transaction."""
 
 from ixion.protocol.notation import (
     GroupId,

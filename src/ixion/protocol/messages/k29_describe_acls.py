@@ -1,4 +1,4 @@
-"""The access rules that match a filter."""
+"""The ACLs that match a filter."""
 
 from ixion.protocol.notation import Int8, Int16, Int32, String, Struct
 

@@ -1,4 +1,4 @@
-"""Make access rules."""
+"""Create ACLs."""
 
 from ixion.protocol.notation import Int8, Int16, Int32, String, Struct
 

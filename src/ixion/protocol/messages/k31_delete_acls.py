@@ -1,4 +1,4 @@
-"""Delete the access rules that match filters."""
+"""Delete the ACLs that match filters."""
 
 from ixion.protocol.notation import Int8, Int16, Int32, String, Struct
 

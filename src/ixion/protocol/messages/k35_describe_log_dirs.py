@@ -1,4 +1,4 @@
-"""The log directories of a broker and what lies in them."""
+"""The log directories of a broker and the partitions in them."""
 
 from ixion.protocol.notation import Bool, Int16, Int32, Int64, String, Struct, TopicName, field
 

@@ -1,4 +1,4 @@
-"""Give topics more partitions."""
+"""Add partitions to topics."""
 
 from ixion.protocol.notation import Bool, BrokerId, Int16, Int32, String, Struct, TopicName
 

@@ -1,4 +1,4 @@
-"""Make a delegation token."""
+"""Create a delegation token."""
 
 from ixion.protocol.notation import Bytes, Int16, Int32, Int64, String, Struct, field
 

@@ -1,4 +1,4 @@
-"""Let a delegation token live longer."""
+"""Extend the life of a delegation token."""
 
 from ixion.protocol.notation import Bytes, Int16, Int32, Int64, Struct
 

@@ -1,4 +1,4 @@
-"""Let a delegation token expire."""
+"""Set when a delegation token expires, or expire it now."""
 
 from ixion.protocol.notation import Bytes, Int16, Int32, Int64, Struct
 

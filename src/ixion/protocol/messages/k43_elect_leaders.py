@@ -1,4 +1,4 @@
-"""Elect the preferred or, if need be, any leader of partitions."""
+"""Elect the preferred replica, or in an unclean election any replica, as leader of partitions."""
 
 from ixion.protocol.notation import Int8, Int16, Int32, String, Struct, TopicName, field
 

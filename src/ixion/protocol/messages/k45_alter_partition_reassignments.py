@@ -1,4 +1,4 @@
-"""Move replicas of partitions to other brokers, or call that off."""
+"""Move replicas of partitions to other brokers, or cancel such a move."""
 
 from ixion.protocol.notation import Bool, BrokerId, Int16, Int32, String, Struct, TopicName, field
 

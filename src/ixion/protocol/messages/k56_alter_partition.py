@@ -1,4 +1,4 @@
-"""A partition leader asks the controller for another in-sync set."""
+"""A partition leader asks the controller to change the ISR."""
 
 from ixion.protocol.notation import BrokerId, Int8, Int16, Int32, Int64, Struct, Uuid, field
 

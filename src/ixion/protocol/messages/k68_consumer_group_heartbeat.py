@@ -1,4 +1,4 @@
-"""A member of a consumer group is still there; subscription and assignment travel with it (KIP-848)."""
+"""A member of a consumer group shows that it is alive, and exchanges subscription and assignment (KIP-848)."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, String, Struct, TopicName, Uuid, field
 

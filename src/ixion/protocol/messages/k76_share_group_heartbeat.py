@@ -1,4 +1,4 @@
-"""A member of a share group is still there; subscription and assignment travel with it."""
+"""A member of a share group shows that it is alive, and exchanges subscription and assignment."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, String, Struct, TopicName, Uuid
 

@@ -1,4 +1,4 @@
-"""Where share groups start to read."""
+"""The start offsets of share groups."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, Int64, String, Struct, TopicName, Uuid, field
 

@@ -1,4 +1,4 @@
-"""Set where a share group starts to read."""
+"""Set the start offsets of a share group."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, Int64, String, Struct, TopicName, Uuid
 

@@ -1,4 +1,4 @@
-"""Forget where a share group starts to read."""
+"""Delete the start offsets of a share group."""
 
 from ixion.protocol.notation import GroupId, Int16, Int32, String, Struct, TopicName, Uuid
 

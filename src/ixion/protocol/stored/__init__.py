@@ -1,1 +1,1 @@
-"""Tables of what is kept in logs and files rather than sent. Read and written by `ixion.protocol.storage`."""
+"""Tables of messages that are stored in logs and files. `ixion.protocol.storage` reads and writes them."""

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets: a consumer group of KIP-848, its members, their targets and what they own."""
+"""Records of __consumer_offsets: a consumer group (KIP-848), its members, their target and current assignments."""
 
 from ixion.protocol.notation import Bytes, Int8, Int32, Int64, String, Struct, Uuid, field
 

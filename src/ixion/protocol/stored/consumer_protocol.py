@@ -1,4 +1,4 @@
-"""What consumers tell each other through a classic group: subscriptions to the leader, assignments from it."""
+"""Messages between the consumers of a classic group: subscriptions to the leader, assignments from it."""
 
 from ixion.protocol.notation import Bytes, Int32, String, Struct, TopicName, field
 

@@ -1,4 +1,4 @@
-"""Records that steer a log instead of carrying data: the end of a transaction, a change of leader."""
+"""Control records: the end of a transaction, a change of leader."""
 
 from ixion.protocol.notation import BrokerId, Int16, Int32, Struct, Uuid, field
 

@@ -1,7 +1,7 @@
-"""The records of __consumer_offsets: the number in front of a key says which tables key and value follow.
+"""The records of __consumer_offsets: the number in front of a key selects the tables of key and value.
 
-Kafka uses 17 to 23 for Streams groups; a loader skips a record whose number is not here.
-Type 0 is how old brokers wrote a commit; it reads like the first version of type 1.
+Kafka uses 17 to 23 for Streams groups; a loader skips a record with an unknown number.
+Old brokers wrote commits as type 0, which has the format of the first version of type 1.
 """
 
 from __future__ import annotations

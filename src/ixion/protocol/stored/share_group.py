@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets: a share group, its members, their targets and what they own."""
+"""Records of __consumer_offsets: a share group, its members, their target and current assignments."""
 
 from ixion.protocol.notation import Int8, Int32, Int64, String, Struct, Uuid, field
 
