@@ -121,6 +121,7 @@ class Injector:
                 await asyncio.sleep(0.01 if fault.kind == "bounce" else fault.for_s)
                 world.start(number)
             case "stop":
+                world.may_lose = False  # a partition with two replicas has one of them from now on
                 world.restarts_wanted.add(number)
                 await world.stop(number)
                 await asyncio.sleep(fault.for_s)

@@ -124,6 +124,15 @@ def _open_transactions_stay_open(put: Put) -> None:
     put(Expiration, "abort_timed_out", lambda _: None)
 
 
+def _leader_alone(put: Put) -> None:
+    from ixion.replica.partition import Partition
+
+    def advance(self: Partition) -> bool:
+        return self.leads and self.log.raise_high_watermark(self.log.end_offset)
+
+    put(Partition, "advance_high_watermark", advance)
+
+
 LOSS = frozenset({"lost-write", "unseen"})
 TORN = frozenset({"torn-transaction"})
 
@@ -180,12 +189,22 @@ FAULTS = {
     ),
 }
 
+# Of a cluster: one broker keeps these promises.
+CLUSTER_FAULTS = {
+    "leader-alone": Fault(
+        what="answers acks=all as soon as the leader has the record",
+        shows_as=LOSS | {"inconsistent-offsets", "unequal replicas"},
+        breaks=_leader_alone,
+    ),
+    "repetitions": FAULTS["repetitions"],
+}
+
 
 def main() -> None:
     name = sys.argv.pop(1)
     from ixion.cli.main import run
 
-    FAULTS[name].breaks(setattr)
+    (FAULTS | CLUSTER_FAULTS)[name].breaks(setattr)
     run()
 
 

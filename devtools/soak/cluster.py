@@ -37,6 +37,7 @@ from confluent_kafka.cimpl import NewTopic
 from devtools.history.checker import Anomaly
 from devtools.kafka import answers
 from devtools.soak import late
+from devtools.soak.equal import unequal
 from devtools.soak.network import Network, available
 from devtools.soak.power import lose_unsynced
 from devtools.soak.proxy import Faults, Proxies
@@ -76,7 +77,6 @@ CLUSTER_SETTINGS = {
 }
 SPOILED_S = (2.0, 8.0)
 SPOILED = (Faults(cut=0.02), Faults(drop=0.03), Faults(delay=0.03), Faults(hold=0.03))
-COMPACTED = ("__consumer_offsets-", "__transaction_state-")  # each replica compacts by itself
 
 
 def name_of(broker: int) -> str:
@@ -152,7 +152,12 @@ class ClusterSoak(Soak):
 
     def judge(self) -> list[Anomaly]:
         print(f"spoiled frames: {dict(self._proxies.done)}")
-        return [*self._unhealthy, *self._late, *super().judge(), *self._unequal()]
+        return [
+            *self._unhealthy,
+            *self._late,
+            *super().judge(),
+            *unequal([self._directory / name_of(broker) for broker in BROKERS]),
+        ]
 
     def _settle(self) -> None:
         self._unhealthy: list[Anomaly] = []
@@ -388,27 +393,6 @@ class ClusterSoak(Soak):
             process.terminate()
         for process in self._brokers.values():
             process.wait(90)
-
-    def _unequal(self) -> list[Anomaly]:
-        """Partitions whose replicas are not the same bytes."""
-        anomalies = []
-        first, *rest = (self._directory / name_of(broker) for broker in BROKERS)
-        for partition in sorted(path.name for path in first.iterdir() if path.is_dir()):
-            if partition.startswith(COMPACTED):
-                continue
-            contents = [log_bytes(directory / partition) for directory in (first, *rest)]
-            if len({content[0] for content in contents}) > 1:
-                continue  # one begins later than another: retention, which runs on each by itself
-            if any(content != contents[0] for content in contents):
-                sizes = [len(content[1]) for content in contents]
-                anomalies.append(Anomaly("unequal replicas", f"{partition}: logs of {sizes} bytes differ"))
-        return anomalies
-
-
-def log_bytes(directory: Path) -> tuple[str, bytes]:
-    """The name of the first segment, and all segments one after the other."""
-    segments = sorted(directory.glob("*.log"))
-    return (segments[0].name, b"".join(map(Path.read_bytes, segments))) if segments else ("", b"")
 
 
 def main() -> None:

@@ -4,6 +4,8 @@
         port = proxies.add(broker_host, broker_port)     # advertise this one to clients
         with proxies.spoiled(Faults(drop=0.05), random): # for as long as the block lasts
             ...
+        with proxies.shut(port):                         # nothing passes, neither way
+            ...
 
     cut     half a frame arrives, then the connection ends: of a request or of an answer
     drop    the broker gets the request and carries it out; its answer never arrives
@@ -12,6 +14,9 @@
 
 Each is the chance that one frame meets this fault. An answer belongs to a request: brokers answer in order, except that
 a produce without acknowledgement has no answer, so `drop` and `delay` look at answers only.
+
+ZooKeeper's packets begin with their length, too, so a proxy may stand in front of a tree. Frames that met a shut proxy
+arrive when it is open again, as packets do that are sent again.
 """
 
 from __future__ import annotations
@@ -51,6 +56,7 @@ class Proxies:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies")
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[asyncio.Server] = []
+        self._open: dict[int, asyncio.Event] = {}  # by port
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,22 +84,34 @@ class Proxies:
         finally:
             self._faults = CALM
 
+    @contextmanager
+    def shut(self, port: int) -> Iterator[None]:
+        self._loop.call_soon_threadsafe(self._open[port].clear)
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._open[port].set)
+
     # On the loop.
 
     async def _listen(self, host: str, port: int, listen_on: str) -> int:
+        is_open = asyncio.Event()
+        is_open.set()
+
         async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
             self._tasks.add(task)
             try:
                 with suppress(asyncio.CancelledError):  # at the end: asyncio would log it
-                    await self._carry(reader, writer, host, port)
+                    await self._carry(reader, writer, host, port, is_open)
             finally:
                 self._tasks.discard(task)
 
         server = await asyncio.start_server(met, listen_on, 0, family=socket.AF_INET)
         self._listeners.append(server)
         found: int = server.sockets[0].getsockname()[1]
+        self._open[found] = is_open
         return found
 
     async def _end(self) -> None:
@@ -103,14 +121,22 @@ class Proxies:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+    async def _carry(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        host: str,
+        port: int,
+        is_open: asyncio.Event,
+    ) -> None:
         """One connection, until one end closes it or a fault does."""
         beyond: asyncio.StreamWriter | None = None
         try:
+            await is_open.wait()
             answers, beyond = await asyncio.open_connection(host, port)
             ways = [
-                asyncio.ensure_future(self._requests(reader, beyond)),
-                asyncio.ensure_future(self._answers(answers, writer)),
+                asyncio.ensure_future(self._requests(reader, beyond, is_open)),
+                asyncio.ensure_future(self._answers(answers, writer, is_open)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -125,10 +151,13 @@ class Proxies:
                 if each is not None:
                     each.close()
 
-    async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _requests(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_open: asyncio.Event
+    ) -> None:
         with suppress(asyncio.IncompleteReadError, OSError):
             while True:
                 frame = await read_frame(reader)
+                await is_open.wait()
                 if self._meets("hold", self._faults.hold):
                     await asyncio.sleep(self._random.uniform(*LATE_S))
                 if self._meets("cut a request", self._faults.cut):
@@ -137,10 +166,13 @@ class Proxies:
                 writer.write(frame)
                 await writer.drain()
 
-    async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answers(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_open: asyncio.Event
+    ) -> None:
         with suppress(asyncio.IncompleteReadError, OSError):
             while True:
                 frame = await read_frame(reader)
+                await is_open.wait()
                 if self._meets("delay", self._faults.delay):
                     await asyncio.sleep(self._random.uniform(*LATE_S))
                 if self._meets("cut an answer", self._faults.cut):

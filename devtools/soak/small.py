@@ -1,10 +1,18 @@
-"""The smallest cluster soak: three brokers and a tree of ours as processes, each broker behind a proxy, for seconds.
+"""The small form of the cluster soak: three brokers and a tree of ours as processes, for seconds.
 
     python -m devtools.soak.small --seed 1
 
-It needs neither root nor a JVM. An idempotent producer writes numbers with acks=all. Meanwhile frames are cut, dropped
-and delayed, those between brokers as well, and the leader is killed and comes back. At the end every number that was
-acknowledged must be there, once and in its order.
+It needs neither root nor a JVM. One client writes with an idempotent producer and acks=all, another one transactions.
+Meanwhile, in an order that the seed decides:
+
+spoiled   frames are cut, answers dropped and delayed, those between brokers as well
+cut       the leader is cut off from the tree until another one leads
+paused    the leader sleeps until another one leads
+behind    the followers sleep for a moment, and the leader is killed (kill -9) before they have caught up
+
+After each, records are acknowledged again before the next one comes. At the end all replicas must be in sync, the
+history of all clients must hold, and the replicas must be the same bytes. A step ends as soon as it is proven; the
+bounds are wide, so that a loaded machine makes a run longer, not wrong.
 """
 
 from __future__ import annotations
@@ -16,219 +24,228 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.cimpl import NewTopic
 
+from devtools.history.checker import Anomaly, check
+from devtools.history.operation import read_history
+from devtools.soak import our_reader, our_writer
+from devtools.soak.broken import CLUSTER_FAULTS
+from devtools.soak.diary import Diary
+from devtools.soak.equal import unequal
 from devtools.soak.proxy import Faults, Proxies
-from ixion.cli.local_cluster import BrokerProcess, LocalCluster, State, broker_words, free_ports, plan, tree_words
-from ixion.cli.local_process import kill
+from devtools.soak.small_machine import BROKERS, QUICK, WAIT_S, Machine, machine, until, within
+from ixion.clients import Producer as OurProducer
+from ixion.model.errors import KafkaError as OurError
 
-TOPIC: Final = "numbers"
-SETTINGS: Final = ["zookeeper.session.timeout.ms=2000", "replica.lag.time.max.ms=3000", "log.segment.bytes=20000"]
-FAULTS: Final = Faults(cut=0.03, drop=0.03, delay=0.01)
-WAIT_S: Final = 120.0
-QUICK: Final = {"socket.timeout.ms": 3_000, "reconnect.backoff.max.ms": 200, "log_level": 0}
+TOPIC: Final = "written"
+PARTITIONS: Final = 2
+TOGETHER: Final = 5  # records in flight
+RECORDS: Final = 50  # acknowledged before a fault, and after it
+SPOILED: Final = Faults(cut=0.02, drop=0.03, delay=0.01)
+BEHIND_S: Final = 1.5  # followers sleep, less than their session
+PATIENCE_S: Final = 30.0  # for another leader; an expired session and an election take 4
 
 
 @dataclass
 class Report:
     acknowledged: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    anomalies: list[str] = field(default_factory=list)
+    struck: dict[str, bool] = field(default_factory=dict)  # by fault, in the order in which they came
+    spoiled: Counter[str] = field(default_factory=Counter)  # frames
+    anomalies: list[Anomaly] = field(default_factory=list)
 
 
 class Writer:
-    """Produces the numbers 0, 1, 2 … one after the other, a few of them in flight."""
+    """Sends five records at a time, and the next five when these are acknowledged."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.acknowledged: list[int] = []
+    def __init__(self, bootstrap: str, histories: Path) -> None:
+        self.acknowledged = 0
         self.failed: list[str] = []
         self._stop = threading.Event()
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 1, **QUICK}
-        )
+        self._diary = Diary(histories, "idempotent")
+        settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 1}
+        self._producer = Producer({**settings, "message.timeout.ms": int(WAIT_S * 1_000), **QUICK})
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
-        for number in count():
-            if self._stop.is_set() or self.failed:
-                break
-            self._producer.produce(TOPIC, b"%d" % number, partition=0, on_delivery=self._delivered)
-            while len(self._producer) > 5 and not self._stop.is_set() and not self.failed:
-                self._producer.poll(0.1)
+        numbers = count()
+        while not self._stop.is_set() and not self.failed:
+            sends = [(n % PARTITIONS, f"{self._diary.process}.{n}") for n in islice(numbers, TOGETHER)]
+            placed: dict[str, tuple[int]] = {}
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.acknowledged.append(int(message.value() or b"-1"))
-        else:
-            self.failed.append(str(error))
+            def delivered(error: KafkaError | None, message: Message, placed: dict[str, tuple[int]] = placed) -> None:
+                offset = message.offset()
+                if error is None and offset is not None:
+                    placed[(message.value() or b"").decode()] = (offset,)
+                else:
+                    self.failed.append(str(error))
 
-    def await_more(self, number: int) -> None:
-        wanted = len(self.acknowledged) + number
-        until(lambda: len(self.acknowledged) >= wanted or bool(self.failed), f"{number} more acknowledged records")
+            self._write("invoke", sends, {})
+            for partition, value in sends:
+                self._producer.produce(TOPIC, value.encode(), partition=partition, on_delivery=delivered)
+            self._producer.flush()
+            self._write("info" if self.failed else "ok", sends, placed)
+            self.acknowledged += len(placed)
+
+    def _write(self, outcome: str, sends: list[tuple[int, str]], placed: dict[str, tuple[int]]) -> None:
+        parts = [["send", f"{TOPIC}-{number}", value, *placed.get(value, ())] for number, value in sends]
+        self._diary.write("send", outcome, parts)
+
+    def await_more(self, number: int = RECORDS) -> None:
+        wanted = self.acknowledged + number
+        until(lambda: self.acknowledged >= wanted or bool(self.failed), f"{number} more acknowledged records")
 
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
-        if self._producer.flush(WAIT_S):
-            self.failed.append("records are neither acknowledged nor refused")
 
 
-class Machine:
-    """The processes, each broker behind a proxy that brokers and clients use alike."""
+class Transactions:
+    """Our own transactional producer, until it is closed."""
 
-    def __init__(self, directory: Path, proxies: Proxies) -> None:
-        self._cluster = LocalCluster(str(directory))
-        self._cluster.make()
-        self.state: State = plan(self._cluster.home, 3, 1, None, SETTINGS)
-        for broker, port in zip(self.state.brokers, free_ports(3), strict=True):
-            broker.port = port
-        self._proxies = {broker.number: proxies.add("127.0.0.1", broker.port) for broker in self.state.brokers}
+    def __init__(self, bootstrap: str, histories: Path) -> None:
+        self._bootstrap = bootstrap
+        self._diary = Diary(histories, "transactional")
+        self._diary.process += 1_000  # the other writer of this process has the number before
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
 
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self._proxies.values())
+    def _run(self) -> None:
+        numbers = count()
+        while not self._stop.is_set():
+            try:
+                our_writer.write(self._bootstrap, "txn", self._diary, TOPIC, PARTITIONS, numbers, 10)
+            except (OurError, TimeoutError):
+                continue
 
-    def start(self) -> None:
-        cluster, state = self._cluster, self.state
-        cluster.start("tree", state.tree, tree_words(cluster.directory, state), state)
-        cluster.await_ready("tree", state.tree, 0)
-        self.start_brokers(state.brokers)
+    def close(self) -> None:
+        """The next producer of the same id ends what is open; readers at read_committed wait for that."""
+        self._stop.set()
+        self._thread.join()
 
-    def start_brokers(self, brokers: list[BrokerProcess]) -> None:
-        cluster, state = self._cluster, self.state
-        begun = [(broker, cluster.log_size(broker.name)) for broker in brokers]
-        for broker in brokers:
-            shown = f"advertised.listeners=PLAINTEXT://127.0.0.1:{self._proxies[broker.number]}"
-            words = [*broker_words(cluster.directory, state, broker), "--set", shown]
-            cluster.start(broker.name, broker.process, words, state)
-        for broker, log_from in begun:
-            cluster.await_ready(broker.name, broker.process, log_from)
+        def ended() -> bool:
+            try:
+                with OurProducer(self._bootstrap, transactional_id="txn", **our_writer.SETTINGS) as producer:
+                    producer.init_transactions()
+            except (OurError, TimeoutError):
+                return False
+            return True
 
-    def leader(self) -> BrokerProcess:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUICK})
-        numbers = {broker.number: broker for broker in self.state.brokers}
-        found: list[int] = []
-
-        def known() -> bool:
-            found[:] = [admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0].leader]
-            return found[0] in numbers
-
-        until(known, "a leader")
-        return numbers[found[0]]
-
-    def stop(self) -> None:
-        for process in (*(broker.process for broker in self.state.brokers), self.state.tree):
-            kill(process)
+        until(ended, "the last transaction to be ended")
 
 
-@contextmanager
-def machine(directory: Path, proxies: Proxies) -> Iterator[Machine]:
-    made = Machine(directory, proxies)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+class Small:
+    def __init__(self, brokers: Machine, proxies: Proxies, writer: Writer, chance: random.Random) -> None:
+        self._brokers = brokers
+        self._proxies = proxies
+        self._writer = writer
+        self._random = chance
+
+    def faults(self) -> dict[str, Callable[[], bool]]:
+        """Each says whether it took the leader away, or spoiled what it was to spoil."""
+        return {"spoiled": self._spoil, "cut": self._cut, "paused": self._pause, "behind": self._kill_behind}
+
+    def _leader(self) -> int:
+        """Of a partition whose replicas are all in sync, so that any other may lead instead."""
+        self._brokers.await_in_sync()
+        return self._brokers.leader(TOPIC, 0)
+
+    def _spoil(self) -> bool:
+        before = self._proxies.done["drop"]
+        with self._proxies.spoiled(SPOILED, self._random):
+            until(lambda: self._proxies.done["drop"] > before or bool(self._writer.failed), "a dropped answer")
+            self._writer.await_more()
+        return True
+
+    def _cut(self) -> bool:
+        leader = self._leader()
+        with self._proxies.shut(self._brokers.tree_ports[leader]):
+            return self._served_without(leader)
+
+    def _pause(self) -> bool:
+        leader = self._leader()
+        with self._brokers.paused(leader):
+            return self._served_without(leader)
+
+    def _kill_behind(self) -> bool:
+        """What is acknowledged while the followers sleep is on the leader alone: nothing, if the brokers are sound."""
+        leader = self._leader()
+        with self._brokers.paused(*(broker for broker in BROKERS if broker != leader)):
+            wanted = self._writer.acknowledged + 2 * TOGETHER
+            within(BEHIND_S, lambda: self._writer.acknowledged >= wanted)
+            self._brokers.kill(leader)
+        struck = self._served_without(leader)
+        self._brokers.start_brokers(leader)
+        return struck
+
+    def _served_without(self, leader: int) -> bool:
+        """Whether another one leads and records are acknowledged. On a machine so slow that the others have left the
+        ISR meanwhile, nobody can lead: then it goes on."""
+        wanted = self._writer.acknowledged + RECORDS
+        return within(PATIENCE_S, lambda: self._brokers.leads(TOPIC, 0) not in (-1, leader)) and within(
+            PATIENCE_S, lambda: self._writer.acknowledged >= wanted or bool(self._writer.failed)
+        )
 
 
-def run(directory: Path, seed: int, records: int = 200) -> Report:
-    """`records` are acknowledged under each fault before the next one."""
+def run(directory: Path, seed: int, names: tuple[str, ...] = (), broken: str | None = None) -> Report:
+    """With these faults; all of them without. Brokers that are broken in this way are to be found."""
     chance = random.Random(seed)
     report = Report()
-    with Proxies() as proxies, machine(directory, proxies) as brokers:
-        admin = AdminClient({"bootstrap.servers": brokers.bootstrap, **QUICK})
-        until(lambda: len(admin.list_topics(timeout=10).brokers) == 3, "three brokers")
-        admin.create_topics([NewTopic(TOPIC, 1, 3)])[TOPIC].result(60)
-        writer = Writer(brokers.bootstrap)
+    histories = directory / "histories"
+    histories.mkdir(parents=True)
+    with Proxies() as proxies, machine(directory, proxies, broken) as brokers:
+        brokers.admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(WAIT_S)
+        transactions = Transactions(brokers.bootstrap, histories)
+        writer = Writer(brokers.bootstrap, histories)
+        small = Small(brokers, proxies, writer, chance)
+        chosen = list(names or small.faults())
+        chance.shuffle(chosen)
         try:
-            writer.await_more(records)
-            with proxies.spoiled(FAULTS, chance):
-                writer.await_more(records)
-            leader = brokers.leader()
-            kill(leader.process)
-            report.faults["kill"] += 1
-            writer.await_more(records)
-            with proxies.spoiled(FAULTS, chance):
-                brokers.start_brokers([leader])
-                writer.await_more(records)
+            writer.await_more()
+            for name in chosen:
+                if not writer.failed:
+                    report.struck[name] = small.faults()[name]()
+                    writer.await_more()
         finally:
             writer.close()
-        report.faults.update(proxies.done)
-        report.acknowledged = len(writer.acknowledged)
-        report.anomalies += writer.failed
-        report.anomalies += judged(writer.acknowledged, read_all(brokers.bootstrap))
+            transactions.close()
+        brokers.await_in_sync()
+        our_reader.main(brokers.bootstrap, str(histories), "last", TOPIC, str(PARTITIONS), "--to-the-end")
+        brokers.stop_brokers()
+        report.spoiled.update(proxies.done)
+        report.acknowledged = writer.acknowledged
+        report.anomalies += [Anomaly("refused", text) for text in writer.failed]
+    lines = [line for file in sorted(histories.iterdir()) for line in file.read_text().splitlines()]
+    report.anomalies += check(list(read_history(lines)))
+    report.anomalies += unequal([directory / f"broker-{broker}" for broker in BROKERS])
     return report
 
 
-def read_all(bootstrap: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "judge", **QUICK})
-    try:
-        consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        end = -1
-
-        def known() -> bool:
-            nonlocal end
-            end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), 10)[1]
-            return end >= 0
-
-        until(known, "the end of the partition")
-        values: list[int] = []
-        deadline = time.monotonic() + WAIT_S
-        while consumer.position([TopicPartition(TOPIC, 0)])[0].offset < end:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(values)} records of {end} were read")
-            message = consumer.poll(0.5)
-            if message is not None and message.error() is None:
-                values.append(int(message.value() or b"-1"))
-        return values
-    finally:
-        consumer.close()
-
-
-def judged(acknowledged: list[int], found: list[int]) -> list[str]:
-    anomalies = []
-    if lost := sorted(set(acknowledged) - set(found)):
-        anomalies.append(f"{len(lost)} acknowledged records are lost: {lost[:5]}")
-    if len(set(found)) < len(found):
-        anomalies.append(f"{len(found) - len(set(found))} records are there twice")
-    if list(dict.fromkeys(found)) != sorted(set(found)):
-        anomalies.append("the records are in another order than they were sent")
-    return anomalies
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            if holds():
-                return
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {WAIT_S:.0f} s")
-        time.sleep(0.02)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m devtools.soak.small")
+    parser = argparse.ArgumentParser(
+        prog="python -m devtools.soak.small", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--records", type=int, default=200, help="to be acknowledged under each fault")
+    parser.add_argument("--faults", default="", help="spoiled, cut, paused, behind, by comma (default: all)")
+    parser.add_argument("--broken", choices=CLUSTER_FAULTS, help="with brokers that have this fault")
+    parser.add_argument("--keep", metavar="DIR", help="leave data, logs and histories here")
     options = parser.parse_args()
+    begun = time.monotonic()
+    names = tuple(name for name in options.faults.split(",") if name)
     with tempfile.TemporaryDirectory(prefix="ixion-soak-") as directory:
-        report = run(Path(directory), options.seed, options.records)
-    print(f"seed {options.seed}: {report.acknowledged} records acknowledged, faults {dict(report.faults)}")
-    sys.exit("\n".join(report.anomalies) if report.anomalies else 0)
+        report = run(Path(options.keep or directory), options.seed, names, options.broken)
+    took_s = time.monotonic() - begun
+    print(f"seed {options.seed}: {report.acknowledged} records acknowledged in {took_s:.0f} s")
+    print(f"struck: {report.struck}, frames: {dict(report.spoiled)}")
+    sys.exit("\n".join(f"{each.kind}: {each.detail}" for each in report.anomalies[:50]))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,180 @@
+"""The processes of the small cluster soak: a tree of ours and three brokers, all behind proxies.
+
+Clients and brokers reach a broker through the proxy that it advertises, and each broker reaches the tree through one of
+its own. So frames can be spoiled and a broker can be cut off from the tree without root.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from devtools.soak.broken import SOURCES
+from devtools.soak.proxy import Proxies
+from ixion.cli.local_cluster import READY, free_ports
+
+BROKERS: Final = (1, 2, 3)
+WAIT_S: Final = 120.0  # nothing takes a tenth of it on a quiet machine
+QUICK: Final = {"socket.timeout.ms": 3_000, "reconnect.backoff.max.ms": 200, "log_level": 0}
+SETTINGS: Final = {
+    "zookeeper.session.timeout.ms": 3_000,
+    "replica.lag.time.max.ms": 3_000,
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "transaction.state.log.num.partitions": 1,
+    "log.segment.bytes": 20_000,  # rolls are among what is interrupted
+    "controlled.shutdown.enable": "false",  # all stop at once: nobody is left to lead
+}
+
+
+class Machine:
+    def __init__(self, directory: Path, proxies: Proxies, broken: str | None = None) -> None:
+        """`broken` is the name of a fault that the brokers are to have."""
+        self._directory = directory
+        self._proxies = proxies
+        self._broken = broken
+        self._tree_port, *ports = free_ports(1 + len(BROKERS))
+        self._ports = dict(zip(BROKERS, ports, strict=True))
+        self._shown = {broker: proxies.add("127.0.0.1", port) for broker, port in self._ports.items()}
+        self.tree_ports = {broker: proxies.add("127.0.0.1", self._tree_port) for broker in BROKERS}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self._shown.values())
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUICK})
+
+    def data(self, broker: int) -> Path:
+        return self._directory / f"broker-{broker}"
+
+    def start(self) -> None:
+        tree = ["cluster", "tree", "--data", str(self._directory / "tree"), "--port", str(self._tree_port)]
+        self._await_ready("tree", self._begin("tree", ["ixion", *tree]))
+        self.start_brokers(*BROKERS)
+        until(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(BROKERS), "three brokers")
+
+    def start_brokers(self, *brokers: int) -> None:
+        begun = {broker: self._begin(f"broker-{broker}", self._words(broker)) for broker in brokers}
+        for broker, log_from in begun.items():
+            self._await_ready(f"broker-{broker}", log_from)
+
+    def stop_brokers(self) -> None:
+        """In good order: what they wrote is compared afterwards."""
+        for broker in BROKERS:
+            self._processes[f"broker-{broker}"].terminate()
+        for broker in BROKERS:
+            self._processes[f"broker-{broker}"].wait(WAIT_S)
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def kill(self, broker: int) -> None:
+        process = self._processes[f"broker-{broker}"]
+        process.kill()
+        process.wait()
+
+    @contextmanager
+    def paused(self, *brokers: int) -> Iterator[None]:
+        for broker in brokers:
+            self._processes[f"broker-{broker}"].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for broker in brokers:
+                self._processes[f"broker-{broker}"].send_signal(signal.SIGCONT)
+
+    def leads(self, topic: str, partition: int) -> int:
+        """-1 if nobody does."""
+        return self.admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Waits for one."""
+        found: list[int] = []
+
+        def known() -> bool:
+            found[:] = [self.leads(topic, partition)]
+            return found[0] in BROKERS
+
+        until(known, f"a leader of {topic}-{partition}")
+        return found[0]
+
+    def await_in_sync(self) -> None:
+        def in_sync() -> bool:
+            found = self.admin.list_topics(timeout=10)
+            parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
+            return len(found.brokers) == len(BROKERS) and all(len(part.isrs) == len(BROKERS) for part in parts)
+
+        until(in_sync, "all replicas in sync")
+
+    def _words(self, broker: int) -> list[str]:
+        settings = {
+            **SETTINGS,
+            "broker.id": broker,
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._shown[broker]}",
+            "zookeeper.connect": f"127.0.0.1:{self.tree_ports[broker]}",
+        }
+        program = ["ixion"] if self._broken is None else ["devtools.soak.broken", self._broken]
+        words = [*program, "serve", "--port", str(self._ports[broker]), "--data", str(self.data(broker))]
+        words += ["--metrics-port", "off", "--log-level", "info"]
+        return words + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+    def _begin(self, name: str, words: list[str]) -> int:
+        """How long its log was before."""
+        file = self._directory / f"{name}.log"
+        log_from = file.stat().st_size if file.exists() else 0
+        environment = os.environ | ({} if self._broken is None else {"PYTHONPATH": str(SOURCES)})
+        with file.open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+        return log_from
+
+    def _await_ready(self, name: str, log_from: int) -> None:
+        file, process = self._directory / f"{name}.log", self._processes[name]
+
+        def ready() -> bool:
+            ended = process.poll() is not None
+            text = file.read_bytes()[log_from:]
+            if ended:
+                raise RuntimeError(f"{name} did not start: {text[-500:].decode(errors='replace')}")
+            return READY in text
+
+        until(ready, f"{name} to be ready")
+
+
+@contextmanager
+def machine(directory: Path, proxies: Proxies, broken: str | None) -> Iterator[Machine]:
+    made = Machine(directory, proxies, broken)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    if not within(WAIT_S, holds):
+        raise TimeoutError(f"{what}: not within {WAIT_S:.0f} s")
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Asks again and again. Clients raise errors while nobody leads, which count as no."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(KafkaException):
+            if holds():
+                return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
