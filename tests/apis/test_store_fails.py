@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ixion.broker.broker import Broker as RealBroker
-from ixion.metadata.errors import SessionExpiredError, StoreUnusableError
+from ixion.metadata.errors import ConnectionLostError, SessionExpiredError, StoreUnusableError
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 
-FAULTS: dict[str, Callable[[], Exception]] = {
-    "the disk is full": lambda: StoreUnusableError("metadata.sqlite", "database or disk is full"),
-    "the session is over": lambda: SessionExpiredError("/", "it was too late"),
+# And the code that clients get.
+FAULTS: dict[str, tuple[Callable[[], Exception], ErrorCode]] = {
+    "the disk is full": (
+        lambda: StoreUnusableError("metadata.sqlite", "database or disk is full"),
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ),
+    "the session is over": (lambda: SessionExpiredError("/", "it was too late"), ErrorCode.NOT_CONTROLLER),
+    "the connection is lost": (lambda: ConnectionLostError("/", "it was cut"), ErrorCode.REQUEST_TIMED_OUT),
 }
 
 
@@ -27,7 +33,7 @@ def failing(request: pytest.FixtureRequest) -> Iterator[Asking]:
 
         async def break_it(real: RealBroker) -> None:
             async def refuse(_operations: object) -> None:
-                raise FAULTS[request.param]()
+                raise FAULTS[request.param][0]()
 
             real.parts.session.multi = refuse  # type: ignore[method-assign, assignment]
 
@@ -35,11 +41,11 @@ def failing(request: pytest.FixtureRequest) -> Iterator[Asking]:
         yield asking
 
 
-def test_topics_that_metadata_would_create(failing: Asking) -> None:
+def test_topics_that_metadata_would_create(failing: Asking, request: pytest.FixtureRequest) -> None:
     names = ("new", "there", "__consumer_offsets", "other", "bad name")
     topics = tuple(MetadataRequestTopic(name=name) for name in names)
     answer = failing.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), MetadataResponse)
-    failed = ErrorCode.UNKNOWN_SERVER_ERROR
+    failed = FAULTS[request.node.callspec.params["failing"]][1]
     assert {topic.name: topic.error_code for topic in answer.topics} == {
         "new": failed,
         "there": ErrorCode.NONE,
@@ -55,3 +61,12 @@ def test_coordinators_whose_topic_cannot_be_created(failing: Asking, key_type: i
     answer = failing.ask(request, FindCoordinatorResponse)
     codes = [each.error_code for each in answer.coordinators]
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+
+
+def test_a_lost_session_is_no_bug_of_ours(failing: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    """A traceback asks the operator for a report. Only a store that fails is worth one."""
+    wish = CreatableTopic(name="n", num_partitions=1, replication_factor=1, assignments=(), configs=())
+    request = CreateTopicsRequest(topics=(wish,), timeout_ms=5000)
+    (refused,) = failing.ask(request, CreateTopicsResponse).topics
+    tracebacks = [each for each in caplog.records if each.exc_info]
+    assert bool(tracebacks) == (refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR)

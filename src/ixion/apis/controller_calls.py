@@ -5,7 +5,8 @@ result later. With a timeout of 0 or less the answer waits until the work is don
 once, which librdkafka takes for success.)
 
 A metadata store that fails or refuses a change is not the client's fault, and must not cost it the connection: the
-answer has an error code.
+answer has an error code. A broker that loses ZooKeeper in the middle answers with codes that clients try again: a lost
+session and a lost connection are faults of the network, logged in one line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import logging
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from ixion.metadata.errors import MetadataError, StoreFullError, StoreUnusableError
+from ixion.metadata.errors import (
+    ConnectionLostError,
+    MetadataError,
+    SessionExpiredError,
+    StoreFullError,
+    StoreUnusableError,
+)
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.timer.timer import Timer
 
@@ -57,6 +64,12 @@ async def translated(work: Awaitable[T]) -> T:
     except StoreFullError as error:
         logger.error("the metadata refused a change: %s", error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata could not be changed: {error}") from error
+    except SessionExpiredError as error:
+        logger.warning("a change was not made: %s", error)
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker has lost its session: {error}") from error
+    except ConnectionLostError as error:
+        logger.warning("a change may have been made or not: %s", error)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the change may have been made or not: {error}") from error
     except (MetadataError, StoreUnusableError) as error:
         logger.exception("the metadata refused a change")
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the metadata could not be changed: {error}") from error

@@ -17,6 +17,7 @@ import logging
 from functools import partial
 from typing import Final, Protocol
 
+from ixion.model.errors import KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.record import Record
 from ixion.replica.coordinator_log import CoordinatorLog
@@ -126,9 +127,9 @@ class Loader:
         target, name = load.target, self._log.name
         pause_ms = min(RETRY_MS << min(load.attempt, 16), MAX_RETRY_MS)
         logger.error(
-            "%s-%d cannot be loaded, and what it coordinates is not served; the next attempt is in %d ms",
-            *(name, target.partition, pause_ms),
-            exc_info=error,
+            "%s-%d cannot be loaded, and what it coordinates is not served; the next attempt is in %d ms: %s",
+            *(name, target.partition, pause_ms, error),
+            exc_info=None if isinstance(error, KafkaError) else error,  # such as a directory that is offline
         )
         self.failed[target.partition] = repr(error)
         target.fail()

@@ -230,7 +230,9 @@ def test_a_log_that_cannot_be_read_fails_its_partition_until_it_can(
     assert world.heartbeat("a-1", 1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert whole(world.groups.admin.list((), ())) == (ErrorCode.NONE, ())
     assert list(world.groups.shards.loader.failed) == [0]
-    assert any("__consumer_offsets-0 cannot be loaded" in message for message in caplog.messages)
+    (said,) = [each for each in caplog.records if "__consumer_offsets-0 cannot be loaded" in each.getMessage()]
+    assert str(error) in said.getMessage()
+    assert bool(said.exc_info) == (not isinstance(error, KafkaError)), "a known fault needs no traceback"
     world.advance(RETRY_MS)
     tries = log.reads
     world.advance(RETRY_MS)
