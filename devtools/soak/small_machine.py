@@ -35,7 +35,7 @@ SETTINGS: Final = {
     "transaction.state.log.min.isr": 2,
     "transaction.state.log.num.partitions": 1,
     "log.segment.bytes": 20_000,  # rolls are among what is interrupted
-    "controlled.shutdown.enable": "false",  # all stop at once: nobody is left to lead
+    "controlled.shutdown.enable": "false",  # all stop at once: no broker is left to lead
 }
 
 
