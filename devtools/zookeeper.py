@@ -5,6 +5,8 @@
 
 Inside the block it answers; after it the processes are gone, whatever happened. `kill`, `pause` and `launch` take the
 number of a server.
+
+With `tls` (a PEM file with its key and certificate, one with the authorities of clients) it has a port for TLS, too.
 """
 
 from __future__ import annotations
@@ -29,13 +31,22 @@ START_TIMEOUT_S: Final = 60.0
 
 class RealZooKeeper:
     def __init__(
-        self, directory: Path, *, version: str = VERSION, servers: int = 1, tick_ms: int = 500, host: str = "127.0.0.1"
+        self,
+        directory: Path,
+        *,
+        version: str = VERSION,
+        servers: int = 1,
+        tick_ms: int = 500,
+        host: str = "127.0.0.1",
+        tls: tuple[Path, Path] | None = None,
     ) -> None:
         """A session lasts 2 to 20 ticks, whatever its client asks for. HOST is the address that clients reach."""
         self.version = version
         self.directory = directory
         self.ports = [free_port() for _ in range(servers)]
         self.host = host
+        self._tls = tls
+        self._secure_ports = [] if tls is None else [free_port() for _ in range(servers)]
         self._tick_ms = tick_ms
         self._quorum = [(free_port(), free_port()) for _ in range(servers)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -43,6 +54,10 @@ class RealZooKeeper:
     @property
     def connect(self) -> str:
         return ",".join(f"{self.host}:{port}" for port in self.ports)
+
+    @property
+    def secure_connect(self) -> str:
+        return ",".join(f"{self.host}:{port}" for port in self._secure_ports)
 
     def __enter__(self) -> RealZooKeeper:
         try:
@@ -75,11 +90,25 @@ class RealZooKeeper:
             for other, (peer, election) in enumerate(self._quorum):
                 lines[f"server.{other + 1}"] = f"127.0.0.1:{peer}:{election}"
             (home / "myid").write_text(f"{number + 1}\n")
+        options = ["-Xmx128m", *QUICK]
+        if self._tls is not None:
+            own, authorities = self._tls
+            lines |= {
+                "secureClientPort": self._secure_ports[number],
+                "secureClientPortAddress": self.host,
+                "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+                "ssl.keyStore.location": own,
+                "ssl.keyStore.type": "PEM",
+                "ssl.trustStore.location": authorities,
+                "ssl.trustStore.type": "PEM",
+                "ssl.hostnameVerification": "false",  # of clients, whose addresses change
+                "ssl.enabledProtocols": "TLSv1.2,TLSv1.3",
+            }
         settings = home / "zoo.cfg"
         settings.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         classpath = jars.classpath(f"zookeeper-{self.version}")
-        command = java_command(main, str(settings), classpath=classpath, options=["-Xmx128m", *QUICK])
+        command = java_command(main, str(settings), classpath=classpath, options=options)
         with (home / "server.out").open("ab") as output:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         self._processes[number] = process

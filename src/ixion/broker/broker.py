@@ -15,7 +15,8 @@ import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from ixion.broker import preflight
 from ixion.broker.errors import StartupError
@@ -27,8 +28,10 @@ from ixion.config.cluster_settings import (
     ZOOKEEPER_CONNECT,
     ZOOKEEPER_CONNECTION_TIMEOUT_MS,
     ZOOKEEPER_SESSION_TIMEOUT_MS,
+    ZOOKEEPER_SSL_CLIENT_ENABLE,
 )
 from ixion.config.dynamic import DynamicConfig
+from ixion.config.errors import InvalidSettingError
 from ixion.config.sources import Loaded
 from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore, unix_ms
 from ixion.metadata.errors import MetadataError, StoreUnusableError
@@ -36,6 +39,9 @@ from ixion.metadata.on_loop import EmbeddedEngine
 from ixion.metadata.session import MetadataSession
 from ixion.network import BoundListener
 from ixion.timer.loop_timer import LoopTimer
+
+if TYPE_CHECKING:
+    import ssl
 
 logger = logging.getLogger(__name__)
 
@@ -128,11 +134,20 @@ class Broker:
         timeout_ms = config[ZOOKEEPER_SESSION_TIMEOUT_MS]
         patience_ms = config[ZOOKEEPER_CONNECTION_TIMEOUT_MS]
         try:
-            parts.session = await open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
-        except (InvalidConnectStringError, MetadataError, StoreUnusableError) as error:
+            tls = self._zookeeper_tls()
+            open_now = partial(open_session, connect, timeout_ms, connect_timeout_ms=patience_ms, tls=tls)
+            parts.session = await open_now()
+        except (InvalidConnectStringError, InvalidSettingError, MetadataError, StoreUnusableError) as error:
             raise StartupError(str(error)) from error
-        parts.open_session = lambda: open_session(connect, timeout_ms, connect_timeout_ms=patience_ms)
+        parts.open_session = open_now
         parts.undo.append(("ZooKeeper session", lambda: parts.session.close()))
+
+    def _zookeeper_tls(self) -> Callable[[], ssl.SSLContext] | None:
+        if not self._loaded.config[ZOOKEEPER_SSL_CLIENT_ENABLE]:
+            return None
+        from ixion.security.zookeeper_tls import ZooKeeperTls
+
+        return ZooKeeperTls(self._loaded.config).context
 
     async def _open_shared(self, open_session: Callable[[int], Awaitable[MetadataSession]]) -> None:
         parts = self.parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string
+from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string, words
 
 BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1: generate one")
 NODE_ID: Final = integer("node.id", -1, doc="the id of this broker, by its other name")
@@ -64,6 +64,48 @@ ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS: Final = integer(
     "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper that wait for their answers"
 )
 ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether nodes are written with access lists")
+ZOOKEEPER_SSL_CLIENT_ENABLE: Final = flag(
+    "zookeeper.ssl.client.enable", False, doc="whether connections to ZooKeeper use TLS"
+)
+ZOOKEEPER_CLIENT_CNXN_SOCKET: Final = optional_string(
+    "zookeeper.clientCnxnSocket", doc="class of Kafka's ZooKeeper client that does TLS; ours needs none"
+)
+ZOOKEEPER_SSL_KEYSTORE_LOCATION: Final = optional_string(
+    "zookeeper.ssl.keystore.location", doc="file with the private key and certificate that ZooKeeper is shown"
+)
+ZOOKEEPER_SSL_KEYSTORE_PASSWORD: Final = secret(
+    "zookeeper.ssl.keystore.password", doc="password of that file, or of the private key in it"
+)
+ZOOKEEPER_SSL_KEYSTORE_TYPE: Final = optional_string(
+    "zookeeper.ssl.keystore.type", doc="its format: PEM or PKCS12; unless set, the name decides (.pem, .p12, .pfx)"
+)
+ZOOKEEPER_SSL_TRUSTSTORE_LOCATION: Final = optional_string(
+    "zookeeper.ssl.truststore.location", doc="file with the authorities whose certificates of ZooKeeper are accepted"
+)
+ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD: Final = secret("zookeeper.ssl.truststore.password", doc="password of that file")
+ZOOKEEPER_SSL_TRUSTSTORE_TYPE: Final = optional_string(
+    "zookeeper.ssl.truststore.type", doc="its format: PEM or PKCS12; unless set, the name decides (.pem, .p12, .pfx)"
+)
+ZOOKEEPER_SSL_PROTOCOL: Final = string(
+    "zookeeper.ssl.protocol", "TLSv1.2", doc="version of TLS, unless zookeeper.ssl.enabled.protocols is set"
+)
+ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = words(
+    "zookeeper.ssl.enabled.protocols", (), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS to ZooKeeper"
+)
+ZOOKEEPER_SSL_CIPHER_SUITES: Final = words(
+    "zookeeper.ssl.cipher.suites", (), doc="cipher suites for TLS 1.2 to ZooKeeper, by OpenSSL's names"
+)
+ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
+    "zookeeper.ssl.endpoint.identification.algorithm",
+    "HTTPS",
+    doc="how the host name in ZooKeeper's certificate is checked; empty: not at all",
+)
+ZOOKEEPER_SSL_CRL_ENABLE: Final = flag(
+    "zookeeper.ssl.crl.enable", False, doc="whether lists of revoked certificates are read; not supported"
+)
+ZOOKEEPER_SSL_OCSP_ENABLE: Final = flag(
+    "zookeeper.ssl.ocsp.enable", False, doc="whether revoked certificates are asked for; not supported"
+)
 AUTHORIZER_CLASS_NAME: Final = string(
     "authorizer.class.name", "", doc="the class that decides what a principal may do; empty allows everything"
 )

@@ -28,6 +28,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "alter.log.dirs.replication.quota.window.num": _QUOTAS,
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
+    "zookeeper.clientCnxnSocket": _ZOOKEEPER,
     "zookeeper.set.acl": _ACCESS,
     "socket.send.buffer.bytes": _SYSTEM,
     "socket.receive.buffer.bytes": _SYSTEM,

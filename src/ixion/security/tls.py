@@ -92,32 +92,32 @@ def _load_key(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> N
     key = config.of_listener(listener, settings.SSL_KEYSTORE_KEY)
     location = config.of_listener(listener, settings.SSL_KEYSTORE_LOCATION)
     password = config.of_listener(listener, settings.SSL_KEY_PASSWORD)
-    kind = _kind_of(settings.SSL_KEYSTORE_TYPE.name, config.of_listener(listener, settings.SSL_KEYSTORE_TYPE))
+    kind = kind_of(settings.SSL_KEYSTORE_TYPE.name, config.of_listener(listener, settings.SSL_KEYSTORE_TYPE))
     if chain and key:
-        _load_text(context, f"{key}\n{chain}\n", settings.SSL_KEYSTORE_KEY.name, "[hidden]", password)
+        load_text(context, f"{key}\n{chain}\n", settings.SSL_KEYSTORE_KEY.name, "[hidden]", password)
     elif not location:
         allowed = f"a PEM file with key and certificate, which listener {listener} needs for TLS"
         raise InvalidSettingError(settings.SSL_KEYSTORE_LOCATION.name, "", allowed)
     elif kind == PKCS12:
         secret = config.of_listener(listener, settings.SSL_KEYSTORE_PASSWORD)
-        store = _read_store(settings.SSL_KEYSTORE_LOCATION.name, location, secret)
+        store = read_store(settings.SSL_KEYSTORE_LOCATION.name, location, secret)
         if not store.own:
             allowed = "a store with a private key and its certificate"
             raise InvalidSettingError(settings.SSL_KEYSTORE_LOCATION.name, location, allowed)
-        _load_text(context, store.own, settings.SSL_KEYSTORE_LOCATION.name, location, None)
+        load_text(context, store.own, settings.SSL_KEYSTORE_LOCATION.name, location, None)
     else:
-        _check_pem(settings.SSL_KEYSTORE_LOCATION.name, location)
-        _load_chain(context, settings.SSL_KEYSTORE_LOCATION.name, location, location, password)
+        check_pem(settings.SSL_KEYSTORE_LOCATION.name, location)
+        load_chain(context, settings.SSL_KEYSTORE_LOCATION.name, location, location, password)
 
 
-def _load_text(context: ssl.SSLContext, text: str, name: str, shown: str, password: str | None) -> None:
+def load_text(context: ssl.SSLContext, text: str, name: str, shown: str, password: str | None) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # ssl reads files only; mode 600, gone at once
         file.write(text)
         file.flush()
-        _load_chain(context, name, file.name, shown, password)
+        load_chain(context, name, file.name, shown, password)
 
 
-def _load_chain(context: ssl.SSLContext, name: str, path: str, shown: str, password: str | None) -> None:
+def load_chain(context: ssl.SSLContext, name: str, path: str, shown: str, password: str | None) -> None:
     try:
         context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
@@ -129,13 +129,13 @@ def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) 
     """Whether there is a trust store."""
     text = config.of_listener(listener, settings.SSL_TRUSTSTORE_CERTIFICATES)
     location = config.of_listener(listener, settings.SSL_TRUSTSTORE_LOCATION)
-    kind = _kind_of(settings.SSL_TRUSTSTORE_TYPE.name, config.of_listener(listener, settings.SSL_TRUSTSTORE_TYPE))
+    kind = kind_of(settings.SSL_TRUSTSTORE_TYPE.name, config.of_listener(listener, settings.SSL_TRUSTSTORE_TYPE))
     name = settings.SSL_TRUSTSTORE_LOCATION.name
     if location and not text:
         if kind == PKCS12:
-            text = _read_store(name, location, config.of_listener(listener, settings.SSL_TRUSTSTORE_PASSWORD)).trusted
+            text = read_store(name, location, config.of_listener(listener, settings.SSL_TRUSTSTORE_PASSWORD)).trusted
         else:
-            _check_pem(name, location)
+            check_pem(name, location)
     if text or location:
         try:
             context.load_verify_locations(cafile=None if text else location, cadata=text or None)
@@ -145,13 +145,13 @@ def _load_trusted(context: ssl.SSLContext, config: BrokerConfig, listener: str) 
     return bool(text or location)
 
 
-def _kind_of(name: str, kind: str) -> str:
+def kind_of(name: str, kind: str) -> str:
     if kind.upper() not in (PEM, PKCS12):
         raise InvalidSettingError(name, kind, f"PEM or PKCS12; a store of another type must be converted. {CONVERT}")
     return kind.upper()
 
 
-def _read_store(name: str, path: str, password: str | None) -> Store:
+def read_store(name: str, path: str, password: str | None) -> Store:
     data = _read(name, path, lambda file: file.read(MOST_STORE + 1))
     try:
         return read_pkcs12(data, password)
@@ -162,7 +162,7 @@ def _read_store(name: str, path: str, password: str | None) -> Store:
         raise InvalidSettingError(name, path, allowed) from None
 
 
-def _check_pem(name: str, path: str) -> None:
+def check_pem(name: str, path: str) -> None:
     start = _read(name, path, lambda file: file.read(4096))
     if b"-----BEGIN" not in start:
         raise InvalidSettingError(name, path, f"a PEM file, or PKCS12 with the type of the store set. {CONVERT}")

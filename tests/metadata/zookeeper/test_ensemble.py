@@ -13,7 +13,8 @@ from ixion.metadata.errors import MetadataError, NoNodeError, StoreUnusableError
 from ixion.metadata.node import Check, Create, Set
 from ixion.metadata.session import Event
 from ixion.metadata.zookeeper.ensemble import InvalidConnectStringError, Server, parse_connect
-from ixion.metadata.zookeeper.session import CLOSED, MAX_REQUEST, ZooKeeperSession, open_session, why_not
+from ixion.metadata.zookeeper.link import CLOSED
+from ixion.metadata.zookeeper.session import MAX_REQUEST, ZooKeeperSession, open_session, why_not
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_refused_connection_is_reported_in_one_line() -> None:
 
 def test_a_server_without_a_quorum_is_said_in_one_line() -> None:
     """It closes the connection to a client that wants to write, also if it serves others in read-only mode."""
-    said = why_not(300, f"zk:2181: {CLOSED}")
+    said = why_not(300, f"zk:2181: {CLOSED}", tls=True)
     assert said.endswith("zk:2181: closed the connection, as a server without a quorum does, read-only or not")
     assert "quorum" not in why_not(300, "zk:2181: Connection refused")
 

@@ -14,7 +14,7 @@ import logging
 import random
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from ixion.metadata.errors import (
     InvalidPathError,
@@ -30,6 +30,7 @@ from ixion.metadata.session import Cancel, Event, Watcher
 from ixion.metadata.zookeeper import packets
 from ixion.metadata.zookeeper.ensemble import Ensemble, parse_connect
 from ixion.metadata.zookeeper.jute import JuteReader
+from ixion.metadata.zookeeper.link import CLOSED, Link, let_go
 from ixion.metadata.zookeeper.machine import Connect, Credentials, Disconnect, Request, SessionMachine, State, Write
 from ixion.metadata.zookeeper.packets import Op, Read
 
@@ -40,7 +41,6 @@ T = TypeVar("T")
 # ZooKeeper closes the connection when a request is longer than its jute.maxbuffer (1 MiB - 1 by default), and would do
 # so again each time the request is repeated. So we refuse it ourselves, a little earlier.
 MAX_REQUEST: Final = (1 << 20) - 1_024
-CLOSED: Final = "closed the connection"
 CLOSE_MS: Final = 2_000  # patience with a server that does not answer to the end of the session
 
 
@@ -49,73 +49,38 @@ async def open_session(
     timeout_ms: int,
     *,
     connect_timeout_ms: int | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: Callable[[], ssl.SSLContext] | None = None,
     auth: tuple[str, bytes] | None = None,
 ) -> ZooKeeperSession:
-    """A new session. The chroot is made if it is missing. `StoreUnusableError` if no server takes us in in time."""
+    """A new session. The chroot is made if it is missing. `StoreUnusableError` if no server takes us in in time. `tls`
+    is called for every connection, so that certificates can change."""
     ensemble = parse_connect(connect)
     session = ZooKeeperSession(ensemble, timeout_ms, tls=tls, auth=auth)
     patience_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
     try:
-        await asyncio.wait_for(session.made(), patience_ms / 1_000)
+        async with asyncio.timeout(
+            patience_ms / 1_000
+        ):  # wait_for would swallow a cancellation that comes with the end
+            await session.made()
     except TimeoutError:
-        session.abandon()
-        raise StoreUnusableError(f"ZooKeeper ({ensemble})", why_not(patience_ms, session.last_fault)) from None
+        await session.leave()
+        raise StoreUnusableError(
+            f"ZooKeeper ({ensemble})", why_not(patience_ms, session.last_fault, tls is not None)
+        ) from None
     except BaseException:
-        session.abandon()
+        await session.leave()
         raise
     return session
 
 
-def why_not(patience_ms: int, last_fault: str) -> str:
+def why_not(patience_ms: int, last_fault: str, tls: bool = False) -> str:
     """Why there is no session. A server without a quorum closes connections, also one that serves others read-only."""
-    hint = ", as a server without a quorum does, read-only or not" if last_fault.endswith(CLOSED) else ""
+    hint = ""
+    if last_fault.endswith(CLOSED):
+        hint = ", as a server without a quorum does, read-only or not"
+        if not tls:
+            hint += ", and a port for TLS (zookeeper.ssl.client.enable)"
     return f"no server took us in within {patience_ms} ms; the last one tried was {last_fault}{hint}"
-
-
-class _Link(asyncio.Protocol):
-    """One connection. It reports to the session until it is dropped."""
-
-    def __init__(self, session: ZooKeeperSession) -> None:
-        self._session: ZooKeeperSession | None = session
-        self._transport: asyncio.Transport | None = None
-        self._connecting: asyncio.Task[None] | None = None
-
-    def begin(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        self._connecting = asyncio.get_running_loop().create_task(self._connect(host, port, tls))
-
-    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: self, host, port, ssl=tls)
-        except (OSError, ssl.SSLError) as error:
-            if self._session is not None:
-                self._session.link_lost(self, str(error) or type(error).__name__)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # that of uvloop is not derived from it
-        if self._session is None:
-            self._transport.abort()
-        else:
-            self._session.link_made(self)
-
-    def data_received(self, data: bytes) -> None:
-        if self._session is not None:
-            self._session.link_received(self, data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self._session is not None:
-            self._session.link_lost(self, CLOSED if error is None else str(error))
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def drop(self) -> None:
-        self._session = None
-        if self._transport is not None:
-            self._transport.close()
-        elif self._connecting is not None:
-            self._connecting.cancel()
 
 
 class ZooKeeperSession:
@@ -124,7 +89,7 @@ class ZooKeeperSession:
         ensemble: Ensemble,
         timeout_ms: int,
         *,
-        tls: ssl.SSLContext | None,
+        tls: Callable[[], ssl.SSLContext] | None,
         auth: tuple[str, bytes] | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -142,7 +107,9 @@ class ZooKeeperSession:
             on_event=self._event,
             on_state=self._new_state,
         )
-        self._link: _Link | None = None
+        self._link: Link | None = None
+        self._leaving: set[Link] = set()  # dropped, and not gone yet
+        self._told: set[tuple[str, str]] = set()  # faults since the last connection
         self._timer: asyncio.TimerHandle | None = None
         self._flush_planned = False
         self._first: asyncio.Future[None] = self._loop.create_future()
@@ -237,10 +204,12 @@ class ZooKeeperSession:
         self._machine.close(self._now_ms(), lambda: None if done.done() else done.set_result(None))
         self._flush()
         try:
-            await asyncio.wait_for(done, CLOSE_MS / 1_000)
+            async with asyncio.timeout(CLOSE_MS / 1_000):
+                await done
         except TimeoutError:
             logger.warning("ZooKeeper did not confirm the end of the session; its ephemeral nodes go when it expires")
-        self.abandon()
+        finally:
+            await self.leave()
 
     # For the owner.
 
@@ -269,9 +238,7 @@ class ZooKeeperSession:
 
     def abandon(self) -> None:
         """Drop the connection without closing the session, as a crash would: the session is left to expire."""
-        if self._link is not None:
-            self._link.drop()
-            self._link = None
+        self._drop_link(politely=False)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -279,19 +246,24 @@ class ZooKeeperSession:
         self._machine.abandon()
         self._machine.take_actions()
 
+    async def leave(self) -> None:
+        """Drop the connection without closing the session, and return when no transport of the session is left."""
+        self.abandon()
+        await let_go(self._leaving)
+
     # The connection reports.
 
-    def link_made(self, link: _Link) -> None:
+    def link_made(self, link: Link) -> None:
         if link is self._link:
             self._machine.connected(self._now_ms())
             self._flush()
 
-    def link_received(self, link: _Link, data: bytes) -> None:
+    def link_received(self, link: Link, data: bytes) -> None:
         if link is self._link:
             self._machine.received(self._now_ms(), data)
             self._flush()
 
-    def link_lost(self, link: _Link, reason: str) -> None:
+    def link_lost(self, link: Link, reason: str) -> None:
         if link is self._link:
             self._link = None
             self._machine.lost(self._now_ms(), reason)
@@ -353,18 +325,37 @@ class ZooKeeperSession:
                 case Write():
                     out += action.data
                 case Connect():
+                    self._tell_fault()
                     out.clear()
-                    self._link = _Link(self)
-                    self._link.begin(action.server.host, action.server.port, self._tls)
+                    self._link = Link(self)
+                    self._link.begin(action.server.host, action.server.port, None if self._tls is None else self._tls())
                 case Disconnect():
-                    if self._link is not None:
+                    if self._link is not None and out:
                         self._link.write(bytes(out))
-                        self._link.drop()
-                        self._link = None
+                    self._drop_link(politely=self._machine.state is State.CLOSED)  # the server has answered
                     out.clear()
         if out and self._link is not None:
             self._link.write(bytes(out))
         self._set_timer()
+
+    def _tell_fault(self) -> None:
+        """Why the last try failed, if that is new since the last connection. Numbers in it do not make it new."""
+        fault = self._fault()
+        if fault[1] and fault not in self._told:
+            self._told.add(fault)
+            logger.warning("ZooKeeper cannot be reached, trying on: %s", self.last_fault)
+
+    def _fault(self) -> tuple[str, str]:
+        """Which server was tried last, and why that failed; "" if none has failed yet."""
+        server, _, reason = self.last_fault.partition(": ")
+        return server, "".join(letter for letter in reason if not letter.isdigit())
+
+    def _drop_link(self, *, politely: bool) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._leaving.add(link)
+            link.gone.add_done_callback(lambda _: self._leaving.discard(link))
+            link.drop(politely=politely)
 
     def _set_timer(self) -> None:
         wake_ms = self._machine.wake_ms
@@ -392,9 +383,11 @@ class ZooKeeperSession:
         if state is State.CONNECTED and not self._first.done():
             self._first.set_result(None)
         if state is State.CONNECTED:
+            self._told.clear()
             logger.info("connected to ZooKeeper at %s, session %#x", self._machine.server, self.session_id)
         elif state is State.CONNECTING:
             logger.warning("the connection to ZooKeeper was lost: %s", self.last_fault)
+            self._told.add(self._fault())
         elif state is State.EXPIRED:
             self._watchers.clear()
             for callback in self._expiry_callbacks:
