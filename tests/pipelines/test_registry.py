@@ -79,9 +79,8 @@ def test_what_is_wrong_with_a_registry_is_said(lab: Lab) -> None:
     with pytest.raises(PipelineError, match="the schemas of subject json are JSON, and the format is avro"):
         lab.pipeline(text(more='subject = "json"')).check(lab.spark)
     write(lab.folder / "registry", "proto", 1, 9, {}, "PROTOBUF")
-    with pytest.raises(PipelineError, match="of subject proto are PROTOBUF") as caught:
+    with pytest.raises(PipelineError, match="of subject proto are PROTOBUF"):
         lab.pipeline(text(more='subject = "proto"')).check(lab.spark)
-    assert "spark-protobuf" in caught.value.hint
     with pytest.raises(PipelineError, match="cannot be reached") as caught:
         lab.pipeline(text("http://127.0.0.1:1")).check(lab.spark)
     assert caught.value.retry
@@ -123,8 +122,10 @@ def test_confluents_api(served: tuple[str, list[str]]) -> None:
     assert isinstance(registry, HttpRegistry)
     (version,) = registry.versions("a b")
     assert (version.id, version.kind, json.loads(version.schema)) == (7, "AVRO", OLD)
-    assert registry.schema(7) == json.dumps(OLD)
-    assert registry.schema(8) is None
+    found = registry.by_id(7)
+    assert found is not None
+    assert found.schema == json.dumps(OLD)
+    assert registry.by_id(8) is None
     assert registry.versions("nobody") == []
     assert asked[0] == "/subjects/a%20b/versions"
     with pytest.raises(PipelineError, match="answered 401") as caught:

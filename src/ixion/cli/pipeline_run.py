@@ -218,7 +218,8 @@ def plan_lines(spec: PipelineSpec, plan: Plan) -> Iterator[str]:
     yield f"pipeline    {spec.name}"
     topics = ", ".join(f"{topic} ({_many(count, 'partition')})" for topic, count in plan.topics.items())
     yield f"source      {topics} at {spec.source.bootstrap}, {plan.records:,} records there"
-    yield f"format      {spec.format.type}" + (f": {' '.join(plan.schema.split())}" if plan.schema else "")
+    shown = (spec.format.message or "") if spec.format.type == "protobuf" else plan.schema or ""
+    yield f"format      {spec.format.type}" + (f": {' '.join(shown.split())}" if shown else "")
     if spec.format.inferred:
         yield "            (inferred; it is kept from the first run on)"
     for one in spec.expectations:

@@ -113,8 +113,8 @@ def csv_reason(text: Column, bad: Column, drift: DriftSpec) -> Column:
     return unreadable_reason(reason, bad.isNotNull() | (text == ""), "not a line of the schema", drift)
 
 
-def unreadable_reason(reason: Column, unread: Column, words: str, drift: DriftSpec) -> Column:
-    return _by_policy(reason, unread, F.lit(words), drift.retyped)
+def unreadable_reason(reason: Column, unread: Column, words: str | Column, drift: DriftSpec) -> Column:
+    return _by_policy(reason, unread, F.lit(words) if isinstance(words, str) else words, drift.retyped)
 
 
 def _is_one_object(text: Column) -> Column:

@@ -23,6 +23,7 @@ from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.inner import inner_names
+from ixion.pipelines.protobuf import parse_protobuf
 from ixion.pipelines.registered import NO_HEADER, has_header, parse_registered, without_header
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
@@ -227,7 +228,14 @@ def _bytes(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
     return [], [F.col("value")], F.lit(None), F.lit(False)
 
 
-_FORMATS: Final = {"json": _json, "csv": _csv, "avro": parse_avro, "text": _text, "bytes": _bytes}
+_FORMATS: Final = {
+    "json": _json,
+    "csv": _csv,
+    "avro": parse_avro,
+    "protobuf": parse_protobuf,
+    "text": _text,
+    "bytes": _bytes,
+}
 
 
 def _permissive() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Records with the header of a schema registry. Those of Avro are each read with the schema that they were written
-with; those of JSON name their fields themselves, so a registry just gives the columns.
+with; those of JSON name their fields themselves, so a registry just gives the columns; for those of Protobuf see
+`protobuf`.
 
 The columns are those of the newest version of the subject when the run begins, or of the schema in the file. Records
 that were written with another version are read into them by Avro's rules: a field that they lack has its default.
@@ -25,8 +26,9 @@ from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.json_schema import columns_of
-from ixion.pipelines.registry import open_registry
-from ixion.pipelines.spec.format import NO_PROTOBUF, FormatSpec
+from ixion.pipelines.protobuf_files import compile_registered
+from ixion.pipelines.registry import Registered, Registry, open_registry
+from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.words import innermost
 
@@ -42,20 +44,24 @@ def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
     subject = format_.registry.subject or (f"{spec.source.topics[0]}-value" if spec.source.topics else None)
     if subject is None:
         raise PipelineError("a pattern names no topic: [format.registry] needs a subject")
-    versions = open_registry(format_.registry).versions(subject)
+    registry = open_registry(format_.registry)
+    versions = registry.versions(subject)
     if not versions and format_.schema is None:
         hint = "is it another one? [format.registry] subject names it; TOPIC-value is the usual one"
         raise PipelineError(f"the schema registry has no subject {subject}", hint=hint)
     other = next((one.kind for one in versions if one.kind != format_.type.upper()), None)
     if other is not None:
-        hint = NO_PROTOBUF if other == "PROTOBUF" else ""
-        raise PipelineError(
-            f"the schemas of subject {subject} are {other}, and the format is {format_.type}", hint=hint
-        )
+        raise PipelineError(f"the schemas of subject {subject} are {other}, and the format is {format_.type}")
     if format_.type == "json":
         return replace(format_, schema=format_.schema or columns_of(versions[-1].schema))
-    writers = {**checkpoint.registered(), **{one.id: one.schema for one in versions}}
-    return replace(format_, schema=format_.schema or versions[-1].schema, writers=writers)
+    found = {one.id: _as_read(registry, one, format_) for one in versions}
+    newest = found[versions[-1].id] if versions else None
+    return replace(format_, schema=format_.schema or newest, writers={**checkpoint.registered(), **found})
+
+
+def _as_read(registry: Registry, one: Registered, format_: FormatSpec) -> str:
+    """The schema in the form in which records are read with it."""
+    return compile_registered(registry, one) if format_.type == "protobuf" else one.schema
 
 
 def unknown_id(text: str) -> int | None:
@@ -67,7 +73,11 @@ def unknown_id(text: str) -> int | None:
 def learn(spec: PipelineSpec, checkpoint: Checkpoint, number: int) -> None:
     """Asks the registry for the schema with id NUMBER, and notes the answer."""
     assert spec.format.registry is not None
-    checkpoint.remember_registered({number: open_registry(spec.format.registry).schema(number)})
+    registry = open_registry(spec.format.registry)
+    found = registry.by_id(number)
+    if found is not None and found.kind != spec.format.type.upper():
+        found = None  # no record of this format was written with it
+    checkpoint.remember_registered({number: None if found is None else _as_read(registry, found, spec.format)})
 
 
 def has_header(value: Column) -> Column:
@@ -78,13 +88,23 @@ def without_header() -> Column:
     return F.expr(f"substring(value, {HEADER_BYTES + 1})")
 
 
+def schema_id() -> Column:
+    return F.conv(F.hex(F.substring(F.col("value"), F.lit(2), F.lit(4))), 16, 10).cast("long")
+
+
+def id_reason(reason: Column, number: Column, known: list[int], missing: list[int]) -> Column:
+    """REASON, with what is wrong with the id of a schema: the registry does not have it, or has not been asked yet."""
+    words = F.concat(F.lit("not in the schema registry: id "), number.cast("string"))
+    asked = F.raise_error(F.concat(F.lit(UNKNOWN), number.cast("string"))).cast("string")
+    return reason.when(number.isin(missing), words).when(~number.isin([*known, *missing]), asked)
+
+
 def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Column]], list[Column], Column, None]:
     """As `parse_avro` does."""
     assert spec.schema is not None
-    value = F.col("value")
-    number = F.conv(F.hex(F.substring(value, F.lit(2), F.lit(4))), 16, 10).cast("long")
+    number = schema_id()
     rest = without_header()
-    header = has_header(value)
+    header = has_header(F.col("value"))
     known = {key: schema for key, schema in spec.writers.items() if schema is not None}
     try:
         data = _read(number, rest, known, spec)
@@ -94,12 +114,7 @@ def parse_registered(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str,
         message = f"the schemas of the registry cannot be used: {innermost([str(error)])}"
         raise PipelineError(message) from error
     missing = [key for key, schema in spec.writers.items() if schema is None]
-    reason = F.when(~header, F.lit(NO_HEADER))
-    reason = reason.when(
-        number.isin(missing), F.concat(F.lit("not in the schema registry: id "), number.cast("string"))
-    )
-    asked = F.raise_error(F.concat(F.lit(UNKNOWN), number.cast("string"))).cast("string")
-    reason = reason.when(~number.isin([*known, *missing]), asked)
+    reason = id_reason(F.when(~header, F.lit(NO_HEADER)), number, list(known), missing)
     unread = _unread(F.col(_DATA), names, number, rest, known)
     reason = unreadable_reason(reason, unread, "not a record of the Avro schema", spec.drift)
     valid = valid_text(F.col(_DATA), with_data.schema[_DATA].dataType)

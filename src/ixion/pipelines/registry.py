@@ -35,13 +35,17 @@ class Registered:
     version: int
     kind: str  # AVRO, JSON or PROTOBUF
     schema: str
+    references: tuple[tuple[str, str, int], ...] = ()  # what it imports: name, subject, version
 
 
 class Registry(Protocol):
     def versions(self, subject: str) -> list[Registered]:
         """All versions of SUBJECT, the oldest first; none if it is not there."""
 
-    def schema(self, number: int) -> str | None:
+    def version(self, subject: str, number: int) -> Registered | None:
+        """One version of SUBJECT; None if it is not there."""
+
+    def by_id(self, number: int) -> Registered | None:
         """The schema with id NUMBER; None if there is none."""
 
 
@@ -60,9 +64,12 @@ class FolderRegistry:
     def versions(self, subject: str) -> list[Registered]:
         return sorted(self._read(subject), key=lambda one: one.version)
 
-    def schema(self, number: int) -> str | None:
+    def version(self, subject: str, number: int) -> Registered | None:
+        return next((one for one in self._read(subject) if one.version == number), None)
+
+    def by_id(self, number: int) -> Registered | None:
         subjects = (path.name for path in self._folder.iterdir() if path.is_dir())
-        return next((one.schema for subject in subjects for one in self._read(subject) if one.id == number), None)
+        return next((one for subject in subjects for one in self._read(subject) if one.id == number), None)
 
     def _read(self, subject: str) -> Iterator[Registered]:
         for path in self._folder.joinpath(subject).glob("*.json"):
@@ -83,14 +90,16 @@ class HttpRegistry:
             self._headers["Authorization"] = f"Basic {pair}"
 
     def versions(self, subject: str) -> list[Registered]:
-        path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
-        numbers = self._get(path) or []
-        found = (self._get(f"{path}/{number}") for number in numbers)
-        return [_registered(one, int(one["version"])) for one in found if one is not None]
+        found = (self.version(subject, number) for number in self._get(_versions(subject)) or [])
+        return [one for one in found if one is not None]
 
-    def schema(self, number: int) -> str | None:
+    def version(self, subject: str, number: int) -> Registered | None:
+        found = self._get(f"{_versions(subject)}/{number}")
+        return None if found is None else _registered(found, number)
+
+    def by_id(self, number: int) -> Registered | None:
         found = self._get(f"/schemas/ids/{number}")
-        return None if found is None else str(found["schema"])
+        return None if found is None else _registered({**found, "id": number}, 0)
 
     def _get(self, path: str) -> Any:
         """None if there is no such thing."""
@@ -109,7 +118,15 @@ class HttpRegistry:
             raise PipelineError(f"the schema registry {self._url} cannot be reached: {reason}", retry=True) from None
 
 
+def _versions(subject: str) -> str:
+    return f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
+
+
 def _registered(values: dict[str, Any], version: int) -> Registered:
     schema = values["schema"]
     text = schema if isinstance(schema, str) else json.dumps(schema)
-    return Registered(id=int(values["id"]), version=version, kind=values.get("schemaType", "AVRO"), schema=text)
+    references = tuple(
+        (str(one["name"]), str(one["subject"]), int(one["version"])) for one in values.get("references") or ()
+    )
+    kind = values.get("schemaType", "AVRO")
+    return Registered(id=int(values["id"]), version=version, kind=kind, schema=text, references=references)

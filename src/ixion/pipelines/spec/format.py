@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +13,10 @@ from ixion.pipelines.spec.registry import RegistrySpec, read_registry
 from ixion.pipelines.spec.section import Section
 
 DEBEZIUM: Final = "debezium"
-FORMATS: Final = ("json", "csv", "avro", "text", "bytes", DEBEZIUM)
-NO_PROTOBUF: Final = (
-    "Spark reads it with its module spark-protobuf, which is not tested here: take format bytes and a Python step that "
-    "calls from_protobuf, with the jar in --jars"
-)
+DESCRIPTORS: Final = "descriptors:"  # before a descriptor set of Protobuf in base64
+FORMATS: Final = ("json", "csv", "avro", "protobuf", "text", "bytes", DEBEZIUM)
 _JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
-_REGISTERED: Final = ("avro", "json")  # formats whose schemas a registry may have
+_REGISTERED: Final = ("avro", "json", "protobuf")  # formats whose schemas a registry may have
 _INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
 
 
@@ -44,7 +42,8 @@ class JsonSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
     type: str
-    schema: str | None = None  # DDL; for avro, the schema as JSON
+    schema: str | None = None  # DDL; for avro, the schema as JSON; for protobuf, a .proto file or a descriptor set
+    message: str | None = None  # of protobuf: the full name of the message; None: the first one
     tombstones: str = "keep"
     drift: DriftSpec = field(default_factory=DriftSpec)
     json: JsonSpec = field(default_factory=JsonSpec)
@@ -70,9 +69,9 @@ class FormatSpec:
 
 def read_format(section: Section, folder: Path, *, registered: bool = False) -> FormatSpec:
     """REGISTERED: there is a registry, though SECTION does not name it."""
-    section.only("type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry")
-    if section.raw("type") == "protobuf":
-        section.fail("format.type is 'protobuf', which pipelines do not read", "type", NO_PROTOBUF)
+    section.only(
+        "type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry", "message"
+    )
     kind = section.choice("type", FORMATS)
     schema = given_schema(section, folder)
     if kind == DEBEZIUM:
@@ -81,18 +80,23 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
         section.fail("format.wrapped is for format debezium alone", "wrapped")
     registry = read_registry(section, lambda path: str((folder / path).absolute()))
     if registry is not None and kind not in _REGISTERED:
-        section.fail(f"format.registry is for {' and '.join(_REGISTERED)}", "registry")
+        section.fail(f"format.registry is for {', '.join(_REGISTERED)}", "registry")
     if kind == "avro" and schema is None and registry is None and not registered:
         hint = "schema = '''{…}''', schema_file = \"order.avsc\" or [format.registry]"
         section.fail(f"format avro needs its schema: {hint}")
     if kind == "avro" and schema is not None and not _is_record(schema):
         key = "schema" if "schema" in section else "schema_file"
         section.fail('an Avro schema is JSON: {"type": "record", "name": …, "fields": […]}', key)
+    if kind == "protobuf" and schema is None and registry is None and not registered:
+        section.fail('format protobuf needs its schema: schema_file = "order.proto" or [format.registry]')
+    if "message" in section and kind != "protobuf":
+        section.fail("format.message is for format protobuf alone", "message")
     if kind in ("text", "bytes") and schema is not None:
         section.fail(f"format {kind} has no schema; its one column is called value", "schema")
     return FormatSpec(
         type=kind,
         schema=schema,
+        message=section.optional_text("message"),
         tombstones=section.choice("tombstones", ("keep", "drop", "quarantine"), "keep"),
         drift=_drift(section, kind, "ignore" if schema or registry or registered else "add"),
         json=_json(section, kind),
@@ -127,7 +131,12 @@ def given_schema(section: Section, folder: Path) -> str | None:
     if "schema" in section:
         section.fail("give schema or schema_file, not both", "schema_file")
     try:
-        return (folder / file).read_text().strip()
+        content = (folder / file).read_bytes()
+        if section.raw("type") == "protobuf" and not file.endswith(".proto"):
+            return f"{DESCRIPTORS}{base64.b64encode(content).decode('ascii')}"
+        return content.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        section.fail(f"{section.label('schema_file')} is not text: {folder / file}", "schema_file")
     except OSError as error:
         section.fail(f"{section.label('schema_file')} cannot be read: {error.strerror}: {folder / file}", "schema_file")
 
