@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -70,17 +71,20 @@ class DelayWorld(World):
     def __init__(self, path: Path, config: LogConfig = RECORD, files: Files | None = None) -> None:
         super().__init__(path, config, files=files)
         self.path = path
-        self.schedules = Schedules(
+        self.schedules = self.make_schedules(self.loop)
+        self.targets = Targets(self.replicas, find=self._find, ask=self._ask, producer_id=self._producer_id)
+
+    def make_schedules(self, loop: asyncio.AbstractEventLoop) -> Schedules:
+        return Schedules(
             self.replicas,
             self.logs,
             timer=self.timer,
-            loop=self.loop,
+            loop=loop,
             workers=self.workers,
             clock_ms=self.now_ms,
             monotonic_ms=lambda: self.clock.now_ms,
             targets=lambda: self.targets,
         )
-        self.targets = Targets(self.replicas, find=self._find, ask=self._ask, producer_id=self._producer_id)
 
     def start(self) -> Partition:
         """Lead the partition, and read what waits."""
@@ -120,7 +124,7 @@ class DelayWorld(World):
 
     def settle(self) -> None:
         super().settle()
-        while self.schedules._lane.waiting:
+        while self.schedules.working:
             super().settle()
 
     def send(self, *sent: Sent, **options: object) -> AppendResult:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.delay.figures import Figures
+from ixion.delay.pace import SLICE_NS, Pace
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import AppendInfo, Origin
@@ -88,7 +89,9 @@ class Schedules:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._targets = targets
-        self._lane = Lane(loop.call_soon, fair=True)
+        pace = Pace(loop.call_soon, loop.call_later, self._produced)
+        self._lane = Lane(pace.begin, fair=True, turn_ns=SLICE_NS, between=pace.pause)
+        self._backlogs = Lane(loop.call_soon, fair=True, turn_ns=SLICE_NS)  # its producers wait: no pauses
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # records that waited when this broker stopped leading a partition
         self._skew_ms = 0
@@ -103,6 +106,14 @@ class Schedules:
 
     def get(self, key: TopicPartition) -> Schedule | None:
         return self._schedules.get(key)
+
+    @property
+    def working(self) -> bool:
+        """Whether something is delivered or applied in the next turns of the loop."""
+        return self._lane.waiting > 0 or self._backlogs.waiting > 0
+
+    def _produced(self) -> int:
+        return self._replicas.counters.messages_in - self.figures.delivered
 
     def _leadership_changed(self, topic: str, number: int, leader_epoch: int) -> None:
         partition = self._replicas.partition(topic, number)
@@ -152,7 +163,7 @@ class Schedules:
 
         journal = Journal(log, partial(self._flush_sealed, log))
         delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures, self._targets)
-        backlog = Backlog(partition.log.name, self._lane, self._timer, self.figures, delivery.look_soon)
+        backlog = Backlog(partition.log.name, self._backlogs, self._timer, self.figures, delivery.look_soon)
         shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
         schedule = Schedule(partition, journal, self.figures, delivery, shown, backlog)
         self._schedules[partition.key] = schedule

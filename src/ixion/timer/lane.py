@@ -6,6 +6,8 @@ jobs of a lane together take one turn at a time, however many there are.
     Lane(call_soon)               one job after the other; a job that waits costs only the memory it holds
     Lane(call_soon, fair=True)    a job that is not done after its turn goes to the end of the line, so that a long
                                   job does not delay short ones
+    Lane(…, between=pause)        `pause` is called in place of `call_soon` if more turns follow one: it may leave the
+                                  loop to others for a while
 
 A lane that is free begins at once: a short job is done when `run` returns. Loop thread only.
 """
@@ -16,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ixion.timer.turns import Steps, run_turn
+from ixion.timer.turns import TURN_NS, Steps, run_turn
 
 T = TypeVar("T")
 
@@ -42,7 +44,7 @@ class Job:
         """Do no more of it; `done` is not called."""
         self._steps = None
 
-    def turn(self) -> bool:
+    def turn(self, length_ns: int) -> bool:
         """True if that was the end."""
         if self._is_wanted is not None and not self._is_wanted():
             self._steps = None
@@ -50,7 +52,7 @@ class Job:
         if steps is None:
             return True
         try:
-            result = run_turn(steps)
+            result = run_turn(steps, length_ns)
         except Exception as error:
             self._steps = None
             self._done(None, error)
@@ -63,8 +65,17 @@ class Job:
 
 
 class Lane:
-    def __init__(self, call_soon: Callable[..., object], *, fair: bool = False) -> None:
+    def __init__(
+        self,
+        call_soon: Callable[..., object],
+        *,
+        fair: bool = False,
+        turn_ns: int = TURN_NS,
+        between: Callable[..., object] | None = None,
+    ) -> None:
         self._call_soon = call_soon
+        self._between = call_soon if between is None else between
+        self._turn_ns = turn_ns
         self._fair = fair
         self._jobs: deque[Job] = deque()
         self._busy = False
@@ -99,7 +110,7 @@ class Lane:
     def begin(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> None:
         """The same, but the first turn is taken at once even if other jobs wait: a short job overtakes them."""
         job = Job(steps, done)
-        if not job.turn():
+        if not job.turn(self._turn_ns):
             self._jobs.append(job)
             if not self._busy:
                 self._wake()
@@ -116,13 +127,13 @@ class Lane:
             True  # unless it says otherwise: if `done` raises, that is its own fault, and no reason to stop the others
         )
         try:
-            over = job.turn()
+            over = job.turn(self._turn_ns)
         finally:
             if not over:
                 if self._fair:
                     jobs.append(job)
                 else:
                     jobs.appendleft(job)
-            self._busy = False
+            self._busy = len(jobs) > 0
             if jobs:
-                self._wake()
+                self._between(self._turn)

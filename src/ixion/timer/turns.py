@@ -69,9 +69,9 @@ def map_steps(function: Callable[[T], R], items: Iterable[T]) -> Steps[list[R]]:
     return made
 
 
-def run_turn(steps: Steps[T]) -> tuple[T] | None:
+def run_turn(steps: Steps[T], length_ns: int = TURN_NS) -> tuple[T] | None:
     """Runs `steps` for one turn: (its result,) if that was the end, None if there is more."""
-    until = perf_counter_ns() + TURN_NS
+    until = perf_counter_ns() + length_ns
     try:
         while True:
             next(steps)
