@@ -71,6 +71,27 @@ def test_wrong_uses_are_explained(ixion: Ixion) -> None:
     assert ixion("schedule", "list", ixion.topic(), "--count").startswith("0 records wait")
 
 
+@pytest.mark.parametrize("schedule_id", ["*", "@0", "", "x" * 256])
+def test_a_cancel_by_an_impossible_id_cancels_nothing(ixion: Ixion, schedule_id: str) -> None:
+    name = topic(ixion, f"impossible-{len(schedule_id)}-{schedule_id[:1] == '*'}")
+    later(ixion, name, "x", 1_000_000)
+    ixion("schedule", "cancel", name, "--id", schedule_id, code=2)
+    assert "no record can have the schedule id" in ixion.errors
+    assert ixion.json("schedule", "list", name, "--count")["waiting"] == 1
+
+
+@pytest.mark.parametrize("mode", ["off", "fixed"])
+def test_in_another_mode_nothing_can_be_cancelled_and_nothing_is_written(ixion: Ixion, mode: str) -> None:
+    name = f"mode-{mode}"
+    ixion("topic", "create", name, "--config", f"delivery.delay.mode={mode}", "--config", "delivery.delay.ms=1000")
+    for words in (("cancel", name, "--id", "x"), ("purge", name, "--yes")):
+        ixion("schedule", *words, code=2)
+        assert f"delivery.delay.mode={mode}" in ixion.errors
+    ixion("schedule", "list", name)
+    assert f"delivery.delay.mode={mode}" in ixion.errors
+    assert ixion.json("topic", "describe", name)["partitions"][0]["end"] == 0
+
+
 def test_no_client_can_write_into_a_sibling(ixion: Ixion) -> None:
     topic(ixion, "guarded")
     ixion("produce", "__delay.guarded", stdin="x\n", code=1)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ixion.delay.listing import Waiting
 
 CANCEL: Final = "x-schedule-cancel"
+MODE: Final = "delivery.delay.mode"
+MOST_ID_BYTES: Final = 255
 
 
 def list_(topic: str, partition: list[int], most: int | None, count: bool, as_json: bool, access: Access) -> None:
@@ -33,10 +35,41 @@ def list_(topic: str, partition: list[int], most: int | None, count: bool, as_js
     if as_json:
         show_json(shown)
     elif not shown:
-        note(f"nothing waits in {topic}")
+        note(nothing_waits(access, topic))
     else:
         columns = ("due", "partition", "offset", "id", "key", "bytes", "state")
         show_table(columns, [list(row.values()) for row in shown], right=("partition", "offset", "bytes"))
+
+
+def mode_of(admin: AdminRunner, topic: str) -> str:
+    """delivery.delay.mode of a topic; empty if we may not know it."""
+    from ixion.clients.admin.configs import Resource, describe_configs
+    from ixion.model.errors import ErrorCode, KafkaError
+    from ixion.model.resource_type import ResourceType
+
+    resource = Resource(ResourceType.TOPIC, topic)
+    try:
+        settings = {entry.name: entry.value for entry in admin.run(describe_configs, [resource])[resource]}
+    except KafkaError as error:
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return ""
+        raise
+    return settings.get(MODE) or "off"
+
+
+def nothing_waits(access: Access, topic: str) -> str:
+    with administer(access) as admin:
+        mode = mode_of(admin, topic)
+    if mode == "fixed":
+        return f"{topic} has {MODE}=fixed: its records wait in the topic itself and are not listed"
+    return f"nothing waits in {topic}" + (f", which has {MODE}=off" if mode == "off" else "")
+
+
+def check_cancels(admin: AdminRunner, topic: str) -> None:
+    """In another mode, a record that cancels would be delivered like any other."""
+    mode = mode_of(admin, topic)
+    if mode not in ("record", ""):
+        raise UsageError(f"{topic} has {MODE}={mode}; records can be cancelled in mode record only")
 
 
 def rows_of(admin: AdminRunner, topic: str, number: int) -> list[Waiting]:
@@ -74,10 +107,14 @@ def cancel(topic: str, offset: list[int], schedule_id: list[str], partition: lis
     wanted = [f"@{each}".encode() for each in offset] + [each.encode() for each in schedule_id]
     if not wanted:
         raise UsageError("say what to cancel: --offset N or --id ID")
+    for each in schedule_id:
+        if not 0 < len(each.encode()) <= MOST_ID_BYTES or each.startswith("@") or each == "*":
+            raise UsageError(f"no record can have the schedule id {each!r}; 'ixion schedule purge' cancels all")
     with administer(access) as admin:
         numbers = chosen(admin, topic, partition)
         if offset and len(numbers) > 1:
             raise UsageError(f"{topic} has {len(numbers)} partitions: --offset needs --partition")
+        check_cancels(admin, topic)
         before = {number: rows_of(admin, topic, number) for number in numbers}
         found = 0
         send(access, topic, [(number, each) for number in numbers for each in wanted])
@@ -94,6 +131,7 @@ def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
         raise UsageError(f"this cancels every record that waits in {topic}; say so with --yes")
     with administer(access) as admin:
         numbers = chosen(admin, topic, partition)
+        check_cancels(admin, topic)
         count = sum(len(rows_of(admin, topic, number)) for number in numbers)
         send(access, topic, [(number, b"*") for number in numbers])
         left = sum(len(rows_of(admin, topic, number)) for number in numbers)
